@@ -1,0 +1,237 @@
+package codec
+
+// This file owns what is generic over the generated types: slices, maps, strings and integers of
+// named types, and lenient reading.
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// EncodeString writes a string.
+func EncodeString[T ~string](e *Encoder, v T) { e.Str(string(v)) }
+
+// EncodeEnum writes a string that must not be empty.
+func EncodeEnum[T ~string](e *Encoder, v T) {
+	if v == "" {
+		e.Failf("empty %T", v)
+	}
+	e.Str(string(v))
+}
+
+// EncodeInt writes an integer.
+func EncodeInt[T ~int8 | ~int16 | ~int32 | ~int64](e *Encoder, v T) { e.Int(int64(v)) }
+
+// EncodeUint writes an integer.
+func EncodeUint[T ~uint8 | ~uint16 | ~uint32 | ~uint64](e *Encoder, v T) { e.Uint(uint64(v)) }
+
+// EncodeStrings writes an array of strings; nil is [].
+func EncodeStrings[S ~[]T, T ~string](e *Encoder, s S) {
+	e.BeginArray()
+	for _, v := range s {
+		e.Elem()
+		e.Str(string(v))
+	}
+	e.EndArray()
+}
+
+// EncodeSlice writes an array; nil is [].
+func EncodeSlice[T any, P interface {
+	*T
+	EncodeJSON(*Encoder)
+}](e *Encoder, s []T) {
+	e.BeginArray()
+	for i := range s {
+		e.Elem()
+		P(&s[i]).EncodeJSON(e)
+	}
+	e.EndArray()
+}
+
+// EncodeMap writes an object, its members sorted by name; nil is {}.
+func EncodeMap[T any, P interface {
+	*T
+	EncodeJSON(*Encoder)
+}](e *Encoder, m map[string]T) {
+	v := new(T)
+	encodeMap(e, m, func(e *Encoder, value T) {
+		*v = value
+		P(v).EncodeJSON(e)
+	})
+}
+
+// EncodeStringMap writes an object of strings, its members sorted by name; nil is {}.
+func EncodeStringMap(e *Encoder, m map[string]string) { encodeMap(e, m, (*Encoder).Str) }
+
+// EncodeRawMap writes an object of any values, its members sorted by name; nil is {}.
+func EncodeRawMap(e *Encoder, m map[string]json.RawMessage) { encodeMap(e, m, (*Encoder).Raw) }
+
+func encodeMap[T any](e *Encoder, m map[string]T, value func(*Encoder, T)) {
+	outer := len(e.keys)
+	for k := range m {
+		e.keys = append(e.keys, k)
+	}
+	keys := e.keys[outer:]
+	slices.Sort(keys)
+	e.BeginObject()
+	for _, k := range keys {
+		e.Key(k)
+		value(e, m[k])
+	}
+	e.EndObject()
+	clear(e.keys[outer:]) // not keys: an inner map may have moved them
+	e.keys = e.keys[:outer]
+}
+
+// New reads a value into a new variable.
+func New[T any, P interface {
+	*T
+	DecodeJSON(*Decoder)
+}](d *Decoder) *T {
+	v := new(T)
+	P(v).DecodeJSON(d)
+	return v
+}
+
+// Lenient reads a value by dec. If that fails, the value is dropped, which is a repair, and T's zero
+// value returned.
+func Lenient[T any](d *Decoder, dec func(*Decoder) T) T {
+	m := d.Mark()
+	v := dec(d)
+	if d.Recover(m) {
+		var zero T
+		return zero
+	}
+	return v
+}
+
+// LenientValue is Lenient for types that read themselves.
+func LenientValue[T any, P interface {
+	*T
+	DecodeJSON(*Decoder)
+}](d *Decoder, v *T) {
+	m := d.Mark()
+	P(v).DecodeJSON(d)
+	if d.Recover(m) {
+		var zero T
+		*v = zero
+	}
+}
+
+// DecodeString reads a string.
+func DecodeString[T ~string](d *Decoder) T { return T(d.Str()) }
+
+// DecodeIntern reads a string that may come again and again, see [Decoder.Intern].
+func DecodeIntern[T ~string](d *Decoder) T { return T(d.Intern()) }
+
+// DecodeInt reads an integer that fits in T.
+func DecodeInt[T ~int8 | ~int16 | ~int32 | ~int64](d *Decoder) T { return T(d.Int(bitsOf[T]())) }
+
+// DecodeUint reads an integer that fits in T.
+func DecodeUint[T ~uint8 | ~uint16 | ~uint32 | ~uint64](d *Decoder) T { return T(d.Uint(bitsOf[T]())) }
+
+// bitsOf returns the size of an integer type.
+func bitsOf[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64]() int {
+	bits := 8
+	for one := T(1); one<<(bits-1)<<1 != 0; bits *= 2 {
+	}
+	return bits
+}
+
+// kept returns s, or nil if the Decoder has failed.
+func kept[T any](d *Decoder, s []T) []T {
+	if d.err != nil {
+		return nil
+	}
+	return s
+}
+
+// DecodeStrings reads an array of strings. It is not nil unless reading fails.
+func DecodeStrings[T ~string](d *Decoder) []T {
+	s := []T{}
+	for a := d.Array(); a.Next(); {
+		s = append(s, T(d.Str()))
+	}
+	return kept(d, s)
+}
+
+// DecodeStringsLenient is DecodeStrings without the elements that are not strings, each a repair.
+func DecodeStringsLenient[T ~string](d *Decoder) []T {
+	s := []T{}
+	for a := d.Array(); a.Next(); {
+		m := d.Mark()
+		v := T(d.Str())
+		if !d.Recover(m) {
+			s = append(s, v)
+		}
+	}
+	return kept(d, s)
+}
+
+// DecodeSlice reads an array. It is not nil unless reading fails.
+func DecodeSlice[T any, P interface {
+	*T
+	DecodeJSON(*Decoder)
+}](d *Decoder) []T {
+	s := []T{}
+	for a := d.Array(); a.Next(); {
+		var zero T
+		s = append(s, zero)
+		P(&s[len(s)-1]).DecodeJSON(d)
+	}
+	return kept(d, s)
+}
+
+// DecodeSliceLenient is DecodeSlice without the elements that cannot be read, each a repair.
+func DecodeSliceLenient[T any, P interface {
+	*T
+	DecodeJSON(*Decoder)
+}](d *Decoder) []T {
+	s := []T{}
+	for a := d.Array(); a.Next(); {
+		m := d.Mark()
+		var zero T
+		s = append(s, zero)
+		P(&s[len(s)-1]).DecodeJSON(d)
+		if d.Recover(m) {
+			s = slices.Delete(s, len(s)-1, len(s))
+		}
+	}
+	return kept(d, s)
+}
+
+// DecodeMap reads an object whose member names are not known beforehand. It is not nil unless reading fails.
+func DecodeMap[T any, P interface {
+	*T
+	DecodeJSON(*Decoder)
+}](d *Decoder) map[string]T {
+	v := new(T)
+	return decodeMap(d, func(d *Decoder) T {
+		var zero T
+		*v = zero
+		P(v).DecodeJSON(d)
+		return *v
+	})
+}
+
+// DecodeStringMap reads an object of strings. It is not nil unless reading fails.
+func DecodeStringMap(d *Decoder) map[string]string { return decodeMap(d, (*Decoder).Str) }
+
+// DecodeRawMap reads an object of any values. It is not nil unless reading fails.
+func DecodeRawMap(d *Decoder) map[string]json.RawMessage { return decodeMap(d, (*Decoder).Raw) }
+
+func decodeMap[T any](d *Decoder, value func(*Decoder) T) map[string]T {
+	m := map[string]T{}
+	for o := d.Object(); o.Next(); {
+		key := o.key()
+		if _, ok := m[key]; ok {
+			o.duplicate()
+			break
+		}
+		m[key] = value(d)
+	}
+	if d.err != nil {
+		return nil
+	}
+	return m
+}

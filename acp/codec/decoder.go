@@ -1,0 +1,796 @@
+package codec
+
+// This file owns reading JSON.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Decoder reads one JSON text. Each method that reads takes the value that comes next whole.
+//
+// After the first failure it stands at the end of the text, where there is nothing to read: all
+// methods return zero values and loops end.
+//
+// A Decoder is for one goroutine at a time.
+type Decoder struct {
+	data     []byte
+	i        int
+	left     int // levels of nesting that may still be entered
+	maxDepth int
+	err      *Error
+	repairs  []repair
+	omitted  int // repairs that found no room
+	interned *interned
+
+	name []byte // of the current member of the innermost object being read
+	lone bool   // and that it had a surrogate without its other half
+
+	tag   string // the name that Tag found last,
+	tagAt int    // and where the object with it starts
+}
+
+// NewDecoder returns a Decoder of data, see [Decoder.Reset].
+func NewDecoder(data []byte) *Decoder {
+	d := &Decoder{maxDepth: MaxDepth}
+	d.Reset(data)
+	return d
+}
+
+// Reset makes the Decoder read data, which must not change until errors and repairs were asked for.
+func (d *Decoder) Reset(data []byte) {
+	clear(d.repairs)
+	d.data, d.i, d.left = data, 0, d.maxDepth
+	d.err, d.repairs, d.omitted = nil, d.repairs[:0], 0
+	d.name, d.lone = nil, false
+	d.tag, d.tagAt = "", 0
+}
+
+// SetMaxDepth sets how many levels of arrays and objects a text may have, instead of [MaxDepth].
+// It is called before anything is read. Reading takes stack for each level.
+func (d *Decoder) SetMaxDepth(n int) { d.left, d.maxDepth = n, n }
+
+var decoders = sync.Pool{New: func() any { return NewDecoder(nil) }}
+
+// Unmarshal reads v from data, which must hold nothing else but white space. Errors are an
+// [*Error]. Repairs are not reported.
+func Unmarshal(data []byte, v interface{ DecodeJSON(*Decoder) }) error {
+	d := decoders.Get().(*Decoder)
+	d.Reset(data)
+	v.DecodeJSON(d)
+	err := d.End()
+	d.Reset(nil)
+	decoders.Put(d)
+	return err
+}
+
+// Fail records a failure about the value read last or, after [Decoder.Mark] or in a loop over
+// members or elements, the one that comes next. The first failure counts.
+func (d *Decoder) Fail(err error) { d.fail(d.i, err) }
+
+// Failf is Fail with a formatted error.
+func (d *Decoder) Failf(format string, args ...any) {
+	if d.err == nil {
+		d.Fail(fmt.Errorf(format, args...))
+	}
+}
+
+// Missing fails because the object that comes next lacks a member.
+func (d *Decoder) Missing(name string) { d.Failf("missing member %q", name) }
+
+func (d *Decoder) fail(at int, err error) {
+	if d.err == nil {
+		d.err = newError(at, err)
+	}
+	d.i = len(d.data)
+}
+
+// syntax fails because want does not start at the cursor.
+func (d *Decoder) syntax(want string) {
+	if d.i >= len(d.data) {
+		d.Failf("%w: unexpected end, want %s", ErrSyntax, want)
+		return
+	}
+	r, size := utf8.DecodeRune(d.data[d.i:])
+	if r == utf8.RuneError && size == 1 {
+		d.Failf("%w: offset %d: byte %#02x, want %s", ErrSyntax, d.i, d.data[d.i], want)
+		return
+	}
+	d.Failf("%w: offset %d: %q, want %s", ErrSyntax, d.i, r, want)
+}
+
+// mismatch fails because a value of another kind comes next.
+func (d *Decoder) mismatch(want string) {
+	var got string
+	switch d.Kind() {
+	case '{':
+		got = "object"
+	case '[':
+		got = "array"
+	case '"':
+		got = "string"
+	case '0':
+		got = "number"
+	case 't', 'f':
+		got = "boolean"
+	case 'n':
+		got = "null"
+	default:
+		d.syntax(want)
+		return
+	}
+	d.Failf("want %s, got %s", want, got)
+}
+
+// Err returns the first failure as an [*Error], or nil.
+func (d *Decoder) Err() error {
+	if d.err == nil {
+		return nil
+	}
+	return d.err.located(d.data)
+}
+
+// End fails if anything but white space is left, and returns Err.
+func (d *Decoder) End() error {
+	if d.space(); d.i < len(d.data) {
+		d.syntax("end")
+	}
+	return d.Err()
+}
+
+// space skips white space and returns the byte that follows, 0 at the end.
+func (d *Decoder) space() byte {
+	if d.i < len(d.data) && d.data[d.i] > ' ' {
+		return d.data[d.i]
+	}
+	return d.skipSpace()
+}
+
+func (d *Decoder) skipSpace() byte {
+	for ; d.i < len(d.data); d.i++ {
+		switch c := d.data[d.i]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// Kind returns what comes next: one of { [ " 0 t f n, where 0 is any number, or the byte 0 if that
+// starts no value.
+func (d *Decoder) Kind() byte {
+	switch c := d.space(); c {
+	case '{', '[', '"', 't', 'f', 'n':
+		return c
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return '0'
+	}
+	return 0
+}
+
+// Offset returns where in the text the next value starts.
+func (d *Decoder) Offset() int {
+	d.space()
+	return d.i
+}
+
+// Slice returns the text since an earlier Offset. It is part of the input: copy what is kept.
+func (d *Decoder) Slice(from int) []byte { return d.data[from:d.i] }
+
+// literal reads null, true or false.
+func (d *Decoder) literal(want string) {
+	if !bytes.HasPrefix(d.data[d.i:], []byte(want)) {
+		d.syntax(want)
+		return
+	}
+	d.i += len(want)
+}
+
+// Null reads null if that comes next, and reports whether it did.
+func (d *Decoder) Null() bool {
+	if d.space() != 'n' {
+		return false
+	}
+	d.literal("null")
+	return d.err == nil
+}
+
+// Bool reads a boolean.
+func (d *Decoder) Bool() bool {
+	switch d.space() {
+	case 't':
+		d.literal("true")
+		return d.err == nil
+	case 'f':
+		d.literal("false")
+	default:
+		d.mismatch("boolean")
+	}
+	return false
+}
+
+// Str reads a string and copies it. A surrogate escaped without its other half becomes U+FFFD, and
+// a repair.
+func (d *Decoder) Str() string {
+	if d.space() != '"' {
+		d.mismatch("string")
+		return ""
+	}
+	start := d.i
+	content, size := d.str()
+	if size == len(content) {
+		return string(content)
+	}
+	return d.unescape(start, content, size)
+}
+
+// str reads the string that starts at the cursor. It returns what stands between the quotes, and
+// how many bytes that is when unescaped: as many only where nothing is escaped.
+func (d *Decoder) str() (content []byte, size int) {
+	start := d.i + 1
+	end, ascii := plain(d.data, start)
+	if ascii && end < len(d.data) && d.data[end] == '"' {
+		d.i = end + 1
+		content = d.data[start:end]
+		return content, len(content)
+	}
+	return d.strFrom(start, end, ascii)
+}
+
+// strFrom goes on with str at i, where something other than plain ASCII was met.
+func (d *Decoder) strFrom(start, i int, ascii bool) (content []byte, size int) {
+	saved := 0
+	for i < len(d.data) && d.data[i] == '\\' {
+		r, n, _ := escape(d.data[i:])
+		if n == 0 {
+			d.i = i
+			d.syntax("escape sequence")
+			return nil, 0
+		}
+		saved += n - utf8.RuneLen(r)
+		end, more := plain(d.data, i+n)
+		i, ascii = end, ascii && more
+	}
+	d.i = i
+	if i == len(d.data) || d.data[i] != '"' {
+		d.syntax("end of string")
+		return nil, 0
+	}
+	content = d.data[start:i]
+	if !ascii && !utf8.Valid(content) {
+		d.Failf("%w: string is not UTF-8", ErrSyntax)
+		return nil, 0
+	}
+	d.i++
+	return content, len(content) - saved
+}
+
+// unescape returns the text of the string that starts at start, and notes a repair if one is made.
+func (d *Decoder) unescape(start int, content []byte, size int) string {
+	text, lone := unescape(content, size)
+	if lone {
+		d.repair(repair{at: start, cause: start, msg: loneSurrogate})
+	}
+	return text
+}
+
+const loneSurrogate = "surrogate without its other half became U+FFFD"
+
+// number reads the number that starts at the cursor, and returns its text.
+func (d *Decoder) number() []byte {
+	s, i := d.data, d.i
+	if s[i] == '-' {
+		i++
+	}
+	from := i
+	if i < len(s) && s[i] == '0' {
+		i++
+	} else {
+		i = digits(s, i)
+	}
+	ok := i > from
+	if ok && i < len(s) && s[i] == '.' {
+		from = i + 1
+		i = digits(s, from)
+		ok = i > from
+	}
+	if ok && i < len(s) && s[i]|0x20 == 'e' {
+		from = i + 1
+		if from < len(s) && (s[from] == '+' || s[from] == '-') {
+			from++
+		}
+		i = digits(s, from)
+		ok = i > from
+	}
+	start := d.i
+	d.i = i
+	if !ok {
+		d.syntax("digit")
+		return nil
+	}
+	return s[start:i]
+}
+
+// digits returns the offset of the first byte of s, from i on, that is no digit.
+func digits(s []byte, i int) int {
+	for i < len(s) && s[i]-'0' < 10 {
+		i++
+	}
+	return i
+}
+
+// Float reads a number. One too large for a float64 is an error.
+func (d *Decoder) Float() float64 {
+	if d.Kind() != '0' {
+		d.mismatch("number")
+		return 0
+	}
+	start := d.i
+	text := d.number()
+	if d.err != nil {
+		return 0
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		d.fail(start, fmt.Errorf("%.40s is out of range", text))
+		return 0
+	}
+	return v
+}
+
+// Int reads an integer that fits in that many bits, 1 to 64, with a sign.
+func (d *Decoder) Int(bits int) int64 {
+	start := d.Offset()
+	negative, v := d.integer()
+	limit := uint64(1) << (bits - 1)
+	switch {
+	case negative && v <= limit:
+		return -int64(v)
+	case !negative && v < limit:
+		return int64(v)
+	}
+	d.outOfRange(start, bits)
+	return 0
+}
+
+// Uint reads an integer that fits in that many bits, 1 to 64, and is not negative.
+func (d *Decoder) Uint(bits int) uint64 {
+	start := d.Offset()
+	negative, v := d.integer()
+	if negative && v > 0 || bits < 64 && v>>bits > 0 {
+		d.outOfRange(start, bits)
+		return 0
+	}
+	return v
+}
+
+func (d *Decoder) outOfRange(start, bits int) {
+	d.fail(start, fmt.Errorf("%.40s is out of range for %d bits", d.data[start:d.i], bits))
+}
+
+// integer reads a number that is an integer, however it is written: 100, 100.0 and 1e2 are the
+// same.
+func (d *Decoder) integer() (negative bool, v uint64) {
+	if d.Kind() != '0' {
+		d.mismatch("integer")
+		return false, 0
+	}
+	start := d.i
+	text := d.number()
+	if d.err != nil {
+		return false, 0
+	}
+	if text[0] == '-' {
+		negative = true
+		text = text[1:]
+	}
+	v, err := parseInteger(text)
+	if err != nil {
+		d.fail(start, fmt.Errorf("%.40s %w", d.data[start:d.i], err))
+		return false, 0
+	}
+	return negative, v
+}
+
+var (
+	errFraction = errors.New("is not an integer")
+	errRange    = errors.New("is out of range")
+)
+
+// parseInteger returns the value of a JSON number without sign.
+func parseInteger(text []byte) (uint64, error) {
+	if len(text) < 20 { // cannot overflow
+		var v uint64
+		for i, c := range text {
+			if c-'0' > 9 {
+				break
+			}
+			v = v*10 + uint64(c-'0')
+			if i == len(text)-1 {
+				return v, nil
+			}
+		}
+	}
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(text)), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return 0, nil
+	}
+	zeros := 0 // to be appended to digits
+	if exponent != "" {
+		// Atoi returns the nearest int when out of range.
+		zeros, _ = strconv.Atoi(exponent)
+		zeros = max(min(zeros, 1<<30), -1<<30)
+	}
+	zeros -= len(fraction)
+	trimmed := strings.TrimRight(digits, "0")
+	zeros += len(digits) - len(trimmed)
+	if zeros < 0 {
+		return 0, errFraction
+	}
+	if len(trimmed)+zeros > 20 {
+		return 0, errRange
+	}
+	v, err := strconv.ParseUint(trimmed+strings.Repeat("0", zeros), 10, 64)
+	if err != nil {
+		return 0, errRange
+	}
+	return v, nil
+}
+
+// Raw reads any value and returns a copy of its text.
+func (d *Decoder) Raw() json.RawMessage {
+	start := d.Offset()
+	d.Skip()
+	if d.err != nil {
+		return nil
+	}
+	return bytes.Clone(d.Slice(start))
+}
+
+// Skip reads any value, checked as strictly as if it were kept.
+func (d *Decoder) Skip() {
+	switch d.space() {
+	case '{':
+		d.enter()
+		for more := false; d.member(more); more = true {
+			if d.str(); d.colon() {
+				d.Skip()
+			}
+		}
+	case '[':
+		d.enter()
+		for more := false; d.element(more); more = true {
+			d.Skip()
+		}
+	case '"':
+		d.str()
+	case 't':
+		d.literal("true")
+	case 'f':
+		d.literal("false")
+	case 'n':
+		d.literal("null")
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		d.number()
+	default:
+		d.syntax("value")
+	}
+}
+
+// enter reads the bracket that starts an array or object.
+func (d *Decoder) enter() {
+	if d.left <= 0 {
+		d.Fail(ErrDepth)
+		return
+	}
+	d.left--
+	d.i++
+}
+
+// member moves to the name of the next member of an object, after another one if more is set, or
+// past the object's end.
+func (d *Decoder) member(more bool) bool {
+	c := d.space()
+	if c == '}' {
+		d.left++
+		d.i++
+		return false
+	}
+	if more {
+		if c != ',' {
+			d.syntax("comma or }")
+			return false
+		}
+		d.i++
+		c = d.space()
+	}
+	if c != '"' {
+		d.syntax("member name")
+		return false
+	}
+	return true
+}
+
+// colon reads what stands between a member's name and value.
+func (d *Decoder) colon() bool {
+	if d.i < len(d.data) && d.data[d.i] == ':' {
+		d.i++
+		return true
+	}
+	return d.spacedColon()
+}
+
+func (d *Decoder) spacedColon() bool {
+	if d.space() != ':' {
+		d.syntax("colon")
+		return false
+	}
+	d.i++
+	return true
+}
+
+// element moves to the next element of an array, after another one if more is set, or past the
+// array's end.
+func (d *Decoder) element(more bool) bool {
+	c := d.space()
+	if c == ']' {
+		d.left++
+		d.i++
+		return false
+	}
+	if more {
+		if c != ',' {
+			d.syntax("comma or ]")
+			return false
+		}
+		d.i++
+	}
+	if d.Kind() == 0 {
+		d.syntax("value")
+		return false
+	}
+	return true
+}
+
+// Object is an object being read, member by member.
+type Object struct {
+	d      *Decoder
+	start  int
+	seen   uint64 // of the numbers of known members
+	tag    string // the name of the member by which the object's type was told, if it was
+	more   bool   // a member was read
+	tagged bool   // tag was seen
+}
+
+// Object starts to read an object:
+//
+//	for o := d.Object(); o.Next(); {
+//		switch string(o.Name()) { … read the value …; default: d.Skip() }
+//	}
+func (d *Decoder) Object() (o Object) {
+	o.d = d
+	if d.space() != '{' {
+		d.mismatch("object")
+		return o
+	}
+	o.start = d.i
+	if d.tagAt == d.i {
+		o.tag = d.tag
+	}
+	d.enter()
+	return o
+}
+
+// Next reads the name of the next member, and reports whether there was one. The value must be read
+// before it is called again.
+func (o *Object) Next() bool {
+	d := o.d
+	if !d.member(o.more) {
+		return false
+	}
+	o.more = true
+	name, size := d.str()
+	if d.lone = false; size != len(name) {
+		var text string
+		text, d.lone = unescape(name, size)
+		name = []byte(text)
+	}
+	d.name = name
+	if !d.colon() {
+		return false
+	}
+	if o.tag != "" && string(name) == o.tag {
+		if o.tagged {
+			o.duplicate()
+			return false
+		}
+		o.tagged = true
+	}
+	return true
+}
+
+// Name returns the name of the current member. It is valid until the member's value is read.
+func (o *Object) Name() []byte { return o.d.name }
+
+// key returns the name of the current member, to be kept.
+func (o *Object) key() string {
+	if o.d.lone {
+		o.d.Repair(o.d.Mark(), loneSurrogate)
+	}
+	return string(o.d.name)
+}
+
+// Once notes that the current member is number i, 0 to 63, of those known, and fails if it was seen
+// before.
+func (o *Object) Once(i int) {
+	if bit := uint64(1) << i; o.seen&bit == 0 {
+		o.seen |= bit
+	} else {
+		o.duplicate()
+	}
+}
+
+func (o *Object) duplicate() { o.d.Failf("duplicate member %.64q", o.d.name) }
+
+// Require fails unless all members were seen; names[i] is the one that was noted by Once(i). It is
+// called when Next has returned false.
+func (o *Object) Require(names ...string) {
+	all := uint64(1)<<len(names) - 1
+	if missing := all &^ o.seen; missing != 0 && o.d.err == nil {
+		o.d.fail(o.start, fmt.Errorf("missing member %q", names[bits.TrailingZeros64(missing)]))
+	}
+}
+
+// Array is an array being read, element by element.
+type Array struct {
+	d    *Decoder
+	more bool // an element was read
+}
+
+// Array starts to read an array:
+//
+//	for a := d.Array(); a.Next(); { … read the element … }
+func (d *Decoder) Array() Array {
+	if d.space() != '[' {
+		d.mismatch("array")
+	} else {
+		d.enter()
+	}
+	return Array{d: d}
+}
+
+// Next moves to the next element, and reports whether there is one. It must be read before Next is
+// called again.
+func (a *Array) Next() bool {
+	ok := a.d.element(a.more)
+	a.more = true
+	return ok
+}
+
+// Tag returns the string that member name has in the object that comes next, without reading on:
+// ok is false if there is no such member, or no object. A member that is no string is a failure; so
+// it will be, when the object is read, if that member comes a second time.
+//
+// The text is read up to the member: twice, then, unless that comes first. For unions inside of
+// unions, each with its tag last, that is once for each level, so that time is bounded by depth
+// times size.
+//
+// The tag is valid as long as the input.
+func (d *Decoder) Tag(name string) (tag []byte, ok bool) { return d.peekTag(name, false) }
+
+// NullableTag is Tag, but null is the same as absent.
+func (d *Decoder) NullableTag(name string) (tag []byte, ok bool) { return d.peekTag(name, true) }
+
+func (d *Decoder) peekTag(name string, nullable bool) (tag []byte, ok bool) {
+	m := d.Mark()
+	if !d.seek(name) {
+		d.Rewind(m)
+		return nil, false
+	}
+	switch d.space() {
+	case '"':
+		start := d.i
+		content, size := d.str()
+		if tag = content; size != len(content) {
+			tag = []byte(d.unescape(start, content, size))
+		}
+		ok = d.err == nil
+	case 'n':
+		if nullable {
+			d.literal("null")
+			break
+		}
+		fallthrough
+	default:
+		d.mismatch("string")
+	}
+	d.Rewind(m)
+	d.tag, d.tagAt = name, m.i
+	return tag, ok
+}
+
+// NoTag fails because Tag found no such member where one is required.
+func (d *Decoder) NoTag(name string) {
+	if d.Kind() == '{' {
+		d.Missing(name)
+	} else {
+		d.mismatch("object")
+	}
+}
+
+// Has reports whether the object that comes next has a member of that name, without reading on.
+func (d *Decoder) Has(name string) bool {
+	m := d.Mark()
+	ok := d.seek(name)
+	d.Rewind(m)
+	return ok && d.err == nil
+}
+
+// ItemHas reports whether the first item of the array that comes next is an object with a member of
+// that name, without reading on.
+func (d *Decoder) ItemHas(name string) bool {
+	m := d.Mark()
+	ok := false
+	if d.space() == '[' {
+		a := d.Array()
+		ok = a.Next() && d.Has(name)
+	}
+	d.Rewind(m)
+	return ok && d.err == nil
+}
+
+// seek moves to the value of the member of that name, if an object with one comes next.
+func (d *Decoder) seek(name string) bool {
+	if d.space() != '{' {
+		return false
+	}
+	// The fast path: nearly all write the tag first, and without spaces.
+	if s, n := d.data[d.i:], len(name); len(s) > n+4 && s[1] == '"' && s[n+2] == '"' && s[n+3] == ':' && string(s[2:n+2]) == name {
+		d.i += n + 4
+		return true
+	}
+	for o := d.Object(); o.Next(); d.Skip() {
+		if string(d.name) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Integral reports whether a number written without fraction and exponent comes next that fits in
+// an int64. It does not read on.
+func (d *Decoder) Integral() bool {
+	if d.Kind() != '0' {
+		return false
+	}
+	i := d.i
+	for i < len(d.data) && (d.data[i] == '-' || d.data[i]-'0' < 10) {
+		i++
+	}
+	_, err := strconv.ParseInt(string(d.data[d.i:i]), 10, 64)
+	return err == nil && (i == len(d.data) || d.data[i] != '.' && d.data[i]|0x20 != 'e')
+}
+
+// MinLength fails unless v, which was read last, has n characters or more.
+func (d *Decoder) MinLength(v string, n int) {
+	if err := tooShort(v, n); err != nil {
+		d.Fail(err)
+	}
+}
+
+// MinItems fails unless the array read last, which has got items, has n or more.
+func (d *Decoder) MinItems(got, n int) {
+	if err := tooFew(got, n); err != nil {
+		d.Fail(err)
+	}
+}

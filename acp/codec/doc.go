@@ -1,0 +1,52 @@
+// Package codec writes and reads JSON for generated code, and for nothing else: programs use the
+// types of package acp or, with encoding/json, the MarshalJSON and UnmarshalJSON that these have.
+//
+// A generated type has two methods, which list its members:
+//
+//	func (x *TextContent) EncodeJSON(e *codec.Encoder) {
+//		e.BeginObject()
+//		e.Name("text")
+//		e.Str(x.Text)
+//		e.EndObject()
+//	}
+//
+//	func (x *TextContent) DecodeJSON(d *codec.Decoder) {
+//		o := d.Object()
+//		for o.Next() {
+//			switch string(o.Name()) {
+//			case "text":
+//				o.Once(0)
+//				x.Text = d.Str()
+//			default:
+//				d.Skip()
+//			}
+//		}
+//		o.Require("text")
+//	}
+//
+// Errors stick: after the first one an [Encoder]'s output is discarded and a [Decoder] finds
+// nothing more, so that these methods need not ask after each call. JSON pointers are not tracked
+// but computed from the bytes when an error or a repair is asked for.
+//
+// Texts are held to RFC 8259: UTF-8 without a byte order mark, nothing but white space after the
+// value, at most [MaxDepth] levels of nesting. Beyond the RFC, names of typed members are compared
+// case by case and may not come twice; inside values that are only skipped or kept as raw JSON they
+// may. Where a schema allows a bad value to be dropped ([Decoder.Recover]), that is recorded as a
+// [Repair]; so is a surrogate that was escaped alone, which becomes U+FFFD. What an Encoder writes
+// is always strict, and holds no newline.
+package codec
+
+// SupportVersion1 is referred to by generated files: they stop compiling against a version of this
+// package that no longer supports the code in them.
+const SupportVersion1 = true
+
+// MaxDepth is how many levels of arrays and objects a text may have, written or read.
+const MaxDepth = 256
+
+// Value is what a pointer to each generated type implements.
+type Value interface {
+	// EncodeJSON writes exactly one JSON value.
+	EncodeJSON(*Encoder)
+	// DecodeJSON reads exactly one JSON value. What it keeps is copied from the input.
+	DecodeJSON(*Decoder)
+}

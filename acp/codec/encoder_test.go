@@ -1,0 +1,342 @@
+package codec_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
+
+// encoderFunc writes what a test says.
+type encoderFunc func(e *codec.Encoder)
+
+func (f encoderFunc) EncodeJSON(e *codec.Encoder) { f(e) }
+
+func TestEncode(t *testing.T) {
+	line := uint32(3)
+	for _, c := range []struct {
+		name string
+		v    interface{ EncodeJSON(*codec.Encoder) }
+		want string
+	}{
+		{"chunk", &notification{SessionID: "s1", Update: update{&messageChunk{Content: content{&contentText{Text: "hé\n"}}}}}, chunkText},
+		{"meta", &notification{Update: update{&updateUnknown{Raw: json.RawMessage(" { \"a\" :\n1 } ")}}, Meta: map[string]json.RawMessage{"b\n": json.RawMessage("[ ]"), "a": json.RawMessage("1")}},
+			`{"sessionId":"","update":{"a":1},"_meta":{"a":1,"b\n":[]}}`},
+		{"empty meta", &notification{Update: update{&updateUnknown{Raw: json.RawMessage(`0`)}}, Meta: map[string]json.RawMessage{}}, `{"sessionId":"","update":0,"_meta":{}}`},
+		{"tool", &update{&toolCall{
+			ID: "c", Status: "s", Content: []content{}, Locations: []location{{Path: "p"}, {Path: "q", Line: &line}}, RawInput: json.RawMessage("null"),
+			Limits: map[string]location{"z": {}, "a": {}},
+		}}, `{"sessionUpdate":"tool_call","toolCallId":"c","title":"","status":"s","args":[],"content":[],"locations":[{"path":"p"},{"path":"q","line":3}],"rawInput":null,"limits":{"a":{"path":""},"z":{"path":""}}}`},
+		{"nil collections", encoderFunc(func(e *codec.Encoder) {
+			e.BeginArray()
+			e.Elem()
+			codec.EncodeStrings[[]string](e, nil)
+			e.Elem()
+			codec.EncodeSlice[location](e, nil)
+			e.Elem()
+			codec.EncodeMap[location](e, nil)
+			e.Elem()
+			codec.EncodeStringMap(e, nil)
+			e.Elem()
+			codec.EncodeRawMap(e, nil)
+			e.EndArray()
+		}), `[[],[],{},{},{}]`},
+		{"scalars", encoderFunc(func(e *codec.Encoder) {
+			e.BeginArray()
+			e.Elem()
+			e.Null()
+			e.Elem()
+			e.Bool(true)
+			e.Elem()
+			e.Bool(false)
+			e.Elem()
+			e.Int(math.MinInt64)
+			e.Elem()
+			e.Uint(math.MaxUint64)
+			e.Elem()
+			codec.EncodeInt(e, int8(-1))
+			e.Elem()
+			codec.EncodeString(e, status("s"))
+			e.Elem()
+			codec.EncodeEnum(e, status("s"))
+			e.Elem()
+			codec.EncodeStrings(e, []status{"a", "b"})
+			e.Elem()
+			codec.EncodeStringMap(e, map[string]string{"b": "2", "a": "1"})
+			e.EndArray()
+		}), `[null,true,false,-9223372036854775808,18446744073709551615,-1,"s","s",["a","b"],{"a":"1","b":"2"}]`},
+		{"members", &option{"me", &optionOther{Raw: json.RawMessage(`{ "id" : "you", "type":"x", "a\u0062" : [ 1 ], "id":2 }`)}}, `{"id":"me","type":"x","ab":[1]}`},
+		{"no members", &option{"me", &optionOther{Raw: json.RawMessage(`{ }`)}}, `{"id":"me"}`},
+		{"tag", encoderFunc(func(e *codec.Encoder) {
+			e.BeginObject()
+			e.Tag("type", "a")
+			e.Tag("kind", "")
+			e.MinLength("éa", 2)
+			e.MinItems(1, 1)
+			e.EndObject()
+		}), `{"type":"a","kind":""}`},
+		{"separators are no structure", encoderFunc(func(e *codec.Encoder) {
+			e.BeginObject()
+			e.Key("{")
+			e.Str("[")
+			e.Key(",")
+			e.Str(":")
+			e.EndObject()
+		}), `{"{":"[",",":":"}`},
+	} {
+		for _, prefix := range []string{"", "{", "x,", "kept\n"} {
+			got, err := codec.Append([]byte(prefix), c.v)
+			if err != nil || string(got) != prefix+c.want {
+				t.Errorf("%s: got %s, %v\nwant %s", c.name, got, err, prefix+c.want)
+			}
+		}
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	float := func(v float64) content { return content{&contentText{Priority: v}} }
+	raw := func(s string) *notification {
+		return &notification{Update: update{&toolCall{Status: "s", RawInput: json.RawMessage(s)}}}
+	}
+	for _, c := range []struct {
+		name string
+		v    interface{ EncodeJSON(*codec.Encoder) }
+		want string
+	}{
+		{"empty union", &notification{}, `/update: update without variant`},
+		{"empty union deep", &notification{Update: update{&toolCall{Status: "s", Content: []content{float(1), {}}}}}, `/update/content/1: content without variant`},
+		{"empty enum", &notification{Update: update{&toolCall{}}}, `/update/status: empty codec_test.status`},
+		{"NaN", &notification{Update: update{&toolCall{Status: "s", Content: []content{float(math.NaN())}}}}, `/update/content/0/priority: NaN is not a JSON number`},
+		{"infinity", &notification{Update: update{&messageChunk{Content: float(math.Inf(-1))}}}, `/update/content/priority: -Inf is not a JSON number`},
+		{"empty raw", raw(""), `/update/rawInput: invalid JSON: unexpected end, want value`},
+		{"bad raw", raw(`{"a":[1,2 3]}`), `/update/rawInput/a/1: invalid JSON: offset 10: '3', want comma or ]`},
+		{"two raw", raw(`1 2`), `/update/rawInput: invalid JSON: offset 2: '2', want end`},
+		{"raw UTF-8", raw("\"\xff\""), `/update/rawInput: invalid JSON: string is not UTF-8`},
+		{"deep raw", raw(strings.Repeat("[", 255) + strings.Repeat("]", 255)), `/update/rawInput` + strings.Repeat("/0", 254) + `: invalid JSON: nested too deeply`},
+		{"raw in map", &notification{Update: update{&updateUnknown{Raw: json.RawMessage("1")}}, Meta: map[string]json.RawMessage{"a": json.RawMessage("1"), "b/~": nil}},
+			`/_meta/b~1~0: invalid JSON: unexpected end, want value`},
+		{"members of no object", &option{"", &optionOther{Raw: json.RawMessage("[]")}}, `want object, got array`},
+		{"members of bad object", &option{"", &optionOther{Raw: json.RawMessage(`{"a":{"b":tru}}`)}}, `/a/b: invalid JSON: offset 10: 't', want true`},
+		{"map value", &update{&toolCall{Status: "s", Limits: nil, Content: []content{{&contentUnknown{}}}}}, `/content/0: invalid JSON: unexpected end, want value`},
+		{"first of two", encoderFunc(func(e *codec.Encoder) { e.Failf("first"); e.Failf("second"); e.Null() }), `first`},
+		{"nothing", encoderFunc(func(*codec.Encoder) {}), `incomplete value`},
+		{"open", encoderFunc(func(e *codec.Encoder) { e.BeginObject() }), `incomplete value`},
+		{"no value", encoderFunc(func(e *codec.Encoder) { e.BeginObject(); e.Name("a"); e.EndObject() }), `/a: missing value`},
+		{"no value between", encoderFunc(func(e *codec.Encoder) { e.BeginObject(); e.Name("a"); e.Name("b"); e.Null(); e.EndObject() }), `/a: missing value`},
+		{"no element", encoderFunc(func(e *codec.Encoder) { e.BeginArray(); e.Elem(); e.Null(); e.Elem(); e.EndArray() }), `/1: missing value`},
+		{"bad name", encoderFunc(func(e *codec.Encoder) { e.BeginObject(); e.Name(`a\q`); e.Failf("why"); e.EndObject() }), `/a\q: why`},
+		{"short", encoderFunc(func(e *codec.Encoder) { e.BeginObject(); e.Name("a"); e.Str("é"); e.MinLength("é", 2); e.EndObject() }), `/a: length is 1, want 2 or more`},
+		{"few", encoderFunc(func(e *codec.Encoder) {
+			e.BeginObject()
+			e.Name("a")
+			codec.EncodeStrings[[]string](e, nil)
+			e.MinItems(0, 1)
+			e.EndObject()
+		}), `/a: 0 items, want 1 or more`},
+		{"deep", encoderFunc(func(e *codec.Encoder) {
+			for range 257 {
+				e.BeginArray()
+			}
+			for range 257 {
+				e.EndArray()
+			}
+		}), strings.Repeat("/0", 256) + `: invalid JSON: nested too deeply`},
+	} {
+		dst := append(make([]byte, 0, 100), "kept"...)
+		got, err := codec.Append(dst, c.v)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %s, %v\nwant %s", c.name, got, err, c.want)
+		}
+		checkError(t, err)
+		if string(got) != "kept" {
+			t.Errorf("%s: buffer became %q", c.name, got)
+		}
+	}
+}
+
+func TestEncoderErr(t *testing.T) {
+	cause := errors.New("cause")
+	_, err := codec.Append(nil, encoderFunc(func(e *codec.Encoder) {
+		if e.Err() != nil {
+			t.Errorf("a failure was left over: %v", e.Err())
+		}
+		e.BeginObject()
+		e.Name("a")
+		e.Fail(cause)
+		if err := e.Err(); !errors.Is(err, cause) || err.Error() != "/a: cause" {
+			t.Errorf("got %v", err)
+		}
+	}))
+	if !errors.Is(err, cause) || err.Error() != "/a: cause" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Floats are written as encoding/json does, and read back the same.
+func TestFloats(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	values := []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 1e-6, 9.99e-7, 1e-9, 1e20, 1e21, 1e22, 1e-10, 123456789, math.MaxFloat64, math.SmallestNonzeroFloat64, 1 << 53}
+	for range 100000 {
+		values = append(values, math.Float64frombits(random.Uint64()))
+	}
+	for _, v := range values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		got, err := codec.Append(nil, encoderFunc(func(e *codec.Encoder) { e.Float(v) }))
+		want, _ := json.Marshal(v)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%v: got %s, %v, want %s", v, got, err, want)
+		}
+		d := codec.NewDecoder(got)
+		if back := d.Float(); d.End() != nil || math.Float64bits(back) != math.Float64bits(v) {
+			t.Fatalf("%s: read back %v, %v", got, back, d.Err())
+		}
+	}
+}
+
+func TestIntegers(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 100000 {
+		u := random.Uint64() >> random.IntN(64)
+		got, err := codec.Append(nil, encoderFunc(func(e *codec.Encoder) {
+			e.BeginArray()
+			e.Elem()
+			e.Uint(u)
+			e.Elem()
+			e.Int(int64(u))
+			e.Elem()
+			e.Int(-int64(u))
+			e.EndArray()
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := codec.NewDecoder(got)
+		a := d.Array()
+		ok := a.Next() && d.Uint(64) == u && a.Next() && d.Int(64) == int64(u) && a.Next() && d.Int(64) == -int64(u)
+		if !ok || a.Next() || d.End() != nil {
+			t.Fatalf("%d: written as %s, read back otherwise, %v", u, got, d.Err())
+		}
+	}
+}
+
+// Strings of every length and with something special at every place.
+func TestStrings(t *testing.T) {
+	const plain = "abcdefghijklmnopqrstuvwxyz"
+	for _, special := range []string{"", "\x00", "\x1f", " ", "\"", "\\", "/", "\x7f", "\x80", "\n", "é", "€", "𝄞", "\u2028", "\xff", "\xf0\x9d"} {
+		for n := range len(plain) {
+			for i := range n + 1 {
+				s := plain[:i] + special + plain[i:n]
+				got, err := codec.Append(nil, strValue(s))
+				if err != nil {
+					t.Fatal(err)
+				}
+				d := codec.NewDecoder(got)
+				if back := d.Str(); d.End() != nil || back != string([]rune(s)) {
+					t.Fatalf("%q: written as %s, read back %q, %v", s, got, back, d.Err())
+				}
+				if !json.Valid(got) {
+					t.Fatalf("%q: written as %s", s, got)
+				}
+			}
+		}
+	}
+	got, _ := codec.Append(nil, strValue("\"\\/\b\f\n\r\t\x00\x1f\u007f<>&\u2028é\xff"))
+	if want := `"\"\\/\b\f\n\r\t\u0000\u001f` + "\u007f<>&\u2028é\ufffd" + `"`; string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	for name, v := range workloads() {
+		data, err := codec.Append(nil, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !json.Valid(data) || bytes.ContainsRune(data, '\n') {
+			t.Errorf("%s: written as %.100s", name, data)
+		}
+		got := new(notification)
+		if err := codec.Unmarshal(data, got); err != nil || !reflect.DeepEqual(got, v) {
+			t.Errorf("%s: read back otherwise, %v", name, err)
+		}
+	}
+}
+
+// Encoders come from a pool: uses at the same time, and inside of each other, are apart.
+func TestEncodeConcurrently(t *testing.T) {
+	v := workloads()["toolcall"]
+	want, err := codec.Append(nil, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			var buf []byte
+			for range 100 {
+				if buf, err := codec.Append(buf[:0], v); err != nil || !bytes.Equal(buf, want) {
+					t.Errorf("got %s, %v", buf, err)
+				}
+				if err := codec.Unmarshal(want, new(notification)); err != nil {
+					t.Error(err)
+				}
+				_, _ = codec.Append(nil, &notification{})
+			}
+		})
+	}
+	wg.Wait()
+	got, err := codec.Append(nil, encoderFunc(func(e *codec.Encoder) {
+		inner, _ := codec.Append(nil, strValue("a"))
+		e.Raw(inner)
+	}))
+	if err != nil || string(got) != `"a"` {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+func TestEncodeNestedMaps(t *testing.T) {
+	many := map[string]string{}
+	for i := range 2000 {
+		many[strings.Repeat("k", i)] = "v"
+	}
+	v := encoderFunc(func(e *codec.Encoder) {
+		codec.EncodeMap(e, map[string]nestedMap{"b": {many}, "a": {map[string]string{"d": "", "c": ""}}})
+	})
+	for range 2 {
+		got, err := codec.Append(nil, v)
+		if err != nil || !bytes.HasPrefix(got, []byte(`{"a":{"c":"","d":""},"b":{"":"v","k":"v",`)) || !json.Valid(got) {
+			t.Errorf("got %.100s, %v", got, err)
+		}
+	}
+}
+
+type nestedMap struct{ m map[string]string }
+
+func (x *nestedMap) EncodeJSON(e *codec.Encoder) { codec.EncodeStringMap(e, x.m) }
+
+func TestEncoderAllocs(t *testing.T) {
+	skipUnderRace(t)
+	all := workloads()
+	all["meta"] = &notification{
+		Update: update{&updateUnknown{Raw: json.RawMessage(`{"a": [1, 2]}`)}},
+		Meta:   map[string]json.RawMessage{"b": json.RawMessage(`"\n"`), "a": json.RawMessage(`1`)},
+	}
+	for name, v := range all {
+		buf, err := codec.Append(nil, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := testing.AllocsPerRun(100, func() { buf, _ = codec.Append(buf[:0], v) }); got != 0 {
+			t.Errorf("%s: %v allocations", name, got)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package codec
+
+// This file owns errors, and JSON pointers (RFC 6901), which are computed from the text only when
+// there is something to report.
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+var (
+	// ErrSyntax is matched by errors about a text that is not JSON, as opposed to JSON that is not
+	// what was wanted. No leniency applies to it.
+	ErrSyntax = errors.New("invalid JSON")
+	// ErrDepth is matched by errors about a text nested deeper than allowed. They match ErrSyntax
+	// too: the text was not read.
+	ErrDepth = fmt.Errorf("%w: nested too deeply", ErrSyntax)
+)
+
+// Error says what is wrong at which place of a JSON text.
+type Error struct {
+	// Pointer is the JSON pointer of the value, "" for the whole.
+	Pointer string
+	// Msg says what is wrong with it.
+	Msg string
+	// Err is the cause for errors.Is and errors.As, or nil. Msg has its text already.
+	Err error
+	// Offset is the byte of the input, or of the output so far, at which it was found.
+	Offset int
+}
+
+// Error returns "pointer: message".
+func (e *Error) Error() string {
+	if e.Pointer == "" {
+		return e.Msg
+	}
+	return e.Pointer + ": " + e.Msg
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// newError returns err as an Error about what stands at offset. If it is one already, its pointer is
+// relative to there.
+func newError(offset int, err error) *Error {
+	if inner, ok := errors.AsType[*Error](err); ok {
+		return &Error{Pointer: inner.Pointer, Msg: inner.Msg, Err: err, Offset: offset}
+	}
+	return &Error{Msg: err.Error(), Err: err, Offset: offset}
+}
+
+// located returns e with its pointer in text.
+func (e *Error) located(text []byte) *Error {
+	out := *e
+	out.Pointer = pointers(text, e.Offset)[0] + e.Pointer
+	return &out
+}
+
+func tooShort(v string, n int) error {
+	if got := utf8.RuneCountInString(v); got < n {
+		return fmt.Errorf("length is %d, want %d or more", got, n)
+	}
+	return nil
+}
+
+func tooFew(got, n int) error {
+	if got < n {
+		return fmt.Errorf("%d items, want %d or more", got, n)
+	}
+	return nil
+}
+
+// frame is an array or object that is open at some offset of a text.
+type frame struct {
+	array bool
+	index int    // of the current element of an array
+	name  []byte // of the current member of an object, still escaped; nil before its colon
+}
+
+// pointers returns the JSON pointers of what stands at offsets, which must ascend: a value's
+// pointer from after its name or comma to the next comma. It reads text once, up to the last
+// offset; that much must be the beginning of valid JSON, else the pointers mean little.
+func pointers(text []byte, offsets ...int) []string {
+	found := make([]string, 0, len(offsets))
+	var open []frame
+	var name []byte // the last string seen
+	for i := 0; ; i++ {
+		for len(found) < len(offsets) && (i >= offsets[len(found)] || i >= len(text)) {
+			found = append(found, pointer(open))
+		}
+		if len(found) == len(offsets) {
+			return found
+		}
+		if c := text[i]; c == '{' || c == '[' {
+			open = append(open, frame{array: c == '['})
+			continue
+		} else if c == '"' {
+			end := closingQuote(text, i+1)
+			name = text[i+1 : end]
+			i = end
+			continue
+		}
+		if len(open) == 0 {
+			continue
+		}
+		switch top := &open[len(open)-1]; text[i] {
+		case '}', ']':
+			open = open[:len(open)-1]
+		case ':':
+			top.name = name
+		case ',':
+			top.index++
+			top.name = nil
+		}
+	}
+}
+
+// closingQuote returns the offset of the quote that ends the string whose content starts at i, or
+// len(text).
+func closingQuote(text []byte, i int) int {
+	for {
+		i, _ = plain(text, i)
+		switch {
+		case i == len(text) || text[i] == '"':
+			return i
+		case text[i] == '\\':
+			i = min(i+2, len(text))
+		default:
+			i++
+		}
+	}
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func pointer(open []frame) string {
+	var b strings.Builder
+	for _, f := range open {
+		switch {
+		case f.array:
+			b.WriteByte('/')
+			b.WriteString(strconv.Itoa(f.index))
+		case f.name != nil:
+			name, _ := unescape(f.name, len(f.name))
+			b.WriteByte('/')
+			b.WriteString(pointerEscapes.Replace(name))
+		}
+	}
+	return b.String()
+}

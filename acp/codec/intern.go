@@ -1,0 +1,42 @@
+package codec
+
+// This file owns strings that come again and again.
+
+import "hash/maphash"
+
+// interned remembers short strings, one for each slot: what falls into the same slot as another
+// replaces it.
+type interned [64]string
+
+const maxInterned = 64 // bytes
+
+var internSeed = maphash.MakeSeed()
+
+func (t *interned) get(b []byte) string {
+	slot := &t[maphash.Bytes(internSeed, b)%uint64(len(t))]
+	if *slot != string(b) {
+		*slot = string(b)
+	}
+	return *slot
+}
+
+// Intern is Str for ids, enum values and the like: a short string that this Decoder has read lately,
+// also before Reset, is not allocated again.
+func (d *Decoder) Intern() string {
+	if d.space() != '"' {
+		d.mismatch("string")
+		return ""
+	}
+	start := d.i
+	content, size := d.str()
+	if size != len(content) {
+		return d.unescape(start, content, size)
+	}
+	if len(content) > maxInterned || len(content) == 0 {
+		return string(content)
+	}
+	if d.interned == nil {
+		d.interned = new(interned)
+	}
+	return d.interned.get(content)
+}

@@ -1,0 +1,129 @@
+package codec
+
+// This file owns going back in the text, and the record of what was read although it is not what
+// the schema says.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Repair tells of a value that was read leniently.
+type Repair struct {
+	// Pointer is the JSON pointer of the value.
+	Pointer string
+	// Msg says what was done to it and why.
+	Msg string
+}
+
+// maxRepairs bounds how many repairs a Decoder records for one text; the rest are counted.
+const maxRepairs = 256
+
+// repair is a Repair before its pointers are known.
+type repair struct {
+	at    int // offset of the value
+	cause int // offset of what is wrong, in the value
+	msg   string
+}
+
+func (d *Decoder) repair(r repair) {
+	if len(d.repairs) == maxRepairs {
+		d.omitted++
+		return
+	}
+	d.repairs = append(d.repairs, r)
+}
+
+// Mark is a place in the text of one Decoder.
+type Mark struct {
+	i, left          int
+	repairs, omitted int
+	failed           bool
+}
+
+// Mark returns the place before the value that comes next.
+func (d *Decoder) Mark() Mark {
+	d.space()
+	return Mark{d.i, d.left, len(d.repairs), d.omitted, d.err != nil}
+}
+
+// Rewind goes back to m, to read from there again, unless the Decoder has failed. Repairs stay.
+func (d *Decoder) Rewind(m Mark) {
+	if d.err == nil {
+		d.i, d.left = m.i, m.left
+	}
+}
+
+// Recover reports whether reading the value at m has failed. If so it undoes the failure, passes
+// over the value and records a repair; the caller then sets what it read to its zero value. A text
+// that is not JSON stays failed, as does one that had failed before m.
+func (d *Decoder) Recover(m Mark) bool { return d.err != nil && d.recover(m) }
+
+func (d *Decoder) recover(m Mark) bool {
+	if m.failed || errors.Is(d.err, ErrSyntax) {
+		return false
+	}
+	failure := d.err
+	d.err = nil
+	d.Rewind(m)
+	d.repairs, d.omitted = d.repairs[:m.repairs], m.omitted
+	d.Skip()
+	if d.err != nil {
+		return false
+	}
+	d.repair(repair{at: m.i, cause: failure.Offset, msg: failure.Error()})
+	return true
+}
+
+// Repair records that the value at m was read leniently, without having failed; msg says how.
+func (d *Decoder) Repair(m Mark, msg string) { d.repair(repair{at: m.i, cause: m.i, msg: msg}) }
+
+// NullAs is Null, and records as a repair that null was read as what, such as "[]".
+func (d *Decoder) NullAs(what string) bool {
+	m := d.Mark()
+	if !d.Null() {
+		return false
+	}
+	d.Repair(m, "null read as "+what)
+	return true
+}
+
+// Repairs returns what was read leniently so far, in the order of the text. Of very many, one last
+// Repair without pointer tells how many more there were.
+func (d *Decoder) Repairs() []Repair {
+	if len(d.repairs) == 0 {
+		return nil
+	}
+	// What was read twice, after Rewind, may have been repaired twice.
+	pending := slices.Clone(d.repairs)
+	slices.SortStableFunc(pending, func(a, b repair) int { return cmp.Compare(a.at, b.at) })
+	pending = slices.Compact(pending)
+
+	offsets := make([]int, 0, 2*len(pending))
+	for _, r := range pending {
+		offsets = append(offsets, r.at, r.cause)
+	}
+	slices.Sort(offsets)
+	offsets = slices.Compact(offsets)
+	resolved := pointers(d.data, offsets...)
+	pointer := func(offset int) string {
+		i, _ := slices.BinarySearch(offsets, offset)
+		return resolved[i]
+	}
+
+	out := make([]Repair, 0, len(pending)+1)
+	for _, r := range pending {
+		at := pointer(r.at)
+		if inner := strings.TrimPrefix(pointer(r.cause), at); inner != "" {
+			r.msg = inner + ": " + r.msg
+		}
+		out = append(out, Repair{at, r.msg})
+	}
+	if d.omitted > 0 {
+		out = append(out, Repair{"", fmt.Sprintf("%d more repairs", d.omitted)})
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package codec
+
+// This file owns the inside of JSON strings: finding their end, eight bytes at a time, and
+// escaping and unescaping.
+
+import (
+	"bytes"
+	"math/bits"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	lows  = 0x0101010101010101 // the lowest bit of each byte
+	highs = 0x8080808080808080 // the highest bit of each byte
+)
+
+// special marks in the highest bit of each byte of w whether that is a quote, a backslash or a
+// control character. Only the lowest mark is reliable: a borrow may add some above it.
+func special(w uint64) uint64 {
+	quote := w ^ lows*'"'
+	slash := w ^ lows*'\\'
+	return ((w-lows*' ')&^w | (quote-lows)&^quote | (slash-lows)&^slash) & highs
+}
+
+// word returns eight bytes of s as they would be loaded from little-endian memory; the compiler
+// makes one load of it.
+func word[T string | []byte](s T, i int) uint64 {
+	s = s[i : i+8]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// plain returns the offset, from i on, of the first byte of s that may not stand in a JSON string
+// as it is, or len(s), and whether all that precedes it from i on is ASCII.
+func plain[T string | []byte](s T, i int) (end int, ascii bool) {
+	var seen uint64
+	for len(s)-i >= 8 {
+		w := word(s, i)
+		if m := special(w); m != 0 {
+			seen |= w & (m&-m - 1)
+			return i + bits.TrailingZeros64(m)/8, seen&highs == 0
+		}
+		seen |= w
+		i += 8
+	}
+	for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
+		seen |= uint64(s[i])
+		i++
+	}
+	return i, seen&highs == 0
+}
+
+// AppendString appends s to dst as a JSON string, as [Encoder.Str] writes it.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for {
+		n, ascii := plain(s, 0)
+		if ascii || utf8.ValidString(s[:n]) {
+			dst = append(dst, s[:n]...)
+		} else {
+			for _, r := range s[:n] {
+				dst = utf8.AppendRune(dst, r)
+			}
+		}
+		if n == len(s) {
+			return append(dst, '"')
+		}
+		dst = appendEscape(dst, s[n])
+		s = s[n+1:]
+	}
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	const digits = "0123456789abcdef"
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\f':
+		return append(dst, '\\', 'f')
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&0xf])
+}
+
+// escapes are the characters that stand for another one after a backslash.
+var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// escape reads the escape sequence that s starts with. Its length is 0 if it is malformed; lone
+// reports a surrogate without its other half, which stands for U+FFFD.
+func escape(s []byte) (r rune, size int, lone bool) {
+	if len(s) < 2 {
+		return 0, 0, false
+	}
+	if c := escapes[s[1]]; c != 0 {
+		return rune(c), 2, false
+	}
+	r, ok := hex(s)
+	if !ok {
+		return 0, 0, false
+	}
+	if !utf16.IsSurrogate(r) {
+		return r, 6, false
+	}
+	if low, ok := hex(s[6:]); ok {
+		if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
+			return both, 12, false
+		}
+	}
+	return utf8.RuneError, 6, true
+}
+
+// hex reads the \uXXXX that s starts with.
+func hex(s []byte) (r rune, ok bool) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range s[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// unescape returns the text of the content of a JSON string, which has that many bytes; lone
+// reports that it had a surrogate without its other half.
+func unescape(s []byte, size int) (text string, lone bool) {
+	var b strings.Builder
+	b.Grow(size)
+	for {
+		i := bytes.IndexByte(s, '\\')
+		if i < 0 {
+			b.Write(s)
+			return b.String(), lone
+		}
+		b.Write(s[:i])
+		r, n, l := escape(s[i:])
+		if n == 0 { // only in a text that was not checked
+			b.Write(s[i:])
+			return b.String(), lone
+		}
+		if r < utf8.RuneSelf {
+			b.WriteByte(byte(r))
+		} else {
+			b.WriteRune(r)
+			lone = lone || l
+		}
+		s = s[i+n:]
+	}
+}
