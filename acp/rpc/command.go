@@ -1,0 +1,256 @@
+// This file owns the subprocess transport: starting an agent, its standard files, and its end.
+
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/internal/proc"
+)
+
+// CommandTransport starts a subprocess and talks to it over its standard input and output. The process
+// and all that it starts share a process group of their own (on Windows a job object), which is ended
+// with the connection: standard input is closed, and what still runs after StopTime is asked to end
+// (SIGTERM), and after KillTime killed. It connects once.
+type CommandTransport struct {
+	// Cmd is the command. Its Stdin and Stdout must not be set. What it writes to standard error goes
+	// to Stderr, if that is set. The environment is Cmd's: set Cmd.Env to keep secrets from it.
+	Cmd *exec.Cmd
+	// MaxMessage is the longest message accepted, in bytes; 0 means DefaultMaxMessage.
+	MaxMessage int
+	// StopTime is how long the process may take to end after its input was closed. Default 2 s.
+	StopTime time.Duration
+	// KillTime is how long it may take after it was asked to end. Default 3 s.
+	KillTime time.Duration
+	// StderrTail is how much of the end of standard error an *ExitError keeps, in bytes. Default
+	// 8 KiB.
+	StderrTail int
+
+	once once
+}
+
+// Command returns the transport that starts cmd. Its fields may be set before it is connected.
+func Command(cmd *exec.Cmd) *CommandTransport {
+	t := &CommandTransport{Cmd: cmd, StopTime: 2 * time.Second, KillTime: 3 * time.Second, StderrTail: 8 << 10}
+	t.once.connect = t.start
+	return t
+}
+
+// Connect starts the process. Its context bounds nothing: use the connection's Close to end the
+// process.
+func (t *CommandTransport) Connect(ctx context.Context) (Stream, error) { return t.once.Connect(ctx) }
+
+// ExitError says that the subprocess behind a connection has ended. It matches io.EOF.
+type ExitError struct {
+	// State says how the process ended.
+	State *os.ProcessState
+	// Stderr is the end of what the process wrote to standard error.
+	Stderr string
+}
+
+// Error gives the state and the last line of standard error.
+func (e *ExitError) Error() string {
+	msg := "subprocess ended: " + e.State.String()
+	lines := strings.Split(strings.TrimSpace(e.Stderr), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		msg += ": " + last
+	}
+	return msg
+}
+
+// Unwrap returns io.EOF: the stream has ended.
+func (e *ExitError) Unwrap() error { return io.EOF }
+
+// lingerTime is how long the end of the process and the end of its output may be apart before the one
+// is taken for the other: a child of the process can hold the output open, and a process can close its
+// output and live on.
+const lingerTime = time.Second
+
+// process is the stream of a CommandTransport. Two goroutines belong to it: one waits for the process,
+// one reads its standard error; Close waits for both.
+type process struct {
+	*lineStream
+	transport *CommandTransport
+	group     *proc.Group
+	stdin     *os.File
+	stdout    *os.File
+	stderr    *os.File
+	tail      tail
+	exited    chan struct{} // the process has ended
+	drained   chan struct{} // its standard error has
+	ended     chan struct{} // its output has; closed by Read
+	endOnce   sync.Once
+}
+
+func (t *CommandTransport) start(context.Context) (Stream, error) {
+	cmd := t.Cmd
+	if cmd.Stdin != nil || cmd.Stdout != nil {
+		return nil, errors.New("the command's Stdin or Stdout is set")
+	}
+	p := &process{
+		transport: t,
+		tail:      tail{max: t.StderrTail, also: cmd.Stderr},
+		exited:    make(chan struct{}),
+		drained:   make(chan struct{}),
+		ended:     make(chan struct{}),
+	}
+	var child []*os.File
+	pipe := func(childReads bool) (ours, theirs *os.File, err error) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, nil, err
+		}
+		if childReads {
+			r, w = w, r
+		}
+		child = append(child, w)
+		return r, w, nil
+	}
+	fail := func(err error) (Stream, error) {
+		closeAll(append(child, p.stdin, p.stdout, p.stderr)...)
+		return nil, err
+	}
+	var stdin, stdout, stderr *os.File
+	var err error
+	if p.stdin, stdin, err = pipe(true); err != nil {
+		return fail(err)
+	}
+	if p.stdout, stdout, err = pipe(false); err != nil {
+		return fail(err)
+	}
+	if p.stderr, stderr, err = pipe(false); err != nil {
+		return fail(err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	if p.group, err = proc.Start(cmd); err != nil {
+		return fail(err)
+	}
+	closeAll(child...)
+	p.lineStream = newLineStream(p.stdout, p.stdin, t.MaxMessage, p.stop)
+	go p.watch()
+	go p.readStderr()
+	return p, nil
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// watch waits for the process, and ends its outputs when a child keeps those open.
+func (p *process) watch() {
+	defer close(p.exited)
+	// How it ended is read from the ProcessState.
+	_ = p.transport.Cmd.Wait()
+	p.group.Reaped()
+	timer := time.NewTimer(lingerTime)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-timer.C:
+		p.stdout.SetReadDeadline(time.Now())
+		p.stderr.SetReadDeadline(time.Now())
+	}
+}
+
+func (p *process) readStderr() {
+	defer close(p.drained)
+	_, _ = io.Copy(&p.tail, p.stderr) // ends with the process, or by Close
+}
+
+// Read returns an *ExitError at the end of the output if the process has ended too.
+func (p *process) Read() ([]byte, error) {
+	line, err := p.lineStream.Read()
+	if err == nil {
+		return line, nil
+	}
+	if _, long := errors.AsType[*TooLongError](err); long {
+		return nil, err
+	}
+	p.endOnce.Do(func() { close(p.ended) })
+	timer := time.NewTimer(lingerTime)
+	defer timer.Stop()
+	for _, done := range []chan struct{}{p.exited, p.drained} {
+		select {
+		case <-done:
+		case <-timer.C:
+			timer.Reset(0)
+		}
+	}
+	select {
+	case <-p.exited:
+		if state := p.transport.Cmd.ProcessState; state != nil {
+			err = &ExitError{State: state, Stderr: p.tail.String()}
+		}
+	default:
+	}
+	return nil, err
+}
+
+// stop ends the process and everything that it started.
+func (p *process) stop() error {
+	p.CloseWrite()
+	if !p.exitsWithin(p.transport.StopTime) && (!p.group.Ask() || !p.exitsWithin(p.transport.KillTime)) {
+		p.group.Kill()
+		<-p.exited
+	}
+	p.group.Kill() // what the process left behind
+	p.group.Free()
+	p.stdout.Close()
+	p.stderr.SetReadDeadline(time.Now().Add(lingerTime)) // who left the group may hold it open
+	<-p.drained
+	p.stderr.Close()
+	return nil
+}
+
+func (p *process) exitsWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// tail keeps the end of what is written to it, and passes everything on. It is safe for concurrent
+// use.
+type tail struct {
+	max  int
+	also io.Writer
+
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - t.max; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	t.mu.Unlock()
+	if t.also != nil {
+		// Somebody's log that fails must not stop the agent.
+		_, _ = t.also.Write(b)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.ToValidUTF8(t.buf, []byte("\uFFFD")))
+}

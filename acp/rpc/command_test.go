@@ -1,0 +1,180 @@
+//go:build unix
+
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func childCommand(kind string) *CommandTransport {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+kind)
+	return Command(cmd)
+}
+
+type pidParams struct{ Pids []int }
+
+func connectChild(t *testing.T, kind string, routes ...Route) *Conn {
+	t.Helper()
+	transport := childCommand(kind)
+	transport.StopTime, transport.KillTime = 200*time.Millisecond, 200*time.Millisecond
+	c, err := Connect(t.Context(), transport, func(*Conn) []Route { return routes }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func TestCommandAndStdio(t *testing.T) {
+	c := connectChild(t, "serve")
+	big := strings.Repeat("é\n\u2028", 1<<18)
+	type text struct{ Text string }
+	c2 := RequestMethod[echoParams, echoParams]{Name: "echo"}
+	for i := range 100 {
+		res, err := c2.Call(t.Context(), c, &echoParams{SessionID: big[:i*6], N: i})
+		if err != nil || res.N != i || res.SessionID != big[:i*6] {
+			t.Fatal(res, err)
+		}
+	}
+	if _, err := Call[text](t.Context(), c, "nope", &text{big}); !errors.Is(err, ErrMethodNotFound) {
+		t.Error(err)
+	}
+	start := time.Now()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(start); d > 150*time.Millisecond {
+		t.Logf("closing took %v", d)
+	}
+}
+
+func TestSubprocessDiesInCall(t *testing.T) {
+	var mu sync.Mutex
+	updates := 0
+	update := updateMethod.Handle(func(context.Context, *updateParams) error {
+		mu.Lock()
+		defer mu.Unlock()
+		updates++
+		return nil
+	})
+	c := connectChild(t, "die", update)
+	_, err := echoMethod.Call(t.Context(), c, &echoParams{})
+	exit, ok := errors.AsType[*ExitError](err)
+	if !ok || !errors.Is(err, ErrClosed) || !errors.Is(err, io.EOF) {
+		t.Fatalf("got %v", err)
+	}
+	if exit.State.ExitCode() != 3 || !strings.HasSuffix(exit.Stderr, "fatal: out of cheese\n") || len(exit.Stderr) > 8<<10 {
+		t.Errorf("%v, %d bytes of stderr", exit, len(exit.Stderr))
+	}
+	if !strings.Contains(err.Error(), "exit status 3: fatal: out of cheese") {
+		t.Error(err)
+	}
+	if err := c.Wait(); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if updates != 1 {
+		t.Errorf("%d updates", updates)
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	for _, kind := range []string{"stubborn", "orphan"} {
+		t.Run(kind, func(t *testing.T) {
+			pids := make(chan []int, 1)
+			c := connectChild(t, kind, NotificationMethod[pidParams]{Name: "pids"}.Handle(func(_ context.Context, p *pidParams) error {
+				pids <- p.Pids
+				return nil
+			}))
+			all := receive(t, pids)
+			if kind == "orphan" {
+				c.Wait() // the end is seen although the output stays open
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, pid := range all {
+				gone := func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH || zombie(pid) }
+				for deadline := time.Now().Add(patience); !gone(); runtime.Gosched() {
+					if time.Now().After(deadline) {
+						t.Fatalf("process %d still runs", pid)
+					}
+				}
+			}
+		})
+	}
+}
+
+// zombie reports whether a process has ended and only waits for init to collect it.
+func zombie(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err != nil || strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+}
+
+func TestCommandCannotStart(t *testing.T) {
+	_, err := Connect(t.Context(), Command(exec.Command("/nonexistent/agent")), nil, nil)
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	transport := childCommand("serve")
+	transport.Cmd.Stdout = os.Stderr
+	if _, err := Connect(t.Context(), transport, nil, nil); err == nil {
+		t.Error("a command with its output set was started")
+	}
+}
+
+func TestTransportConnectsOnce(t *testing.T) {
+	a, _ := Pipe()
+	if _, err := a.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Connect(t.Context()); err == nil {
+		t.Error("connected twice")
+	}
+}
+
+func TestHalfClose(t *testing.T) {
+	stream, err := childCommand("serve").Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if err := stream.Write([]byte(request(1, "echo", `{"n":1}`) + "\n" + request(2, "echo", `{"n":2}`) + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.(HalfCloser).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	answers := 0
+	for {
+		_, err := stream.Read()
+		if err == nil {
+			answers++
+			continue
+		}
+		if exit, ok := errors.AsType[*ExitError](err); !ok || !exit.State.Success() {
+			t.Error(err)
+		}
+		break
+	}
+	if answers != 2 {
+		t.Errorf("%d answers", answers)
+	}
+}

@@ -1,0 +1,304 @@
+// This file owns the connection: its life from Connect to Wait, and its options.
+
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// Options tune a connection. Nil, and the zero value of each field, mean the defaults.
+type Options struct {
+	// Logger gets diagnostics; nil is silence. What the peer sent is logged at debug level only.
+	Logger *slog.Logger
+	// Hooks observe the connection.
+	Hooks Hooks
+	// MaxRequests is how many requests of the peer may be in progress; one more is refused with an
+	// error. Default 4096.
+	MaxRequests int
+	// QueueBytes is how much of one session's notifications may wait for their handler before
+	// nothing more is read; 0 means 4 MiB. A single message may exceed it.
+	QueueBytes int
+	// QueueLimit is how far such a queue grows while its own handler waits for a call, which could
+	// otherwise never be answered; then the call fails with ErrOverflow. Default 64 MiB.
+	QueueLimit int
+	// DrainTime bounds how long requests may still be answered, and notifications handled, after
+	// the peer has ended the stream. Default 2 s.
+	DrainTime time.Duration
+	// CloseTime bounds how long Close waits for handlers, and separately for unsent messages.
+	// Default 5 s.
+	CloseTime time.Duration
+	// CancelGrace is how long a cancelled turn waits for the agent's answer. Default 30 s.
+	CancelGrace time.Duration
+	// SkipNoise lets lines pass that do not begin like JSON, as agents print them by mistake: they
+	// are reported to Hooks.Invalid and not answered.
+	SkipNoise bool
+	// ConcurrentTurns lets a session have more than one turn at a time, for agents that queue or
+	// steer. Otherwise a second prompt is refused.
+	ConcurrentTurns bool
+}
+
+// Hooks are called by the connection, by several goroutines at once. They must be quick, and must not
+// call the peer. Each may be nil.
+type Hooks struct {
+	// Repair is told of each leniency with which a message was read: the method, and what was
+	// dropped or replaced where.
+	Repair func(method string, repair codec.Repair)
+	// Invalid is told of what was refused, ignored or skipped: lines that are no message, responses
+	// to nothing, notifications that cannot be decoded. line is valid during the call, and nil when
+	// it is not known.
+	Invalid func(line []byte, reason error)
+	// Message is told of every message, as it is on the wire. It is valid during the call.
+	Message func(sent bool, message []byte)
+	// Call brackets every call to the peer and every handler: it may return a context that carries
+	// a span, and a function that is told how it ended. Both may be nil.
+	Call func(ctx context.Context, call CallInfo) (context.Context, func(error))
+	// Panic is told of a handler's panic. The peer only sees an internal error.
+	Panic func(method string, value any, stack []byte)
+}
+
+// CallInfo says what Hooks.Call is about.
+type CallInfo struct {
+	Method string
+	// Incoming says that this side serves the call.
+	Incoming bool
+	// Notification says that there will be no answer.
+	Notification bool
+	// Session is the session id in the parameters, or "". Of outgoing calls it is not known yet.
+	Session string
+}
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	setDefault(&opts.MaxRequests, 4096)
+	setDefault(&opts.QueueBytes, 4<<20)
+	setDefault(&opts.QueueLimit, 64<<20)
+	setDefault(&opts.DrainTime, 2*time.Second)
+	setDefault(&opts.CloseTime, 5*time.Second)
+	setDefault(&opts.CancelGrace, 30*time.Second)
+	return opts
+}
+
+func setDefault[T int | time.Duration](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+// Conn is one connection to a peer. All methods are safe for concurrent use.
+//
+// It runs one reader, one writer, one worker for each session that has notifications waiting, and one
+// goroutine for each request in progress. All belong to the Conn: Wait returns after they have ended.
+//
+// Notifications of one session are handled in the order in which they came, one at a time. The answer
+// to a call is given to its caller after every notification that the same session received before it
+// was handled, and a request is handled after those too. A call made with the context of a
+// notification handler is exempt, because it could never return.
+type Conn struct {
+	opts          Options
+	wire          *wire.Conn
+	requests      map[string]*Route // by method; "" is the fallback
+	notifications map[string]*Route
+
+	base   context.Context // of all handlers
+	cancel context.CancelCauseFunc
+	tasks  sync.WaitGroup // handlers, workers and turns
+	done   chan struct{}
+
+	decode *codec.Decoder // the reader's
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	inbound  map[ID]*inbound // requests in progress, by the peer's id
+	serving  int
+	flights  flights
+	closing  bool  // Close was called
+	stopped  bool  // no more tasks
+	cause    error // why the connection is over; set before done is closed
+	closeErr error // what closing the stream gave
+}
+
+// Connect opens transport and starts a connection. routes says what this side serves; it is called
+// once, before anything is read, with the connection that its handlers may call back on. ctx bounds
+// opening the transport; its values, not its end, reach the handlers.
+func Connect(ctx context.Context, transport Transport, routes func(*Conn) []Route, opts *Options) (*Conn, error) {
+	stream, err := transport.Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("acp: connecting: %w", err)
+	}
+	c := &Conn{
+		opts:          opts.withDefaults(),
+		requests:      map[string]*Route{},
+		notifications: map[string]*Route{},
+		done:          make(chan struct{}),
+		decode:        codec.NewDecoder(nil),
+		sessions:      map[string]*session{},
+		inbound:       map[ID]*inbound{},
+	}
+	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.flights.init()
+	if routes != nil {
+		for _, r := range routes(c) {
+			if r.Notification {
+				c.notifications[r.Method] = &r
+			} else {
+				c.requests[r.Method] = &r
+			}
+		}
+	}
+	if c.opts.Hooks.Message != nil {
+		stream = &observed{stream, c.opts.Hooks.Message}
+	}
+	started := make(chan struct{})
+	c.wire = wire.NewConn(stream, wire.Config{
+		Handler:   &reader{c, started},
+		Logger:    c.opts.Logger,
+		Drain:     c.opts.DrainTime,
+		SkipNoise: c.opts.SkipNoise,
+	})
+	close(started)
+	go c.supervise()
+	return c, nil
+}
+
+// supervise ends the connection: after Close was called, or after the peer has ended the stream.
+func (c *Conn) supervise() {
+	defer close(c.done)
+	select {
+	case <-c.wire.Done():
+		// What was received is still handled.
+		ctx, cancel := context.WithTimeout(c.base, c.opts.DrainTime)
+		c.awaitQueues(ctx)
+		cancel()
+	case <-c.base.Done():
+	}
+	c.mu.Lock()
+	c.stopped = true
+	c.mu.Unlock()
+	c.cancel(ErrClosed)
+	c.dropQueues()
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.tasks.Wait()
+	}()
+	timer := time.NewTimer(c.opts.CloseTime)
+	defer timer.Stop()
+	select {
+	case <-ended: // the handlers have answered
+	case <-timer.C:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.opts.CloseTime)
+	defer cancel()
+	err := c.wire.Close(ctx)
+	c.mu.Lock()
+	c.cause = c.wire.Err()
+	c.closeErr = err
+	c.mu.Unlock()
+	<-ended
+}
+
+// spawn runs f as a task of the connection, unless that has ended.
+func (c *Conn) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return false
+	}
+	c.tasks.Go(f)
+	return true
+}
+
+// Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes
+// the stream and waits until nothing runs any more. Handlers and unsent messages are given
+// Options.CloseTime each; the error says that handlers still run after that, or why the stream could
+// not be closed properly. Further calls wait likewise. A handler must not call Close: it would wait
+// for itself.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	c.cancel(ErrClosed)
+	timer := time.NewTimer(3 * c.opts.CloseTime)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+	case <-timer.C:
+		return errors.New("acp: closing: handlers do not end")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closeErr != nil {
+		return fmt.Errorf("acp: closing: %w", c.closeErr)
+	}
+	return nil
+}
+
+// Done is closed when the connection is over and nothing of it runs any more.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Wait returns when the connection is over and nothing of it runs any more. It returns nil when it was
+// closed by Close, or by the peer in an orderly way; otherwise an error that matches ErrClosed and
+// wraps the cause, which is an *ExitError when the peer was a subprocess that failed.
+func (c *Conn) Wait() error {
+	<-c.done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing || c.cause == nil || c.cause == io.EOF {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrClosed, c.cause)
+}
+
+// failure translates an error of sending or waiting: the value was bad, or the connection is over.
+func (c *Conn) failure(err error) error {
+	if _, ok := errors.AsType[*codec.Error](err); ok {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return ErrClosed
+	}
+	return fmt.Errorf("%w: %w", ErrClosed, err)
+}
+
+// observed shows every message to Hooks.Message.
+type observed struct {
+	Stream
+	message func(sent bool, message []byte)
+}
+
+func (s *observed) Read() ([]byte, error) {
+	line, err := s.Stream.Read()
+	if err == nil {
+		s.message(false, line)
+	}
+	return line, err
+}
+
+func (s *observed) Write(lines []byte) error {
+	err := EachLine(lines, func(message []byte) error {
+		s.message(true, message)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.Stream.Write(lines)
+}

@@ -1,0 +1,456 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
+
+func echo(ctx context.Context, p *echoParams) (*echoParams, error) { return p, nil }
+
+var echoMethod = RequestMethod[echoParams, echoParams]{Name: "echo"}
+
+func TestIDsAreEchoed(t *testing.T) {
+	p, _ := newPeer(t, []Route{echoMethod.Handle(echo)}, nil)
+	for _, id := range []string{
+		`0`, `1`, `-1`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`,
+		`18446744073709551615`, `1.5`, `1e2`, `-0`, `""`, `"1"`, `"\u0000é\ud83d\ude00"`, `null`,
+	} {
+		p.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"echo","params":{"n":1}}`)
+		got := p.read()
+		var env struct {
+			ID json.RawMessage `json:"id"`
+		}
+		if err := json.Unmarshal([]byte(got), &env); err != nil {
+			t.Fatal(err)
+		}
+		if !sameJSON(string(env.ID), id) || id[0] != '"' && string(env.ID) != id {
+			t.Errorf("id %s came back in %s", id, got)
+		}
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	failing := RequestMethod[echoParams, echoParams]{Name: "fail"}
+	panicking := RequestMethod[echoParams, echoParams]{Name: "panic"}
+	public := RequestMethod[echoParams, echoParams]{Name: "public"}
+	var panics atomic.Int32
+	p, _ := newPeer(t, []Route{
+		echoMethod.Handle(echo),
+		failing.Handle(func(context.Context, *echoParams) (*echoParams, error) { return nil, errPlain }),
+		public.Handle(func(context.Context, *echoParams) (*echoParams, error) {
+			return nil, fmt.Errorf("more: %w", Public(errors.New("no such branch")))
+		}),
+		panicking.Handle(func(context.Context, *echoParams) (*echoParams, error) { panic("boom") }),
+		RequestMethod[echoParams, echoParams]{Name: "unhandled"}.Handle(nil),
+	}, &Options{Hooks: Hooks{Panic: func(string, any, []byte) { panics.Add(1) }}})
+
+	for _, test := range []struct {
+		name, line, id string
+		code           int
+	}{
+		{"not JSON", `{"jsonrpc":"2.0","id":1,"method":"echo",}`, `null`, CodeParseError},
+		{"cut off", `{"jsonrpc":"2.0","id":1,`, `null`, CodeParseError},
+		{"invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":{\"s\":\"\xff\"}}", `null`, CodeParseError},
+		{"two values", request(1, "echo", `{}`) + request(2, "echo", `{}`), `null`, CodeParseError},
+		{"byte order mark", "\xef\xbb\xbf" + request(1, "echo", `{}`), `null`, CodeParseError},
+		{"too deep", `{"jsonrpc":"2.0","id":1,"method":"echo","params":` + strings.Repeat("[", 100000) + strings.Repeat("]", 100000) + `}`, `null`, CodeParseError},
+		{"batch", `[` + request(1, "echo", `{}`) + `]`, `null`, CodeInvalidRequest},
+		{"empty batch", `[]`, `null`, CodeInvalidRequest},
+		{"number", `42`, `null`, CodeInvalidRequest},
+		{"empty object", `{}`, `null`, CodeInvalidRequest},
+		{"wrong version", `{"jsonrpc":"1.0","id":7,"method":"echo"}`, `7`, CodeInvalidRequest},
+		{"no version", `{"id":"a","method":"echo"}`, `"a"`, CodeInvalidRequest},
+		{"wrong version in a notification", `{"jsonrpc":2,"method":"echo"}`, `null`, CodeInvalidRequest},
+		{"id is an object", `{"jsonrpc":"2.0","id":{},"method":"echo"}`, `null`, CodeInvalidRequest},
+		{"id twice", `{"jsonrpc":"2.0","id":1,"id":2,"method":"echo"}`, `2`, CodeInvalidRequest},
+		{"method is a number", `{"jsonrpc":"2.0","id":3,"method":1}`, `3`, CodeInvalidRequest},
+		{"method and result", `{"jsonrpc":"2.0","id":3,"method":"echo","result":1}`, `3`, CodeInvalidRequest},
+		{"wrong case", `{"jsonrpc":"2.0","ID":3,"Method":"echo"}`, `null`, CodeInvalidRequest},
+		{"unknown method", request(4, "nope", `{}`), `4`, CodeMethodNotFound},
+		{"no handler", request(4, "unhandled", `{}`), `4`, CodeMethodNotFound},
+		{"wrong params", request(5, "echo", `{"n":"x"}`), `5`, CodeInvalidParams},
+		{"params are an array", request(5, "echo", `[1]`), `5`, CodeInvalidParams},
+		{"handler fails", request(6, "fail", `{"n":1}`), `6`, CodeInternalError},
+		{"handler fails in public", request(6, "public", `{"n":1}`), `6`, CodeInternalError},
+		{"handler panics", request(7, "panic", `{"n":1}`), `7`, CodeInternalError},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p.send(test.line)
+			got := p.read()
+			var env struct {
+				ID    json.RawMessage `json:"id"`
+				Error *Error          `json:"error"`
+			}
+			if err := json.Unmarshal([]byte(got), &env); err != nil {
+				t.Fatal(err)
+			}
+			if string(env.ID) != test.id || env.Error == nil || env.Error.Code != test.code {
+				t.Errorf("got %s, want id %s and code %d", got, test.id, test.code)
+			}
+			if strings.Contains(got, "hunter2") || strings.Contains(got, "boom") || strings.Contains(got, ".go") {
+				t.Errorf("our internals in %s", got)
+			}
+			if strings.Contains(test.name, "public") != strings.Contains(got, "no such branch") {
+				t.Errorf("public text: %s", got)
+			}
+			p.send(request("alive", "echo", `{"n":2}`))
+			p.expect(`{"jsonrpc":"2.0","id":"alive","result":{"n":2}}`)
+		})
+	}
+	if panics.Load() != 1 {
+		t.Errorf("%d panics reported", panics.Load())
+	}
+}
+
+func TestNothingIsAnswered(t *testing.T) {
+	var invalid atomic.Int32
+	p, _ := newPeer(t, []Route{echoMethod.Handle(echo)}, &Options{
+		Hooks: Hooks{Invalid: func([]byte, error) { invalid.Add(1) }},
+	})
+	for _, line := range []string{
+		``, `   `, "\r",
+		note("nope", `{}`), note("$/nope", `{}`),
+		`{"jsonrpc":"2.0","id":77,"result":{}}`,
+		`{"jsonrpc":"2.0","id":"1","result":{}}`,
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`,
+		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}`,
+		`{"jsonrpc":"1.0","id":5,"result":{}}`,
+		`{"id":5,"result":1,"error":{}}`,
+		note("$/cancel_request", `{"requestId":5}`),
+		note("$/cancel_request", `{"requestId":{}}`),
+		note("$/cancel_request", `{}`),
+	} {
+		p.send(line)
+		p.send(request(1, "echo", `{"n":3}`))
+		if got := p.read(); !strings.Contains(got, `"n":3`) {
+			t.Errorf("%s was answered: %s", line, got)
+		}
+	}
+	if invalid.Load() != 8 {
+		t.Errorf("%d reports of invalid messages", invalid.Load())
+	}
+}
+
+func TestCall(t *testing.T) {
+	p, c := newPeer(t, nil, nil)
+	type outcome struct {
+		res *echoParams
+		err error
+	}
+	call := func() <-chan outcome {
+		done := make(chan outcome, 1)
+		go func() {
+			res, err := echoMethod.Call(t.Context(), c, &echoParams{N: 1})
+			done <- outcome{res, err}
+		}()
+		return done
+	}
+
+	done := call()
+	p.expect(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"n":1}}`)
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`)
+	if got := receive(t, done); got.err != nil || got.res.N != 5 {
+		t.Errorf("got %+v", got)
+	}
+
+	done = call()
+	p.read()
+	p.send(`{"jsonrpc":"2.0","id":2,"error":{"code":-32002,"message":"gone","data":{"n":12345678901234567890}}}`)
+	got := receive(t, done)
+	e, ok := errors.AsType[*Error](got.err)
+	if !ok || !errors.Is(got.err, ErrResourceNotFound) || string(e.Data) != `{"n":12345678901234567890}` {
+		t.Errorf("got %v", got.err)
+	}
+
+	for i, answer := range []string{
+		`"result":{"n":"x"}`, `"result":1,"error":{}`, `"error":"oops"`, `"error":{"code":"x"}`,
+	} {
+		done = call()
+		p.read()
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, i+3, answer))
+		if got := receive(t, done); got.err == nil || errors.Is(got.err, ErrClosed) {
+			t.Errorf("%s: got %+v", answer, got)
+		}
+	}
+}
+
+func TestCallCancelled(t *testing.T) {
+	p, c := newPeer(t, nil, nil)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := echoMethod.Call(ctx, c, &echoParams{N: 1})
+		done <- err
+	}()
+	p.read()
+	why := errors.New("changed my mind")
+	cancel(why)
+	p.expect(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
+	if err := receive(t, done); !errors.Is(err, why) {
+		t.Error(err)
+	}
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`) // late, and absorbed
+	go func() {
+		_, err := echoMethod.Call(t.Context(), c, &echoParams{N: 1})
+		done <- err
+	}()
+	p.read()
+	p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":5}}`)
+	if err := receive(t, done); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCancelRequest(t *testing.T) {
+	block := RequestMethod[echoParams, echoParams]{Name: "block"}
+	p, _ := newPeer(t, []Route{block.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
+		<-ctx.Done()
+		if p.N == 1 {
+			return p, nil // it was done after all
+		}
+		return nil, ctx.Err()
+	})}, nil)
+	for _, id := range []any{"1", 1, nil} {
+		p.send(request(id, "block", `{"n":2}`))
+	}
+	p.send(note("$/cancel_request", `{"requestId":1}`))
+	p.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"Request cancelled"}}`)
+	p.send(note("$/cancel_request", `{"requestId":null}`))
+	p.expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32800,"message":"Request cancelled"}}`)
+	p.send(note("$/cancel_request", `{"requestId":"1"}`))
+	p.expect(`{"jsonrpc":"2.0","id":"1","error":{"code":-32800,"message":"Request cancelled"}}`)
+	p.send(request(2, "block", `{"n":1}`), note("$/cancel_request", `{"requestId":2}`))
+	p.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":1}}`)
+}
+
+func TestOrderAndBarrier(t *testing.T) {
+	const n = 2000
+	var got []int
+	update := NotificationMethod[echoParams]{Name: "update"}
+	p, c := newPeer(t, []Route{update.Handle(func(_ context.Context, p *echoParams) error {
+		got = append(got, p.N)
+		return nil
+	})}, &Options{QueueBytes: 1000})
+	done := make(chan error, 1)
+	go func() {
+		_, err := echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s"})
+		if err == nil && len(got) != n {
+			err = fmt.Errorf("%d of %d updates before the answer", len(got), n)
+		}
+		done <- err
+	}()
+	p.read()
+	for i := range n {
+		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+	}
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":5}}`)
+	if err := receive(t, done); err != nil {
+		t.Error(err)
+	}
+	if !slices.IsSorted(got) {
+		t.Error("out of order")
+	}
+}
+
+func TestCallFromNotificationHandler(t *testing.T) {
+	update := NotificationMethod[echoParams]{Name: "update"}
+	var c *Conn
+	results := make(chan error, 100)
+	p, c := newPeer(t, []Route{
+		echoMethod.Handle(echo),
+		update.Handle(func(ctx context.Context, p *echoParams) error {
+			_, err := echoMethod.Call(ctx, c, p)
+			results <- err
+			return err
+		}),
+	}, &Options{QueueBytes: 50})
+	for i := range 20 {
+		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+	}
+	for i := range 20 {
+		p.read()
+		// While our handler waits for the call, the peer needs an answer within the same session.
+		p.send(request("nested", "echo", `{"sessionId":"s","n":1}`))
+		p.expect(`{"jsonrpc":"2.0","id":"nested","result":{"sessionId":"s","n":1}}`)
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"n":1}}`, i+1))
+		if err := receive(t, results); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOverflowFailsTheCall(t *testing.T) {
+	update := NotificationMethod[echoParams]{Name: "update"}
+	var c *Conn
+	var handled atomic.Int32
+	results := make(chan error, 1)
+	p, c := newPeer(t, []Route{update.Handle(func(ctx context.Context, p *echoParams) error {
+		if handled.Add(1) == 1 {
+			_, err := echoMethod.Call(ctx, c, p)
+			results <- err
+		}
+		return nil
+	})}, &Options{QueueBytes: 100, QueueLimit: 1000})
+	for i := range 200 {
+		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+	}
+	if err := receive(t, results); !errors.Is(err, ErrOverflow) {
+		t.Error(err)
+	}
+	go echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s"})
+	for {
+		if line := p.read(); strings.Contains(line, `"id":2`) {
+			break
+		}
+	}
+	p.send(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+	p.send(note("$/end", `{}`))
+	c.mu.Lock()
+	s := c.sessions["s"]
+	c.mu.Unlock()
+	if s != nil {
+		<-s.reached(s.position(), false)
+	}
+	if handled.Load() != 200 {
+		t.Errorf("%d of 200 updates handled", handled.Load())
+	}
+}
+
+func TestEndOfInput(t *testing.T) {
+	p, c := newPeer(t, []Route{echoMethod.Handle(echo)}, nil)
+	done := make(chan error, 1)
+	go func() {
+		_, err := echoMethod.Call(t.Context(), c, &echoParams{})
+		done <- err
+	}()
+	p.read()
+	p.send(request(1, "echo", `{"n":9}`))
+	p.w.Close()
+	if err := receive(t, done); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":9}}`)
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := echoMethod.Call(t.Context(), c, &echoParams{}); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestInvalidResult(t *testing.T) {
+	p, _ := newPeer(t, []Route{
+		RequestMethod[echoParams, badResult]{Name: "bad"}.Handle(func(context.Context, *echoParams) (*badResult, error) {
+			return &badResult{}, nil
+		}),
+		RequestMethod[echoParams, echoParams]{Name: "nil"}.Handle(func(context.Context, *echoParams) (*echoParams, error) {
+			return nil, nil
+		}),
+		RequestMethod[echoParams, echoParams]{Name: "data"}.Handle(func(context.Context, *echoParams) (*echoParams, error) {
+			return nil, &Error{Code: 5, Message: "m", Data: json.RawMessage("{")}
+		}),
+	}, nil)
+	p.send(request(1, "bad", `{}`))
+	p.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}`)
+	p.send(request(2, "nil", `{}`))
+	p.expect(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error"}}`)
+	p.send(request(3, "data", `{}`))
+	p.expect(`{"jsonrpc":"2.0","id":3,"error":{"code":5,"message":"m"}}`)
+}
+
+type badResult struct{}
+
+func (*badResult) EncodeJSON(e *codec.Encoder) { e.Failf("cannot be written") }
+func (*badResult) DecodeJSON(d *codec.Decoder) { d.Skip() }
+
+func TestTooLong(t *testing.T) {
+	const limit = 200 << 10
+	p, c := newPeerLimit(t, []Route{echoMethod.Handle(echo)}, nil, limit)
+	long := strings.Repeat("x", limit)
+	p.send(request("a", "echo", `{"sessionId":"`+long+`"}`))
+	p.expect(`{"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"Invalid request: message too long"}}`)
+	p.send(`{"jsonrpc":"2.0","method":"echo","params":{"sessionId":"` + long + `"},"id":1}`)
+	p.expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: message too long"}}`)
+	fits := strings.Repeat("y", limit-len(request("b", "echo", `{"sessionId":"","n":0}`)))
+	p.send(request("b", "echo", `{"sessionId":"`+fits+`","n":0}`))
+	if got := p.read(); !strings.Contains(got, fits) {
+		t.Error("a message of just the limit was refused")
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := echoMethod.Call(t.Context(), c, &echoParams{})
+		done <- err
+	}()
+	p.read()
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"` + long + `"}}`)
+	long1, ok := errors.AsType[*TooLongError](receive(t, done))
+	if !ok || long1.Limit != limit {
+		t.Errorf("got %v", long1)
+	}
+	p.send(request("c", "echo", `{"n":1}`))
+	p.expect(`{"jsonrpc":"2.0","id":"c","result":{"n":1}}`)
+}
+
+func TestNoiseOnStdout(t *testing.T) {
+	noise := make(chan string, 1)
+	p, _ := newPeer(t, []Route{echoMethod.Handle(echo)}, &Options{
+		SkipNoise: true,
+		Hooks:     Hooks{Invalid: func(line []byte, _ error) { noise <- string(line) }},
+	})
+	p.send("npm notice new version", request(1, "echo", `{"n":1}`))
+	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
+	if got := receive(t, noise); got != "npm notice new version" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestExtensions(t *testing.T) {
+	var ext Extensions
+	Handle(&ext, "_x/add", func(_ context.Context, p *[]int) (*int, error) {
+		sum := 0
+		for _, n := range *p {
+			sum += n
+		}
+		return &sum, nil
+	})
+	ext.Fallback = func(_ context.Context, method string, params json.RawMessage) (any, error) {
+		if method != "_y" {
+			return nil, MethodNotFound(method)
+		}
+		return params, nil
+	}
+	p, c := newPeer(t, ext.Routes(), nil)
+	p.send(request(1, "_x/add", `[1,2,3]`))
+	p.expect(`{"jsonrpc":"2.0","id":1,"result":6}`)
+	p.send(request(2, "_y", `{"a":12345678901234567890}`))
+	if got := p.read(); !strings.Contains(got, `"result":{"a":12345678901234567890}`) {
+		t.Errorf("got %s", got)
+	}
+	p.send(request(3, "_z", `{}`))
+	p.expect(`{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found","data":{"method":"_z"}}}`)
+	done := make(chan error, 1)
+	go func() {
+		res, err := Call[map[string]int](t.Context(), c, "_x/y", map[string]any{"a": 1})
+		if err == nil && (*res)["b"] != 2 {
+			err = fmt.Errorf("got %v", *res)
+		}
+		done <- err
+	}()
+	p.expect(`{"jsonrpc":"2.0","id":1,"method":"_x/y","params":{"a":1}}`)
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"b":2}}`)
+	if err := receive(t, done); err != nil {
+		t.Error(err)
+	}
+	if err := Notify(t.Context(), c, "_x/note", nil); err != nil {
+		t.Error(err)
+	}
+	p.expect(`{"jsonrpc":"2.0","method":"_x/note"}`)
+}

@@ -1,0 +1,68 @@
+package rpc
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// childEnv makes the test binary behave like a subprocess of some kind.
+const childEnv = "ACP_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if kind := os.Getenv(childEnv); kind != "" {
+		os.Exit(child(kind))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child is the subprocess.
+func child(kind string) int {
+	switch kind {
+	case "serve": // a connection over our own Stdio
+		conn, err := Connect(context.Background(), Stdio(), func(*Conn) []Route { return []Route{echoMethod.Handle(echo)} }, nil)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if err := conn.Wait(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	case "die": // reads a request and dies
+		bufio.NewReader(os.Stdin).ReadString('\n')
+		fmt.Print(note("update", `{"n":1}`) + "\n")
+		fmt.Fprintln(os.Stderr, strings.Repeat("noise\n", 100_000)+"fatal: out of cheese")
+		return 3
+	case "stubborn": // ignores end of input and SIGTERM, and has a child that does too
+		signal.Ignore(syscall.SIGTERM)
+		if os.Getenv("ACP_TEST_GRANDCHILD") == "" {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), "ACP_TEST_GRANDCHILD=1")
+			cmd.Stdout = os.Stdout
+			if err := cmd.Start(); err != nil {
+				return 1
+			}
+			fmt.Printf(`{"jsonrpc":"2.0","method":"pids","params":{"pids":[%d,%d]}}`+"\n", os.Getpid(), cmd.Process.Pid)
+		}
+		time.Sleep(time.Minute)
+	case "orphan": // ends at once and leaves a child that holds its output
+		cmd := exec.Command("sleep", "60")
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Start(); err != nil {
+			return 1
+		}
+		fmt.Printf(`{"jsonrpc":"2.0","method":"pids","params":{"pids":[%d]}}`+"\n", cmd.Process.Pid)
+	}
+	return 0
+}

@@ -1,0 +1,62 @@
+package rpc
+
+// This file owns Meta, the member _meta that almost every object of the protocol has.
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
+
+// Meta is the member _meta: what implementations attach to an object for each other. The protocol
+// gives no meaning to it, except that root names are for its own use and for W3C trace context
+// (traceparent, tracestate, baggage). Values are kept as they were written.
+//
+// A nil Meta is absent; an empty one is written as {}.
+type Meta map[string]json.RawMessage
+
+// Get reads the value of key into v, as [json.Unmarshal] does. It reports whether there was one.
+func (m Meta) Get(key string, v any) (ok bool, err error) {
+	raw, ok := m[key]
+	if !ok {
+		return false, nil
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return true, fmt.Errorf("_meta %q: %w", key, err)
+	}
+	return true, nil
+}
+
+// Set writes v, as [json.Marshal] does, as the value of key. It makes the map if that is nil.
+func (m *Meta) Set(key string, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("_meta %q: %w", key, err)
+	}
+	if *m == nil {
+		*m = Meta{}
+	}
+	(*m)[key] = raw
+	return nil
+}
+
+// EncodeMeta is for generated code: it writes the member _meta unless m is nil.
+func EncodeMeta(e *codec.Encoder, m Meta) {
+	if m == nil {
+		return
+	}
+	e.Name("_meta")
+	codec.EncodeRawMap(e, m)
+}
+
+// DecodeMeta is for generated code: it reads the value of the member _meta. Null is the same as
+// absent; anything else than an object is dropped, which is a repair.
+func DecodeMeta(d *codec.Decoder) Meta {
+	if d.Null() {
+		return nil
+	}
+	return codec.Lenient(d, decodeRawMap)
+}
+
+func decodeRawMap(d *codec.Decoder) Meta { return codec.DecodeRawMap(d) }

@@ -1,0 +1,211 @@
+package rpc
+
+// This file owns Opt, a value that may be absent or null.
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
+
+// Opt is a member that is absent, null or a value of type T. The zero Opt is absent.
+//
+// In encoding/json, tag a field of this type omitzero: without it, absent is written as null.
+type Opt[T any] struct {
+	value T
+	state presence
+}
+
+type presence uint8
+
+const (
+	absent presence = iota
+	null
+	present
+)
+
+// Some returns an Opt with a value.
+func Some[T any](v T) Opt[T] { return Opt[T]{v, present} }
+
+// Null returns an Opt that is null.
+func Null[T any]() Opt[T] { return Opt[T]{state: null} }
+
+// Get returns the value, and whether there is one.
+func (o Opt[T]) Get() (T, bool) { return o.value, o.state == present }
+
+// Value returns the value, or T's zero value if there is none.
+func (o Opt[T]) Value() T { return o.value }
+
+// Or returns the value, or v if there is none.
+func (o Opt[T]) Or(v T) T {
+	if o.state == present {
+		return o.value
+	}
+	return v
+}
+
+// Present reports whether there is a value.
+func (o Opt[T]) Present() bool { return o.state == present }
+
+// IsNull reports whether the member is there, but null.
+func (o Opt[T]) IsNull() bool { return o.state == null }
+
+// IsZero reports whether the member is absent.
+func (o Opt[T]) IsZero() bool { return o.state == absent }
+
+// Equal reports whether both are absent, both null, or both the same value: by T's method Equal if
+// it has one, else by [reflect.DeepEqual].
+func (o Opt[T]) Equal(p Opt[T]) bool {
+	if o.state != p.state || o.state != present {
+		return o.state == p.state
+	}
+	if v, ok := any(o.value).(interface{ Equal(T) bool }); ok {
+		return v.Equal(p.value)
+	}
+	return reflect.DeepEqual(o.value, p.value)
+}
+
+// MarshalJSON writes null if there is no value.
+func (o Opt[T]) MarshalJSON() ([]byte, error) {
+	if o.state != present {
+		return []byte("null"), nil
+	}
+	return json.Marshal(&o.value)
+}
+
+// UnmarshalJSON reads null or a value.
+func (o *Opt[T]) UnmarshalJSON(data []byte) error {
+	if string(bytes.TrimSpace(data)) == "null" {
+		*o = Null[T]()
+		return nil
+	}
+	var v T
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	*o = Some(v)
+	return nil
+}
+
+// What follows is for generated code. The functions that end in Value are for types that write and
+// read themselves; they take pointers because the value would otherwise be copied to the heap.
+
+// EncodeOpt writes member name, with its value by enc, unless o is absent.
+func EncodeOpt[T any](e *codec.Encoder, name string, o Opt[T], enc func(*codec.Encoder, T)) {
+	if o.state != absent {
+		EncodeOptNull(e, name, o, enc)
+	}
+}
+
+// EncodeOptValue is EncodeOpt for types that write themselves.
+func EncodeOptValue[T any, P interface {
+	*T
+	EncodeJSON(*codec.Encoder)
+}](e *codec.Encoder, name string, o *Opt[T]) {
+	if o.state != absent {
+		EncodeOptNullValue[T, P](e, name, o)
+	}
+}
+
+// EncodeOptNull is EncodeOpt for a required member: if o is absent it is null.
+func EncodeOptNull[T any](e *codec.Encoder, name string, o Opt[T], enc func(*codec.Encoder, T)) {
+	e.Name(name)
+	if o.state == present {
+		enc(e, o.value)
+	} else {
+		e.Null()
+	}
+}
+
+// EncodeOptNullValue is EncodeOptNull for types that write themselves.
+func EncodeOptNullValue[T any, P interface {
+	*T
+	EncodeJSON(*codec.Encoder)
+}](e *codec.Encoder, name string, o *Opt[T]) {
+	e.Name(name)
+	if o.state == present {
+		P(&o.value).EncodeJSON(e)
+	} else {
+		e.Null()
+	}
+}
+
+// DecodeSome reads a value by dec. Null is not allowed.
+func DecodeSome[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T] { return Some(dec(d)) }
+
+// DecodeSomeValue is DecodeSome for types that read themselves.
+func DecodeSomeValue[T any, P interface {
+	*T
+	DecodeJSON(*codec.Decoder)
+}](d *codec.Decoder, o *Opt[T]) {
+	*o = Opt[T]{state: present}
+	P(&o.value).DecodeJSON(d)
+}
+
+// DecodeOpt reads null, or a value by dec.
+func DecodeOpt[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T] {
+	if d.Null() {
+		return Null[T]()
+	}
+	return Some(dec(d))
+}
+
+// DecodeOptValue is DecodeOpt for types that read themselves.
+func DecodeOptValue[T any, P interface {
+	*T
+	DecodeJSON(*codec.Decoder)
+}](d *codec.Decoder, o *Opt[T]) {
+	if d.Null() {
+		*o = Null[T]()
+		return
+	}
+	DecodeSomeValue[T, P](d, o)
+}
+
+// DecodeSomeLenient is DecodeSome, but a value that cannot be read, or null, is dropped: o is absent
+// then, which is a repair.
+func DecodeSomeLenient[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T] {
+	m := d.Mark()
+	o := DecodeSome(d, dec)
+	if d.Recover(m) {
+		return Opt[T]{}
+	}
+	return o
+}
+
+// DecodeSomeValueLenient is DecodeSomeLenient for types that read themselves.
+func DecodeSomeValueLenient[T any, P interface {
+	*T
+	DecodeJSON(*codec.Decoder)
+}](d *codec.Decoder, o *Opt[T]) {
+	m := d.Mark()
+	DecodeSomeValue[T, P](d, o)
+	if d.Recover(m) {
+		*o = Opt[T]{}
+	}
+}
+
+// DecodeOptLenient is DecodeOpt, but a value that cannot be read is dropped: o is absent then, which
+// is a repair.
+func DecodeOptLenient[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T] {
+	m := d.Mark()
+	o := DecodeOpt(d, dec)
+	if d.Recover(m) {
+		return Opt[T]{}
+	}
+	return o
+}
+
+// DecodeOptValueLenient is DecodeOptLenient for types that read themselves.
+func DecodeOptValueLenient[T any, P interface {
+	*T
+	DecodeJSON(*codec.Decoder)
+}](d *codec.Decoder, o *Opt[T]) {
+	m := d.Mark()
+	DecodeOptValue[T, P](d, o)
+	if d.Recover(m) {
+		*o = Opt[T]{}
+	}
+}

@@ -1,0 +1,256 @@
+package rpc_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+func TestOpt(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		o               rpc.Opt[int]
+		value           int
+		present, isNull bool
+	}{
+		{"absent", rpc.Opt[int]{}, 0, false, false},
+		{"null", rpc.Null[int](), 0, false, true},
+		{"zero", rpc.Some(0), 0, true, false},
+		{"value", rpc.Some(3), 3, true, false},
+	} {
+		value, ok := c.o.Get()
+		if ok != c.present || value != c.value || c.o.Value() != c.value || c.o.Present() != c.present || c.o.IsNull() != c.isNull ||
+			c.o.IsZero() != (!c.present && !c.isNull) {
+			t.Errorf("%s: got %v, %v of %+v", c.name, value, ok, c.o)
+		}
+		want := 7
+		if c.present {
+			want = c.value
+		}
+		if got := c.o.Or(7); got != want {
+			t.Errorf("%s: Or(7) is %d, want %d", c.name, got, want)
+		}
+	}
+}
+
+// folded is equal to others by the sign of its value alone.
+type folded int
+
+func (f folded) Equal(g folded) bool { return (f < 0) == (g < 0) }
+
+func TestOptEqual(t *testing.T) {
+	states := []rpc.Opt[[]int]{{}, rpc.Null[[]int](), rpc.Some([]int(nil)), rpc.Some([]int{1}), rpc.Some([]int{2})}
+	for i, a := range states {
+		for j, b := range states {
+			if got := a.Equal(b); got != (i == j) {
+				t.Errorf("%+v equals %+v: %v", a, b, got)
+			}
+		}
+	}
+	if !rpc.Some([]int{1}).Equal(rpc.Some([]int{1})) || !rpc.Some("a").Equal(rpc.Some("a")) {
+		t.Error("same values are not equal")
+	}
+	if !rpc.Some(folded(1)).Equal(rpc.Some(folded(2))) || rpc.Some(folded(1)).Equal(rpc.Some(folded(-1))) {
+		t.Error("the method Equal of the value is not used")
+	}
+}
+
+// shouting has its methods on the pointer.
+type shouting struct{ text string }
+
+func (s *shouting) MarshalJSON() ([]byte, error) { return json.Marshal(s.text + "!") }
+
+func TestOptJSON(t *testing.T) {
+	type object struct {
+		A rpc.Opt[string]   `json:"a,omitzero"`
+		B rpc.Opt[[]int]    `json:"b,omitzero"`
+		C rpc.Opt[shouting] `json:"c,omitzero"`
+		D rpc.Opt[int]      `json:"d"`
+	}
+	for _, c := range []struct {
+		v    object
+		want string
+	}{
+		{object{}, `{"d":null}`},
+		{object{rpc.Null[string](), rpc.Null[[]int](), rpc.Null[shouting](), rpc.Null[int]()}, `{"a":null,"b":null,"c":null,"d":null}`},
+		{object{rpc.Some(""), rpc.Some([]int{}), rpc.Some(shouting{"x"}), rpc.Some(1)}, `{"a":"","b":[],"c":"x!","d":1}`},
+	} {
+		if got, err := json.Marshal(c.v); err != nil || string(got) != c.want {
+			t.Errorf("got %s, %v, want %s", got, err, c.want)
+		}
+	}
+
+	var got object
+	if err := json.Unmarshal([]byte(`{"a":null,"b":[1,2],"d":4}`), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := object{A: rpc.Null[string](), B: rpc.Some([]int{1, 2}), D: rpc.Some(4)}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	o := rpc.Some("kept")
+	if err := o.UnmarshalJSON([]byte(`1`)); err == nil || o.Value() != "kept" {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if err := o.UnmarshalJSON([]byte(" null\n")); err != nil || !o.IsNull() {
+		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
+// number is a type that writes and reads itself.
+type number struct{ n int32 }
+
+func (x *number) EncodeJSON(e *codec.Encoder) { codec.EncodeInt(e, x.n) }
+func (x *number) DecodeJSON(d *codec.Decoder) { x.n = codec.DecodeInt[int32](d) }
+
+// options uses the functions for generated code, one for each member.
+type options struct {
+	text     rpc.Opt[string]
+	list     rpc.Opt[[]number]
+	value    rpc.Opt[number]
+	required rpc.Opt[string]
+	needed   rpc.Opt[number]
+	meta     rpc.Meta
+}
+
+func (x *options) EncodeJSON(e *codec.Encoder) {
+	e.BeginObject()
+	rpc.EncodeOpt(e, "text", x.text, (*codec.Encoder).Str)
+	rpc.EncodeOpt(e, "list", x.list, codec.EncodeSlice)
+	rpc.EncodeOptValue(e, "value", &x.value)
+	rpc.EncodeOptNull(e, "required", x.required, codec.EncodeString)
+	rpc.EncodeOptNullValue(e, "needed", &x.needed)
+	rpc.EncodeMeta(e, x.meta)
+	e.EndObject()
+}
+
+func (x *options) DecodeJSON(d *codec.Decoder) {
+	*x = options{}
+	o := d.Object()
+	for o.Next() {
+		switch string(o.Name()) {
+		case "text":
+			x.text = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+		case "list":
+			x.list = rpc.DecodeOpt(d, codec.DecodeSlice[number])
+		case "value":
+			rpc.DecodeOptValue(d, &x.value)
+		case "required":
+			x.required = rpc.DecodeOptLenient(d, codec.DecodeString[string])
+		case "needed":
+			rpc.DecodeOptValueLenient(d, &x.needed)
+		case "_meta":
+			x.meta = rpc.DecodeMeta(d)
+		case "some":
+			x.text = rpc.DecodeSome(d, (*codec.Decoder).Str)
+		case "someValue":
+			rpc.DecodeSomeValue(d, &x.value)
+		case "someLenient":
+			x.text = rpc.DecodeSomeLenient(d, (*codec.Decoder).Str)
+		case "someValueLenient":
+			rpc.DecodeSomeValueLenient(d, &x.value)
+		default:
+			d.Skip()
+		}
+	}
+}
+
+func TestOptEncode(t *testing.T) {
+	for _, c := range []struct {
+		v    options
+		want string
+	}{
+		{options{}, `{"required":null,"needed":null}`},
+		{options{rpc.Null[string](), rpc.Null[[]number](), rpc.Null[number](), rpc.Null[string](), rpc.Null[number](), rpc.Meta{}},
+			`{"text":null,"list":null,"value":null,"required":null,"needed":null,"_meta":{}}`},
+		{options{rpc.Some(""), rpc.Some([]number(nil)), rpc.Some(number{1}), rpc.Some("r"), rpc.Some(number{-2}), rpc.Meta{"a": json.RawMessage("[ ]")}},
+			`{"text":"","list":[],"value":1,"required":"r","needed":-2,"_meta":{"a":[]}}`},
+	} {
+		got, err := codec.Append(nil, &c.v)
+		if err != nil || string(got) != c.want {
+			t.Errorf("got %s, %v, want %s", got, err, c.want)
+		}
+		var back options
+		if err := codec.Unmarshal(got, &back); err != nil {
+			t.Error(err)
+		}
+		if again, err := codec.Append(nil, &back); err != nil || string(again) != c.want {
+			t.Errorf("read back and written as %s, %v, want %s", again, err, c.want)
+		}
+	}
+	if _, err := codec.Append(nil, &options{meta: rpc.Meta{"a": nil}}); err == nil || err.Error() != "/_meta/a: invalid JSON: unexpected end, want value" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOptDecode(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		want   options
+		repair string
+		err    string
+	}{
+		{text: `{}`},
+		{text: `{"text":null,"list":null,"value":null}`, want: options{text: rpc.Null[string](), list: rpc.Null[[]number](), value: rpc.Null[number]()}},
+		{text: `{"text":"a","list":[],"value":0}`, want: options{text: rpc.Some("a"), list: rpc.Some([]number{}), value: rpc.Some(number{})}},
+		{text: `{"required":null,"needed":null}`, want: options{required: rpc.Null[string](), needed: rpc.Null[number]()}},
+		{text: `{"required":1}`, repair: "/required want string, got number"},
+		{text: `{"needed":"1"}`, repair: "/needed want integer, got string"},
+		{text: `{"some":"a","someValue":2}`, want: options{text: rpc.Some("a"), value: rpc.Some(number{2})}},
+		{text: `{"someLenient":"a","someValueLenient":2}`, want: options{text: rpc.Some("a"), value: rpc.Some(number{2})}},
+		{text: `{"someLenient":null}`, repair: "/someLenient want string, got null"},
+		{text: `{"someValueLenient":null}`, repair: "/someValueLenient want integer, got null"},
+		{text: `{"_meta":null}`},
+		{text: `{"_meta":{}}`, want: options{meta: rpc.Meta{}}},
+		{text: `{"_meta":{"a":[ 1 ]}}`, want: options{meta: rpc.Meta{"a": json.RawMessage("[ 1 ]")}}},
+		{text: `{"_meta":"x"}`, repair: "/_meta want object, got string"},
+		{text: `{"text":1}`, err: "/text: want string, got number"},
+		{text: `{"value":1.5}`, err: "/value: 1.5 is not an integer"},
+		{text: `{"some":null}`, err: "/some: want string, got null"},
+		{text: `{"someValue":null}`, err: "/someValue: want integer, got null"},
+		{text: `{"_meta":{"a":1,]}`, err: "/_meta: invalid JSON: offset 16: ']', want member name"},
+	} {
+		d := codec.NewDecoder([]byte(c.text))
+		var got options
+		got.DecodeJSON(d)
+		if err := d.End(); (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+			t.Errorf("%s: got %v, want %s", c.text, err, c.err)
+			continue
+		} else if err != nil {
+			continue
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.text, got, c.want)
+		}
+		if repair := strings.Trim(fmt.Sprint(d.Repairs()), "[{}]"); repair != c.repair {
+			t.Errorf("%s: got repair %q, want %q", c.text, repair, c.repair)
+		}
+	}
+}
+
+func TestMeta(t *testing.T) {
+	var m rpc.Meta
+	var text string
+	if ok, err := m.Get("a", &text); ok || err != nil {
+		t.Errorf("got %v, %v of nothing", ok, err)
+	}
+	if err := m.Set("a", "b<"); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := m.Get("a", &text); !ok || err != nil || text != "b<" {
+		t.Errorf("got %q, %v, %v", text, ok, err)
+	}
+	var n int
+	if ok, err := m.Get("a", &n); !ok || err == nil {
+		t.Errorf("got %d, %v, %v", n, ok, err)
+	}
+	if err := m.Set("a", math.NaN()); err == nil || string(m["a"]) == "" {
+		t.Errorf("got %v, and %s", err, m["a"])
+	}
+}

@@ -1,0 +1,132 @@
+// This file owns the raw peer of the tests: it writes and reads lines, and knows nothing else.
+
+package rpc
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+const patience = 10 * time.Second
+
+type rawPeer struct {
+	t     *testing.T
+	w     io.WriteCloser
+	lines chan string // closed at the end of the stream
+}
+
+// newPeer connects a Conn to a raw peer.
+func newPeer(t *testing.T, routes []Route, opts *Options) (*rawPeer, *Conn) {
+	t.Helper()
+	return newPeerLimit(t, routes, opts, 0)
+}
+
+// newPeerLimit is newPeer with a limit on the length of messages.
+func newPeerLimit(t *testing.T, routes []Route, opts *Options, maxMessage int) (*rawPeer, *Conn) {
+	t.Helper()
+	r1, w1 := io.Pipe()
+	r2, w2 := io.Pipe()
+	p := &rawPeer{t: t, w: w1, lines: make(chan string, 100)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(p.lines)
+		in := bufio.NewReader(r2)
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			p.lines <- strings.TrimSuffix(line, "\n")
+		}
+	}()
+	conn, err := Connect(t.Context(), IO(r1, w2, maxMessage), func(*Conn) []Route { return routes }, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w1.Close()
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		go func() {
+			for range p.lines {
+			}
+		}()
+		<-done
+	})
+	return p, conn
+}
+
+func (p *rawPeer) send(lines ...string) {
+	p.t.Helper()
+	for _, l := range lines {
+		if _, err := io.WriteString(p.w, l+"\n"); err != nil {
+			p.t.Error(err)
+		}
+	}
+}
+
+func (p *rawPeer) read() string {
+	p.t.Helper()
+	select {
+	case l, ok := <-p.lines:
+		if !ok {
+			p.t.Fatal("the stream has ended")
+		}
+		return l
+	case <-time.After(patience):
+		p.t.Fatal("nothing came")
+	}
+	return ""
+}
+
+// expect reads a line that must be the same JSON as want.
+func (p *rawPeer) expect(want string) {
+	p.t.Helper()
+	if got := p.read(); !sameJSON(got, want) {
+		p.t.Fatalf("got  %s\nwant %s", got, want)
+	}
+}
+
+func sameJSON(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+}
+
+func receive[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+	}
+	panic("unreachable")
+}
+
+type echoParams struct {
+	SessionID string `json:"sessionId,omitempty"`
+	N         int    `json:"n"`
+}
+
+var errPlain = errors.New("the database password is hunter2")
+
+func request(id any, method string, params string) string {
+	raw, err := json.Marshal(id)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, raw, method, params)
+}
+
+func note(method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params)
+}

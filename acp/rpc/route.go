@@ -1,0 +1,257 @@
+// This file owns what a connection serves: routes, and the typed methods that make them.
+
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// A Route says how one method of this side is served. RequestMethod and NotificationMethod make
+// routes; their fields may be set before the connection starts.
+type Route struct {
+	// Method is the method's name.
+	Method string
+	// Notification says that the method is one; a route serves one kind only.
+	Notification bool
+	// Gate, if set, is asked before the parameters are looked at; an error refuses a request, and
+	// drops a notification. The reader calls it: it must be quick.
+	Gate func() *Error
+	// Inline serves a request on the reader, before anything after it is read. Its handler must be
+	// quick and must not call the peer.
+	Inline bool
+	// Cancelled, if set, is what a request is answered with when its session's turn was cancelled
+	// and its handler failed. It makes the request part of the session's turn.
+	Cancelled func() any
+	// Turn marks a request whose progress is its session's turn: one at a time, ended by
+	// CancelsTurn.
+	Turn bool
+	// CancelsTurn marks the notification with which the peer cancels its session's turn.
+	CancelsTurn bool
+	// EndsTurn marks a request that cancels its session's turn as CancelsTurn does, and is handled
+	// when that turn has been answered.
+	EndsTurn bool
+	// Feeds marks the notification whose parameters go to the session's Turn of this side.
+	Feeds bool
+
+	decode func(d *codec.Decoder) any
+	serve  func(ctx context.Context, params any) (any, error)
+	notify func(ctx context.Context, params any) error
+}
+
+// handled reports whether there is a handler.
+func (r *Route) handled() bool { return r != nil && (r.serve != nil || r.notify != nil) }
+
+// A RequestMethod is a method with parameters of type P and a result of type R: generated types, or
+// any types that encoding/json can handle.
+type RequestMethod[P, R any] struct {
+	// Name is the method's name on the wire.
+	Name string
+	// NullResult says that R has no required members, so that null, which peers send for it, is
+	// accepted, and a handler's nil result is sent as {}.
+	NullResult bool
+}
+
+// Call sends the request and waits for the answer. It returns the peer's *Error, an error that matches
+// ErrClosed, what is wrong with the answer, or, when ctx ends first, its cause; then the peer is told
+// by $/cancel_request, and a late answer is dropped.
+func (m RequestMethod[P, R]) Call(ctx context.Context, c *Conn, params *P) (*R, error) {
+	var res *R
+	err := c.call(ctx, m.Name, params, func(raw []byte) (err error) {
+		res, err = decodeResult[R](c, m.Name, raw, m.NullResult)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// Handle makes a route. A nil fn makes one that answers that the method does not exist.
+func (m RequestMethod[P, R]) Handle(fn func(context.Context, *P) (*R, error)) Route {
+	r := Route{Method: m.Name}
+	if fn == nil {
+		return r
+	}
+	r.decode = decodeParams[P]
+	r.serve = func(ctx context.Context, params any) (any, error) {
+		res, err := fn(ctx, params.(*P))
+		switch {
+		case err != nil:
+			return nil, err
+		case res == nil && m.NullResult:
+			return new(R), nil
+		case res == nil:
+			return nil, errNilResult
+		}
+		return res, nil
+	}
+	return r
+}
+
+var errNilResult = fmt.Errorf("acp: the handler returned neither a result nor an error")
+
+// A NotificationMethod is a notification with parameters of type P.
+type NotificationMethod[P any] struct {
+	// Name is the method's name on the wire.
+	Name string
+}
+
+// Notify sends the notification. It returns when that is on its way, after waiting, up to the end of
+// ctx, while too much is unsent. A ctx that has ended already does not keep it from being sent.
+func (m NotificationMethod[P]) Notify(ctx context.Context, c *Conn, params *P) error {
+	return c.notify(ctx, m.Name, params)
+}
+
+// Handle makes a route. A nil fn makes one that ignores the notification. An error of fn is logged.
+func (m NotificationMethod[P]) Handle(fn func(context.Context, *P) error) Route {
+	r := Route{Method: m.Name, Notification: true}
+	r.decode = decodeParams[P]
+	if fn != nil {
+		r.notify = func(ctx context.Context, params any) error { return fn(ctx, params.(*P)) }
+	}
+	return r
+}
+
+// decodeParams decodes into a new P.
+func decodeParams[P any](d *codec.Decoder) any {
+	p := new(P)
+	decodeInto(d, p)
+	return p
+}
+
+// decodeInto decodes the next value, by generated code where there is any.
+func decodeInto(d *codec.Decoder, v any) {
+	if g, ok := v.(interface{ DecodeJSON(*codec.Decoder) }); ok {
+		g.DecodeJSON(d)
+		return
+	}
+	if raw := d.Raw(); d.Err() == nil {
+		if err := json.Unmarshal(raw, v); err != nil {
+			d.Fail(err)
+		}
+	}
+}
+
+// decodeResult decodes a whole result on the reader.
+func decodeResult[R any](c *Conn, method string, raw []byte, null bool) (*R, error) {
+	res := new(R)
+	d := c.decode
+	d.Reset(raw)
+	if !null || !d.Null() {
+		decodeInto(d, res)
+	}
+	if err := d.End(); err != nil {
+		return nil, fmt.Errorf("result of %s: %w", method, err)
+	}
+	c.repaired(method, d)
+	return res, nil
+}
+
+// encodable makes a value of any type one that the wire can send.
+func encodable(v any) wire.Encodable {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case wire.Encodable:
+		return v
+	default:
+		return plain{v}
+	}
+}
+
+// plain is a value that encoding/json encodes.
+type plain struct{ v any }
+
+func (p plain) EncodeJSON(e *codec.Encoder) {
+	b, err := json.Marshal(p.v)
+	if err != nil {
+		e.Fail(err)
+		return
+	}
+	e.Raw(b)
+}
+
+// Call sends a request with any parameters that encoding/json can encode, and decodes the result into
+// an R. It is meant for extension methods, whose names begin with an underscore. See
+// RequestMethod.Call for the errors. A nil params leaves the member out.
+func Call[R any](ctx context.Context, c *Conn, method string, params any) (*R, error) {
+	var res *R
+	err := c.call(ctx, method, params, func(raw []byte) (err error) {
+		res, err = decodeResult[R](c, method, raw, false)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// Notify sends a notification with any parameters that encoding/json can encode; see
+// NotificationMethod.Notify.
+func Notify(ctx context.Context, c *Conn, method string, params any) error {
+	return c.notify(ctx, method, params)
+}
+
+// Extensions are handlers of methods outside the protocol, whose names begin with an underscore. Fill
+// it with Handle and HandleNotification before the connection starts. The zero value is empty.
+type Extensions struct {
+	// Fallback, if set, serves requests that nothing else does; to refuse one it returns
+	// ErrMethodNotFound.
+	Fallback func(ctx context.Context, method string, params json.RawMessage) (any, error)
+	// FallbackNotification is the same for notifications.
+	FallbackNotification func(ctx context.Context, method string, params json.RawMessage) error
+
+	routes []Route
+}
+
+// Handle serves a request method with fn, whose parameters and result are any types that encoding/json
+// can handle. A method that is handled twice is served by the later handler.
+func Handle[P, R any](ext *Extensions, method string, fn func(ctx context.Context, params *P) (*R, error)) {
+	ext.routes = append(ext.routes, RequestMethod[P, R]{Name: method}.Handle(fn))
+}
+
+// HandleNotification serves a notification with fn.
+func HandleNotification[P any](ext *Extensions, method string, fn func(ctx context.Context, params *P) error) {
+	ext.routes = append(ext.routes, NotificationMethod[P]{Name: method}.Handle(fn))
+}
+
+// Routes returns the routes of the extensions; nil has none.
+func (ext *Extensions) Routes() []Route {
+	if ext == nil {
+		return nil
+	}
+	routes := ext.routes[:len(ext.routes):len(ext.routes)]
+	if f := ext.Fallback; f != nil {
+		routes = append(routes, Route{
+			decode: decodeRaw,
+			serve: func(ctx context.Context, params any) (any, error) {
+				p := params.(*fallbackParams)
+				return f(ctx, p.method, p.raw)
+			},
+		})
+	}
+	if f := ext.FallbackNotification; f != nil {
+		routes = append(routes, Route{
+			Notification: true,
+			decode:       decodeRaw,
+			notify: func(ctx context.Context, params any) error {
+				p := params.(*fallbackParams)
+				return f(ctx, p.method, p.raw)
+			},
+		})
+	}
+	return routes
+}
+
+// fallbackParams are the parameters of a method that only a fallback knows. The reader fills in method.
+type fallbackParams struct {
+	method string
+	raw    json.RawMessage
+}
+
+func decodeRaw(d *codec.Decoder) any { return &fallbackParams{raw: d.Raw()} }

@@ -1,0 +1,65 @@
+// This file owns this process's own standard input and output as a transport.
+
+package rpc
+
+import (
+	"context"
+	"io"
+	"os"
+)
+
+// StdioTransport is the transport of an agent: its client reads its standard output and writes its
+// standard input. Standard output must carry nothing else, so the program must not print there;
+// standard error is free for logs. It connects once.
+type StdioTransport struct {
+	// MaxMessage is the longest message accepted, in bytes; 0 means DefaultMaxMessage.
+	MaxMessage int
+
+	once once
+}
+
+// Stdio returns the transport over this process's standard input and output.
+func Stdio() *StdioTransport {
+	t := &StdioTransport{}
+	t.once.connect = func(context.Context) (Stream, error) {
+		in, out := interruptible(os.Stdin), interruptible(os.Stdout)
+		return newLineStream(in, out, t.MaxMessage, nil), nil
+	}
+	return t
+}
+
+// Connect implements Transport.
+func (t *StdioTransport) Connect(ctx context.Context) (Stream, error) { return t.once.Connect(ctx) }
+
+// stdFile is a standard file whose reading or writing Close interrupts.
+type stdFile struct {
+	io.ReadWriter
+	close func() error
+}
+
+func (f *stdFile) Close() error { return f.close() }
+
+// pumped makes a file interruptible that the runtime cannot poll. Its reader is moved by a goroutine
+// that ends with the input, or with the process; writing to such files is not interrupted.
+func pumped(f *os.File) *stdFile {
+	r, w := io.Pipe()
+	started := false
+	read := readerFunc(func(p []byte) (int, error) {
+		if !started {
+			started = true
+			go func() {
+				_, err := io.Copy(w, f)
+				w.CloseWithError(err)
+			}()
+		}
+		return r.Read(p)
+	})
+	return &stdFile{ReadWriter: struct {
+		io.Reader
+		io.Writer
+	}{read, f}, close: r.Close}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

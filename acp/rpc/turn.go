@@ -1,0 +1,353 @@
+// This file owns the turns of this side: a long request whose session sends updates meanwhile, and
+// which is cancelled by a notification and not by giving up.
+
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+)
+
+// TurnSpec says how a turn runs.
+type TurnSpec struct {
+	// Session is the id of the session that the turn belongs to.
+	Session string
+	// CancelMethod and CancelParams are the notification that cancels it.
+	CancelMethod string
+	CancelParams any
+}
+
+// ownTurn is a turn of this side in progress.
+type ownTurn struct {
+	cancel context.CancelCauseFunc
+	feed   func(params any, size int) // nil: nobody reads updates
+}
+
+// feed hands a notification to the session's oldest turn; it runs on the session's worker.
+func (c *Conn) feed(s *session, it *item) {
+	c.mu.Lock()
+	var to func(any, int)
+	if len(s.own) > 0 {
+		to = s.own[0].feed
+	}
+	c.mu.Unlock()
+	if to != nil {
+		to(it.params, it.size)
+	}
+}
+
+// CancelTurns cancels the turns that this side has in progress in a session, as ending their contexts
+// would, and reports whether there were any.
+func (c *Conn) CancelTurns(session string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sessions[session]
+	if s == nil {
+		return false
+	}
+	for _, own := range s.own {
+		own.cancel(ErrTurnCancelled)
+	}
+	return len(s.own) > 0
+}
+
+// RunTurn sends the request and waits for its answer, which comes after all updates of the turn were
+// handled. When ctx ends, or CancelTurns is called, the turn is cancelled: the peer is told, the
+// requests of the session that wait for this side's user are answered as cancelled, updates are still
+// taken, and the answer is waited for, for at most Options.CancelGrace; only then is the request given
+// up and the cause returned.
+func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec) (*R, error) {
+	return runTurn(ctx, c, m, params, spec, &ownTurn{})
+}
+
+func runTurn[P, R any](
+	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, own *ownTurn,
+) (*R, error) {
+	var res *R
+	err := c.bracket(ctx, CallInfo{Method: m.Name, Session: spec.Session}, func(ctx context.Context) error {
+		return c.turn(ctx, m.Name, params, spec, own, func(raw []byte) (err error) {
+			res, err = decodeResult[R](c, m.Name, raw, m.NullResult)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return res, nil
+}
+
+func (c *Conn) turn(
+	ctx context.Context, method string, params any, spec TurnSpec, own *ownTurn, decode func([]byte) error,
+) error {
+	caller := ctx
+	ctx, own.cancel = context.WithCancelCause(ctx)
+	defer own.cancel(context.Canceled)
+	defer context.AfterFunc(c.base, func() { own.cancel(ErrClosed) })()
+
+	c.mu.Lock()
+	s := c.sessionLocked(spec.Session)
+	s.own = append(s.own, own)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		s.own = slices.DeleteFunc(s.own, func(o *ownTurn) bool { return o == own })
+		c.mu.Unlock()
+		c.release(s)
+	}()
+
+	p, err := c.start(ctx, method, params, decode)
+	if err != nil {
+		return err
+	}
+	cancelled, err := p.response(ctx)
+	if cancelled {
+		defer c.cancelOwn(s, spec)()
+		grace, cancel := context.WithTimeout(c.base, c.opts.CancelGrace)
+		defer cancel()
+		late, waited := p.response(grace)
+		if late {
+			p.giveUp()
+			return err
+		}
+		err = waited
+	}
+	// What was received before the end of the turn belongs to it, also when there was no answer.
+	after, bound := s.position(), c.opts.DrainTime
+	if err == nil {
+		after, bound = p.after, 0
+	}
+	c.awaitTurn(caller, s, after, bound)
+	if err == nil {
+		err = p.err
+	}
+	return err
+}
+
+// cancelOwn cancels a turn of this side in a session: it tells the peer, and answers what waits for
+// this side. The returned function is called when the turn is over.
+func (c *Conn) cancelOwn(s *session, spec TurnSpec) func() {
+	c.mu.Lock()
+	s.cancelling++
+	asks := slices.Clone(s.asks)
+	c.mu.Unlock()
+	if err := c.wire.Post(spec.CancelMethod, encodable(spec.CancelParams)); err != nil {
+		c.opts.Logger.Debug("cancellation not sent", "error", err)
+	}
+	for _, in := range asks {
+		in.cancelTurn()
+	}
+	return func() {
+		c.mu.Lock()
+		s.cancelling--
+		c.mu.Unlock()
+	}
+}
+
+// awaitTurn waits until the notifications of a turn were handled: without a bound while its caller
+// wants it to go on, and for bound, or the grace, otherwise.
+func (c *Conn) awaitTurn(ctx context.Context, s *session, position uint64, bound time.Duration) {
+	if handlerOf(ctx) != nil {
+		return
+	}
+	handled := s.reached(position, false)
+	if bound == 0 {
+		select {
+		case <-handled:
+			return
+		case <-c.base.Done():
+			return
+		case <-ctx.Done():
+			bound = c.opts.CancelGrace
+		}
+	}
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-handled:
+	case <-c.base.Done():
+	case <-timer.C:
+	}
+}
+
+// A Turn is a request in progress whose session's updates are read as they come. Updates is for one
+// goroutine; the other methods are safe for concurrent use.
+type Turn[U, R any] struct {
+	conn   *Conn
+	cancel context.CancelFunc
+	done   chan struct{}
+	result *R
+	err    error
+
+	mu      sync.Mutex
+	updates []update[U]
+	bytes   int
+	discard bool // nobody will read what comes
+	ended   bool // nothing more comes
+	reading bool // the loop's body runs
+	since   uint64
+	change  chan struct{} // closed and replaced whenever one of the above changes
+}
+
+type update[U any] struct {
+	value U
+	size  int
+}
+
+// StartTurn is RunTurn in the background. pick takes the updates from the parameters of the
+// notifications that feed turns, see Route.Feeds.
+func StartTurn[U, P, R any](
+	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, pick func(params any) (U, bool),
+) *Turn[U, R] {
+	ctx, cancel := context.WithCancel(ctx)
+	t := newTurn[U, R](c, cancel)
+	own := &ownTurn{feed: func(params any, size int) {
+		if u, ok := pick(params); ok {
+			t.deliver(u, size)
+		}
+	}}
+	started := c.spawn(func() {
+		defer cancel()
+		t.result, t.err = runTurn(ctx, c, m, params, spec, own)
+		t.end()
+	})
+	if !started {
+		cancel()
+		t.err = fmt.Errorf("%s: %w", m.Name, ErrClosed)
+		t.end()
+	}
+	return t
+}
+
+// FailedTurn is a turn that could not be started.
+func FailedTurn[U, R any](c *Conn, err error) *Turn[U, R] {
+	t := newTurn[U, R](c, func() {})
+	t.err = err
+	t.end()
+	return t
+}
+
+func newTurn[U, R any](c *Conn, cancel context.CancelFunc) *Turn[U, R] {
+	return &Turn[U, R]{conn: c, cancel: cancel, done: make(chan struct{}), change: make(chan struct{})}
+}
+
+// Updates yields the turn's updates in order, and ends when the turn has. Leaving the loop early throws
+// the rest away; it neither cancels the turn nor holds anything up. A loop that is slow holds up the
+// peer, when Options.QueueBytes of updates are waiting for it.
+func (t *Turn[U, R]) Updates() iter.Seq[U] {
+	return func(yield func(U) bool) {
+		for {
+			u, ok := t.next()
+			if !ok {
+				return
+			}
+			ok = yield(u)
+			t.set(func() { t.reading = false })
+			if !ok {
+				t.Discard()
+				return
+			}
+		}
+	}
+}
+
+// Discard throws away the updates that were not read, and those to come.
+func (t *Turn[U, R]) Discard() {
+	t.set(func() { t.discard, t.updates, t.bytes = true, nil, 0 })
+}
+
+// Cancel cancels the turn; see RunTurn. It does not wait: Result does.
+func (t *Turn[U, R]) Cancel() { t.cancel() }
+
+// Result waits for the end of the turn, discarding what was not read, and returns the answer or why
+// there is none.
+func (t *Turn[U, R]) Result() (*R, error) {
+	t.Discard()
+	<-t.done
+	return t.result, t.err
+}
+
+// Done is closed when the turn is over. Updates may still be there to be read.
+func (t *Turn[U, R]) Done() <-chan struct{} { return t.done }
+
+func (t *Turn[U, R]) end() {
+	t.set(func() { t.ended = true })
+	close(t.done)
+}
+
+// set changes the state and wakes whoever waits for a change.
+func (t *Turn[U, R]) set(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f()
+	t.signal()
+}
+
+// signal wakes whoever waits for a change; mu is held.
+func (t *Turn[U, R]) signal() {
+	close(t.change)
+	t.change = make(chan struct{})
+}
+
+// next waits for the next update.
+func (t *Turn[U, R]) next() (u U, ok bool) {
+	begun := t.conn.flights.begun()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.updates) == 0 {
+		if t.ended || t.discard {
+			return u, false
+		}
+		change := t.change
+		t.mu.Unlock()
+		<-change
+		begun = t.conn.flights.begun()
+		t.mu.Lock()
+	}
+	first := t.updates[0]
+	t.updates[0] = update[U]{}
+	t.updates = t.updates[1:]
+	t.bytes -= first.size
+	t.reading, t.since = true, begun
+	t.signal()
+	return first.value, true
+}
+
+// deliver queues an update on the session's worker. When too much waits to be read, it waits, and with
+// it the session and then the reader; but when the body of the loop waits for a call, which only the
+// reader can end, it goes on up to the limit, at which that call fails.
+func (t *Turn[U, R]) deliver(u U, size int) {
+	opts, flights := &t.conn.opts, &t.conn.flights
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.bytes > 0 && t.bytes+size > opts.QueueBytes && !t.discard {
+		change, since := t.change, t.since
+		calling, call := false, (<-chan struct{})(nil)
+		if t.reading {
+			calling, call = flights.since(since)
+		}
+		if calling && t.bytes+size <= opts.QueueLimit {
+			break
+		}
+		t.mu.Unlock()
+		if calling {
+			flights.fail(func(f *flight) bool { return f.within == nil && f.number > since })
+		}
+		select {
+		case <-change:
+		case <-call:
+		case <-t.conn.base.Done():
+			t.mu.Lock()
+			return
+		}
+		t.mu.Lock()
+	}
+	if !t.discard {
+		t.updates = append(t.updates, update[U]{u, size})
+		t.bytes += size
+		t.signal()
+	}
+}

@@ -1,0 +1,380 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type (
+	promptParams struct {
+		SessionID string `json:"sessionId"`
+		Prompt    string `json:"prompt"`
+	}
+	promptResult struct {
+		StopReason string `json:"stopReason"`
+	}
+	sessionParams struct {
+		SessionID string `json:"sessionId"`
+	}
+	updateParams struct {
+		SessionID string `json:"sessionId"`
+		N         int    `json:"n"`
+		Text      string `json:"text"`
+	}
+	askResult struct {
+		Outcome string `json:"outcome"`
+	}
+)
+
+var (
+	promptMethod = RequestMethod[promptParams, promptResult]{Name: "prompt"}
+	cancelMethod = NotificationMethod[sessionParams]{Name: "cancel"}
+	updateMethod = NotificationMethod[updateParams]{Name: "update"}
+	askMethod    = RequestMethod[sessionParams, askResult]{Name: "ask"}
+
+	inS = TurnSpec{Session: "s", CancelMethod: "cancel", CancelParams: &sessionParams{"s"}}
+)
+
+func pickUpdate(params any) (int, bool) {
+	p, ok := params.(*updateParams)
+	if !ok {
+		return 0, false
+	}
+	return p.N, true
+}
+
+// clientRoutes are what the side that sends prompts serves.
+func clientRoutes(update func(context.Context, *updateParams) error, ask func(context.Context, *sessionParams) (*askResult, error)) []Route {
+	u := updateMethod.Handle(update)
+	u.Feeds = true
+	a := askMethod.Handle(ask)
+	a.Cancelled = func() any { return &askResult{"cancelled"} }
+	return []Route{u, a, echoMethod.Handle(echo)}
+}
+
+func TestTurnUpdatesThenResult(t *testing.T) {
+	const n = 1000
+	p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 500})
+	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	p.expect(`{"jsonrpc":"2.0","id":1,"method":"prompt","params":{"sessionId":"s","prompt":"go"}}`)
+	go func() {
+		for i := range n {
+			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+		}
+		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+	}()
+	next := 0
+	for u := range turn.Updates() {
+		if u != next {
+			t.Fatalf("update %d, want %d", u, next)
+		}
+		next++
+	}
+	if next != n {
+		t.Errorf("%d updates", next)
+	}
+	if res, err := turn.Result(); err != nil || res.StopReason != "end_turn" {
+		t.Error(res, err)
+	}
+}
+
+func TestTurnLeftEarly(t *testing.T) {
+	p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200})
+	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	p.read()
+	go func() {
+		for i := range 500 {
+			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+		}
+		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+	}()
+	for range turn.Updates() {
+		break
+	}
+	if res, err := turn.Result(); err != nil || res.StopReason != "end_turn" {
+		t.Error(res, err)
+	}
+}
+
+func TestCallWhileRangingOverUpdates(t *testing.T) {
+	p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200, QueueLimit: 1 << 20})
+	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	p.read()
+	go func() {
+		for i := range 300 {
+			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+		}
+		if line := p.read(); !strings.Contains(line, "echo") {
+			t.Errorf("got %s", line)
+		}
+		p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":7}}`, `{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+	}()
+	seen := 0
+	for u := range turn.Updates() {
+		if u == 0 {
+			res, err := echoMethod.Call(context.Background(), c, &echoParams{SessionID: "s"})
+			if err != nil || res.N != 7 {
+				t.Error(res, err)
+			}
+		}
+		seen++
+	}
+	if seen != 300 {
+		t.Errorf("%d updates", seen)
+	}
+	if _, err := turn.Result(); err != nil {
+		t.Error(err)
+	}
+}
+
+// PRM-9, PRM-14: a cancelled turn.
+func TestTurnCancelled(t *testing.T) {
+	for _, how := range []string{"context", "Cancel", "CancelTurns"} {
+		t.Run(how, func(t *testing.T) {
+			asked := make(chan struct{})
+			p, c := newPeer(t, clientRoutes(nil, func(ctx context.Context, _ *sessionParams) (*askResult, error) {
+				close(asked)
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+					t.Errorf("cause %v", context.Cause(ctx))
+				}
+				return &askResult{"allowed"}, nil
+			}), nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			turn := StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+			p.read()
+			p.send(request("p", "ask", `{"sessionId":"s"}`))
+			receive(t, asked)
+			switch how {
+			case "context":
+				cancel()
+			case "Cancel":
+				turn.Cancel()
+			default:
+				if !c.CancelTurns("s") {
+					t.Error("there was no turn")
+				}
+			}
+			p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
+			p.expect(`{"jsonrpc":"2.0","id":"p","result":{"outcome":"cancelled"}}`)
+			// One that was sent before the agent saw the cancellation.
+			p.send(request("q", "ask", `{"sessionId":"s"}`))
+			p.expect(`{"jsonrpc":"2.0","id":"q","result":{"outcome":"cancelled"}}`)
+			p.send(note("update", `{"sessionId":"s","n":5}`))
+			p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`)
+			var got []int
+			for u := range turn.Updates() {
+				got = append(got, u)
+			}
+			if len(got) != 1 || got[0] != 5 {
+				t.Errorf("updates after the cancellation: %v", got)
+			}
+			if res, err := turn.Result(); err != nil || res.StopReason != "cancelled" {
+				t.Error(res, err)
+			}
+			// The next turn is not affected.
+			p.send(request("r", "ask", `{"sessionId":"other"}`))
+			if c.CancelTurns("s") {
+				t.Error("there is still a turn")
+			}
+		})
+	}
+}
+
+func TestTurnGivenUpAfterGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := newPeer(t, clientRoutes(nil, nil), &Options{CancelGrace: 3 * time.Second})
+		why := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		start := time.Now()
+		done := make(chan error, 1)
+		go func() {
+			_, err := RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
+			done <- err
+		}()
+		p.read()
+		cancel(why)
+		p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
+		p.expect(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
+		if err := <-done; !errors.Is(err, why) {
+			t.Error(err)
+		}
+		if waited := time.Since(start); waited != 3*time.Second {
+			t.Errorf("gave up after %v", waited)
+		}
+		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`) // late
+	})
+}
+
+// agentRoutes are what the side that runs prompts serves.
+func agentRoutes(prompt func(context.Context, *promptParams) (*promptResult, error)) []Route {
+	r := promptMethod.Handle(prompt)
+	r.Turn = true
+	r.Cancelled = func() any { return &promptResult{"cancelled"} }
+	x := cancelMethod.Handle(nil)
+	x.CancelsTurn = true
+	return []Route{r, x, echoMethod.Handle(echo)}
+}
+
+func TestServedTurnCancelled(t *testing.T) {
+	var c *Conn
+	p, c := newPeer(t, agentRoutes(func(ctx context.Context, p *promptParams) (*promptResult, error) {
+		<-ctx.Done()
+		if p.Prompt == "done anyway" {
+			return &promptResult{"end_turn"}, nil
+		}
+		if !errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+			return nil, errPlain
+		}
+		if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: p.SessionID, N: 1}); err != nil {
+			return nil, err
+		}
+		return nil, ctx.Err()
+	}), nil)
+	for i := range 200 { // the cancellation follows at once, and is never lost
+		p.send(request(i, "prompt", `{"sessionId":"s","prompt":"x"}`), note("cancel", `{"sessionId":"s"}`))
+		p.expect(`{"jsonrpc":"2.0","method":"update","params":{"sessionId":"s","n":1,"text":""}}`)
+		p.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"cancelled"}}`, i))
+	}
+	p.send(request("a", "prompt", `{"sessionId":"s","prompt":"done anyway"}`), note("cancel", `{"sessionId":"s"}`))
+	p.expect(`{"jsonrpc":"2.0","id":"a","result":{"stopReason":"end_turn"}}`)
+}
+
+// PRM-16: cancelling an idle session does not cancel the next turn.
+func TestCancelOfIdleSession(t *testing.T) {
+	p, _ := newPeer(t, agentRoutes(func(ctx context.Context, p *promptParams) (*promptResult, error) {
+		return &promptResult{"end_turn"}, ctx.Err()
+	}), nil)
+	p.send(note("cancel", `{"sessionId":"s"}`), note("cancel", `{"sessionId":"nope"}`), note("cancel", `{}`))
+	p.send(request(1, "prompt", `{"sessionId":"s","prompt":"x"}`))
+	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+}
+
+func TestSecondPromptOfBusySession(t *testing.T) {
+	for _, concurrent := range []bool{false, true} {
+		release := make(chan struct{})
+		p, _ := newPeer(t, agentRoutes(func(ctx context.Context, p *promptParams) (*promptResult, error) {
+			<-release
+			return &promptResult{"end_turn"}, nil
+		}), &Options{ConcurrentTurns: concurrent})
+		p.send(request(1, "prompt", `{"sessionId":"s","prompt":"x"}`), request(2, "prompt", `{"sessionId":"s","prompt":"x"}`))
+		p.send(request(3, "echo", `{"n":1}`))
+		if !concurrent {
+			if got := p.read(); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "-32600") || !strings.Contains(got, `"sessionId":"s"`) {
+				t.Errorf("got %s", got)
+			}
+		}
+		p.expect(`{"jsonrpc":"2.0","id":3,"result":{"n":1}}`)
+		close(release)
+		p.read()
+		if concurrent {
+			p.read()
+		}
+	}
+}
+
+func TestSixteenBlockedRequestsAndOneMore(t *testing.T) {
+	release := make(chan struct{})
+	var blocked atomic.Int32
+	p, _ := newPeer(t, clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) {
+		blocked.Add(1)
+		<-release
+		return &askResult{"allowed"}, nil
+	}), &Options{MaxRequests: 17})
+	for i := range 16 {
+		p.send(request(i, "ask", `{"sessionId":"s"}`))
+	}
+	p.send(request("seventeen", "echo", `{"sessionId":"s","n":1}`))
+	p.expect(`{"jsonrpc":"2.0","id":"seventeen","result":{"sessionId":"s","n":1}}`)
+	p.send(request(17, "ask", `{"sessionId":"s"}`), request("over", "echo", `{"n":1}`))
+	if got := p.read(); !strings.Contains(got, `"id":"over"`) || !strings.Contains(got, "-32603") {
+		t.Errorf("got %s", got)
+	}
+	close(release)
+	for range 17 {
+		p.read()
+	}
+}
+
+func TestAfterResponse(t *testing.T) {
+	var c *Conn
+	p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
+		ok := AfterResponse(ctx, func(ctx context.Context) {
+			if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: "s"}); err != nil {
+				t.Error(err)
+			}
+		})
+		if !ok {
+			t.Error("AfterResponse in a handler")
+		}
+		return p, nil
+	})}, nil)
+	p.send(request(1, "echo", `{"n":1}`))
+	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
+	p.expect(`{"jsonrpc":"2.0","method":"update","params":{"sessionId":"s","n":0,"text":""}}`)
+	if AfterResponse(t.Context(), func(context.Context) { t.Error("called") }) {
+		t.Error("AfterResponse outside a handler")
+	}
+}
+
+func TestPeerDiesInTurn(t *testing.T) {
+	p, c := newPeer(t, clientRoutes(nil, nil), nil)
+	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	p.read()
+	for i := range 100 {
+		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+	}
+	p.w.Close()
+	n := 0
+	for range turn.Updates() {
+		n++
+	}
+	if n != 100 {
+		t.Errorf("%d of 100 updates", n)
+	}
+	if _, err := turn.Result(); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestCloseCancelsTurn(t *testing.T) {
+	p, c := newPeer(t, clientRoutes(nil, nil), nil)
+	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	p.read()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := turn.Result(); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// SES-15: ending a session cancels its turn, which is answered first.
+func TestRequestThatEndsTheTurn(t *testing.T) {
+	routes := agentRoutes(func(ctx context.Context, p *promptParams) (*promptResult, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	end := RequestMethod[sessionParams, askResult]{Name: "end"}.Handle(func(ctx context.Context, p *sessionParams) (*askResult, error) {
+		return &askResult{"ended"}, ctx.Err()
+	})
+	end.EndsTurn = true
+	p, _ := newPeer(t, append(routes, end), nil)
+	for i := range 50 {
+		p.send(request(i, "prompt", `{"sessionId":"s","prompt":"x"}`), request("e", "end", `{"sessionId":"s"}`))
+		p.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"cancelled"}}`, i))
+		p.expect(`{"jsonrpc":"2.0","id":"e","result":{"outcome":"ended"}}`)
+	}
+	p.send(request("e", "end", `{"sessionId":"s"}`))
+	p.expect(`{"jsonrpc":"2.0","id":"e","result":{"outcome":"ended"}}`)
+}

@@ -1,0 +1,245 @@
+// This file owns the JSON-RPC envelope: what kind of message a line is.
+
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
+
+// Error is a JSON-RPC error object.
+type Error struct {
+	Code    int
+	Message string
+	Data    json.RawMessage
+}
+
+// Error implements the error interface.
+func (e *Error) Error() string { return e.Message }
+
+const (
+	codeParse          = -32700
+	codeInvalidRequest = -32600
+	codeInternal       = -32603
+)
+
+type kind uint8
+
+const (
+	kindInvalid kind = iota // answer with failure, under id
+	kindRequest
+	kindNotification
+	kindResponse
+)
+
+// envelope is one message, as slices of its line.
+type envelope struct {
+	kind    kind
+	id      ID
+	method  []byte
+	params  []byte // nil when absent
+	result  []byte
+	failure *Error // kindInvalid: the answer; kindResponse: what the peer answered
+	broken  error  // kindResponse: what is wrong with it
+}
+
+const (
+	memberVersion = iota
+	memberID
+	memberMethod
+	memberParams
+	memberResult
+	memberError
+)
+
+var (
+	errBoth    = errors.New("result and error in one response")
+	errVersion = errors.New(`jsonrpc is not "2.0"`)
+)
+
+// parse reads the envelope of line with d and checks that all of the line is JSON. The envelope refers
+// to line, and is valid for as long as line is.
+func parse(d *codec.Decoder, line []byte) envelope {
+	var env envelope
+	d.Reset(line)
+	if d.Kind() != '{' {
+		d.Skip()
+		if err := d.End(); err != nil {
+			return invalid(codeParse, "Parse error", err)
+		}
+		if d.Reset(line); d.Kind() == '[' {
+			return invalid(codeInvalidRequest, "Invalid request: batches are not part of ACP", nil)
+		}
+		return invalid(codeInvalidRequest, "Invalid request: a message is a JSON object", nil)
+	}
+
+	var version, hasID, badID, hasMethod, hasResult, hasError, duplicate bool
+	var seen [memberError + 1]bool
+	once := func(member int) {
+		duplicate = duplicate || seen[member]
+		seen[member] = true
+	}
+	for o := d.Object(); o.Next(); {
+		switch string(o.Name()) {
+		case "jsonrpc":
+			once(memberVersion)
+			version = string(skipped(d)) == `"2.0"`
+		case "id":
+			once(memberID)
+			hasID = true
+			switch d.Kind() {
+			case '"', '0', 'n':
+				env.id.DecodeJSON(d)
+			default:
+				badID = true
+				d.Skip()
+			}
+		case "method":
+			once(memberMethod)
+			hasMethod = true
+			if d.Kind() == '"' {
+				env.method = unquote(d)
+			} else {
+				d.Skip()
+			}
+		case "params":
+			once(memberParams)
+			env.params = skipped(d)
+		case "result":
+			once(memberResult)
+			hasResult = true
+			env.result = skipped(d)
+		case "error":
+			once(memberError)
+			hasError = true
+			env.failure = decodeError(d)
+		default:
+			d.Skip()
+		}
+	}
+	if err := d.End(); err != nil {
+		if errors.Is(err, codec.ErrSyntax) {
+			return invalid(codeParse, "Parse error", err)
+		}
+		return invalid(codeInvalidRequest, "Invalid request", err)
+	}
+
+	if !hasMethod && (hasResult || hasError) {
+		env.kind = kindResponse
+		switch {
+		case !version:
+			env.broken = errVersion
+		case hasResult && hasError:
+			env.broken = errBoth
+		}
+		return env
+	}
+	refuse := func(message string) envelope {
+		bad := invalid(codeInvalidRequest, message, nil)
+		if hasID && !badID {
+			bad.id = env.id
+		}
+		return bad
+	}
+	switch {
+	case duplicate:
+		return refuse("Invalid request: a member of the envelope stands twice")
+	case badID:
+		return refuse("Invalid request: " + errBadID.Error())
+	case !hasMethod:
+		return refuse("Invalid request: neither method nor result nor error")
+	case env.method == nil:
+		return refuse("Invalid request: method is no string")
+	case hasResult || hasError:
+		return refuse("Invalid request: method beside result or error")
+	case !version:
+		return refuse(`Invalid request: jsonrpc is not "2.0"`)
+	case hasID:
+		env.kind = kindRequest
+	default:
+		env.kind = kindNotification
+	}
+	return env
+}
+
+func invalid(code int, message string, cause error) envelope {
+	if cause != nil {
+		// The cause names a place in the peer's own bytes, and nothing of ours.
+		message += ": " + cause.Error()
+	}
+	return envelope{kind: kindInvalid, failure: &Error{Code: code, Message: message}}
+}
+
+// skipped skips the next value and returns its bytes.
+func skipped(d *codec.Decoder) []byte {
+	d.Kind() // moves on to the value's first byte
+	start := d.Offset()
+	d.Skip()
+	return d.Slice(start)
+}
+
+// unquote reads a string, without a copy when nothing in it is escaped.
+func unquote(d *codec.Decoder) []byte {
+	d.Kind()
+	start := d.Offset()
+	s := d.Str()
+	if raw := d.Slice(start); len(raw) == len(s)+2 {
+		return raw[1 : len(raw)-1]
+	}
+	return []byte(s)
+}
+
+// decodeError reads an error object; what is wrong in it is replaced, so that a call always ends.
+func decodeError(d *codec.Decoder) *Error {
+	raw := skipped(d)
+	e := &Error{Code: codeInternal, Message: "malformed error object"}
+	if d.Err() != nil {
+		return e
+	}
+	in := codec.NewDecoder(raw)
+	if in.Kind() != '{' {
+		e.Data = append(json.RawMessage(nil), raw...)
+		return e
+	}
+	for o := in.Object(); o.Next(); {
+		switch string(o.Name()) {
+		case "code":
+			if n := in.Int(32); in.Err() == nil {
+				e.Code = int(n)
+			}
+		case "message":
+			if s := in.Str(); in.Err() == nil {
+				e.Message = s
+			}
+		case "data":
+			e.Data = in.Raw()
+		default:
+			in.Skip()
+		}
+	}
+	if in.Err() != nil {
+		e.Data = append(json.RawMessage(nil), raw...)
+	}
+	return e
+}
+
+// recoverID finds the id of a message of which only the beginning is known.
+func recoverID(head []byte) (id ID, response, ok bool) {
+	d := codec.NewDecoder(head)
+	for o := d.Object(); o.Next(); {
+		switch string(o.Name()) {
+		case "id":
+			id.DecodeJSON(d)
+			ok = d.Err() == nil
+		case "result", "error":
+			return id, true, ok
+		case "params":
+			return id, false, ok
+		default:
+			d.Skip()
+		}
+	}
+	return id, false, ok
+}

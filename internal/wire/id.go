@@ -1,0 +1,102 @@
+// This file owns request ids as values.
+
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
+
+type idKind uint8
+
+const (
+	idNull idKind = iota
+	idInt
+	idString
+	idNumber // a number that is no int64, kept as its text
+)
+
+// ID is a JSON-RPC request id: a string, a number or null. The zero value is null. Two IDs are equal
+// (==) when type and value are; a number outside int64, or with a fraction, is kept and compared as
+// its text.
+type ID struct {
+	kind idKind
+	num  int64
+	str  string
+}
+
+// StringID returns a string id.
+func StringID(s string) ID { return ID{kind: idString, str: s} }
+
+// IntID returns an integer id.
+func IntID(n int64) ID { return ID{kind: idInt, num: n} }
+
+// IsNull reports whether id is null.
+func (id ID) IsNull() bool { return id.kind == idNull }
+
+// Int returns the value of an integer id.
+func (id ID) Int() (n int64, ok bool) { return id.num, id.kind == idInt }
+
+// Str returns the value of a string id.
+func (id ID) Str() (s string, ok bool) {
+	if id.kind != idString {
+		return "", false
+	}
+	return id.str, true
+}
+
+// String returns the id as it is written in JSON.
+func (id ID) String() string {
+	b, err := codec.Append(nil, &id)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// EncodeJSON writes the id.
+func (id *ID) EncodeJSON(e *codec.Encoder) {
+	switch id.kind {
+	case idInt:
+		e.Int(id.num)
+	case idString:
+		e.Str(id.str)
+	case idNumber:
+		e.Raw(json.RawMessage(id.str))
+	default:
+		e.Null()
+	}
+}
+
+var errBadID = errors.New("an id is a string, a number or null")
+
+// DecodeJSON reads the id; anything but a string, a number or null is an error.
+func (id *ID) DecodeJSON(d *codec.Decoder) {
+	switch d.Kind() {
+	case '"':
+		*id = StringID(d.Str())
+	case '0':
+		start := d.Offset()
+		d.Skip()
+		text := string(d.Slice(start))
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && text != "-0" {
+			*id = IntID(n)
+		} else {
+			*id = ID{kind: idNumber, str: text}
+		}
+	case 'n':
+		d.Null()
+		*id = ID{}
+	default:
+		d.Fail(errBadID)
+	}
+}
+
+// MarshalJSON implements json.Marshaler.
+func (id ID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &id) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (id *ID) UnmarshalJSON(b []byte) error { return codec.Unmarshal(b, id) }

@@ -1,0 +1,128 @@
+// This file owns framing: one message a line.
+
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+const (
+	readChunk = 64 << 10 // the reader's buffer when no line is longer
+	keepHead  = 4 << 10  // how much of a refused line is kept, to find its id
+	bigBuffer = 4 << 20  // a larger buffer is let go as soon as it is empty
+	calmLines = 256      // a buffer over readChunk is let go after this many small lines
+)
+
+// TooLongError says that a message was longer than the limit and was thrown away unread.
+type TooLongError struct {
+	// Limit is the longest message accepted, in bytes.
+	Limit int
+	// Head is the beginning of the message, some thousand bytes.
+	Head []byte
+}
+
+// Error implements the error interface.
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("acp: message longer than %d bytes", e.Limit)
+}
+
+// LineReader cuts a stream of bytes into lines of bounded length. It is for one goroutine.
+type LineReader struct {
+	r          io.Reader
+	max        int
+	buf        []byte
+	start, end int // unread bytes
+	scanned    int // no newline in buf[start:scanned]
+	calm       int // small lines in a row
+	err        error
+}
+
+// NewLineReader reads lines of up to max bytes from r.
+func NewLineReader(r io.Reader, max int) *LineReader {
+	return &LineReader{r: r, max: max, buf: make([]byte, readChunk)}
+}
+
+// Next returns the next line that is not blank, without its newline; it is valid until the next call.
+// The last line needs no newline. A line over the limit is skipped and reported as *TooLongError; any
+// other error, io.EOF included, is final.
+func (l *LineReader) Next() ([]byte, error) {
+	for {
+		if i := bytes.IndexByte(l.buf[l.scanned:l.end], '\n'); i >= 0 {
+			line := l.buf[l.start : l.scanned+i]
+			l.start = l.scanned + i + 1
+			l.scanned = l.start
+			if len(line) > l.max {
+				return nil, l.tooLong(line)
+			}
+			if blank(line) {
+				continue
+			}
+			l.calm++
+			if len(line) > readChunk {
+				l.calm = 0
+			}
+			return line, nil
+		}
+		l.scanned = l.end
+		if l.end-l.start > l.max {
+			return nil, l.skip()
+		}
+		if l.err != nil {
+			line := l.buf[l.start:l.end]
+			l.start = l.end
+			if blank(line) {
+				return nil, l.err
+			}
+			return line, nil
+		}
+		l.fill()
+	}
+}
+
+func (l *LineReader) tooLong(line []byte) *TooLongError {
+	return &TooLongError{Limit: l.max, Head: bytes.Clone(line[:min(len(line), keepHead)])}
+}
+
+// skip drops input up to the end of an overlong line.
+func (l *LineReader) skip() error {
+	err := l.tooLong(l.buf[l.start:l.end])
+	for l.err == nil {
+		l.start, l.end, l.scanned = 0, 0, 0
+		l.fill()
+		if i := bytes.IndexByte(l.buf[:l.end], '\n'); i >= 0 {
+			l.start, l.scanned = i+1, i+1
+			return err
+		}
+	}
+	l.start = l.end
+	l.scanned = l.end
+	return err
+}
+
+// fill reads once, after making room.
+func (l *LineReader) fill() {
+	if l.start == l.end {
+		l.start, l.end, l.scanned = 0, 0, 0
+		if len(l.buf) > bigBuffer || len(l.buf) > readChunk && l.calm > calmLines {
+			l.buf = make([]byte, readChunk)
+		}
+	}
+	if l.end == len(l.buf) {
+		buf := l.buf
+		if l.start == 0 || l.end-l.start > len(buf)/2 {
+			buf = make([]byte, min(2*len(buf), max(l.max+readChunk, len(buf)+readChunk)))
+		}
+		n := copy(buf, l.buf[l.start:l.end])
+		l.buf, l.start, l.end, l.scanned = buf, 0, n, n
+	}
+	n, err := l.r.Read(l.buf[l.end:])
+	l.end += n
+	if err != nil {
+		l.err = err
+	}
+}
+
+// blank reports whether a line holds nothing but white space.
+func blank(line []byte) bool { return len(bytes.TrimLeft(line, " \t\r")) == 0 }

@@ -1,0 +1,89 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestLineReader(t *testing.T) {
+	long := strings.Repeat("z", 300_000)
+	for _, test := range []struct {
+		in   string
+		want []string // "!" is a line that was too long
+	}{
+		{"", nil},
+		{"\n \n\r\n\t\n", nil},
+		{"a\nb\n", []string{"a", "b"}},
+		{"a\nb", []string{"a", "b"}},
+		{"a\r\nb\r\n", []string{"a\r", "b\r"}},
+		{long[:200_000] + "\nb\n", []string{long[:200_000], "b"}},
+		{long[:200_001] + "\nb\n", []string{"!", "b"}},
+		{long + "\n" + long + "\nb\n" + long + "\n", []string{"!", "!", "b", "!"}},
+		{"a\n" + long, []string{"a", "!"}},
+	} {
+		for name, wrap := range map[string]func(io.Reader) io.Reader{
+			"whole":           func(r io.Reader) io.Reader { return r },
+			"byte":            iotest.OneByteReader,
+			"half":            iotest.HalfReader,
+			"data with error": iotest.DataErrReader,
+		} {
+			r := NewLineReader(wrap(strings.NewReader(test.in)), 200_000)
+			var got []string
+			var err error
+			for {
+				var line []byte
+				if line, err = r.Next(); err == nil {
+					got = append(got, string(line))
+				} else if tooLong, ok := errors.AsType[*TooLongError](err); ok {
+					if len(tooLong.Head) > keepHead {
+						t.Errorf("kept %d bytes", len(tooLong.Head))
+					}
+					got = append(got, "!")
+				} else {
+					break
+				}
+			}
+			if err != io.EOF || fmt.Sprint(got) != fmt.Sprint(test.want) {
+				t.Errorf("%.20q (%s): %d lines, %v", test.in, name, len(got), err)
+			}
+		}
+	}
+}
+
+func TestLineReaderLetsGoOfBigBuffers(t *testing.T) {
+	in := strings.Repeat("x", 6<<20) + "\n" + strings.Repeat("y\n", 100_000)
+	r := NewLineReader(strings.NewReader(in), 64<<20)
+	for {
+		if _, err := r.Next(); err != nil {
+			break
+		}
+	}
+	if len(r.buf) > readChunk {
+		t.Errorf("still holds %d bytes", len(r.buf))
+	}
+}
+
+func TestRecoverID(t *testing.T) {
+	for _, test := range []struct {
+		head     string
+		id       string
+		response bool
+		ok       bool
+	}{
+		{`{"jsonrpc":"2.0","id":5,"method":"m","params":{"a":"xxx`, "5", false, true},
+		{`{"jsonrpc":"2.0","method":"m","id":"a","params":{"a":"xxx`, `"a"`, false, true},
+		{`{"jsonrpc":"2.0","method":"m","params":{"a":"xxx`, "null", false, false},
+		{`{"id":7,"result":{"a":"xxx`, "7", true, true},
+		{`{"result":{"a":"xxx`, "null", true, false},
+		{`garbage`, "null", false, false},
+	} {
+		id, response, ok := recoverID([]byte(test.head))
+		if id.String() != test.id || response != test.response || ok != test.ok {
+			t.Errorf("%s: %v %v %v", test.head, id, response, ok)
+		}
+	}
+}

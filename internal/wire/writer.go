@@ -1,0 +1,237 @@
+// This file owns sending: messages are appended to a buffer by their senders and written by one
+// goroutine, so that no sender is ever stuck in a system call and many small messages share one.
+
+package wire
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
+
+const (
+	// highWater is how many unsent bytes make a sender wait.
+	highWater = 256 << 10
+	// floodWater is how many make the reader wait, which answers what it refuses: a peer that does
+	// not read its answers is not read either. It is far above highWater, because two readers that
+	// wait for each other's writers would wait forever.
+	floodWater = 16 << 20
+)
+
+// writer is the sending half of a connection. Its goroutine is started by newWriter and ended by
+// close; all methods are safe for concurrent use.
+type writer struct {
+	write  func(lines []byte) error
+	failed func(error)   // told of the first failure of write
+	done   chan struct{} // closed when the goroutine has ended
+
+	mu      sync.Mutex
+	pending []byte // appended, not taken yet
+	spare   []byte // the other buffer, when it is not being written
+	busy    bool   // the goroutine is writing
+	closed  bool
+	err     error
+	wake    chan struct{}
+	change  chan struct{} // closed and replaced after each write, for those that wait
+}
+
+func newWriter(write func([]byte) error, failed func(error)) *writer {
+	w := &writer{
+		write:  write,
+		failed: failed,
+		done:   make(chan struct{}),
+		wake:   make(chan struct{}, 1),
+		change: make(chan struct{}),
+	}
+	go w.run()
+	return w
+}
+
+func (w *writer) run() {
+	defer close(w.done)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		for len(w.pending) == 0 || w.err != nil {
+			if w.closed {
+				return
+			}
+			w.mu.Unlock()
+			<-w.wake
+			w.mu.Lock()
+		}
+		lines := w.pending
+		w.pending, w.spare, w.busy = w.spare[:0], nil, true
+		w.mu.Unlock()
+		err := w.write(lines)
+		if err != nil {
+			w.failed(err)
+		}
+		w.mu.Lock()
+		w.busy = false
+		if cap(lines) <= bigBuffer {
+			w.spare = lines
+		}
+		if err != nil && w.err == nil {
+			w.err = err
+		}
+		close(w.change)
+		w.change = make(chan struct{})
+	}
+}
+
+// signal wakes the goroutine; mu is held.
+func (w *writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// append adds one message, made by fill, and never blocks. An error of fill leaves nothing behind.
+func (w *writer) append(fill func([]byte) ([]byte, error)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.failure(); err != nil {
+		return err
+	}
+	n := len(w.pending)
+	lines, err := fill(w.pending)
+	if err != nil {
+		w.pending = w.pending[:n]
+		return err
+	}
+	w.pending = append(lines, '\n')
+	if n == 0 && !w.busy {
+		w.signal()
+	}
+	return nil
+}
+
+// room waits until fewer than limit bytes are unsent.
+func (w *writer) room(ctx context.Context, limit int) error {
+	return w.await(ctx, func() bool { return len(w.pending) < limit })
+}
+
+// flush waits until everything appended so far, and perhaps more, was written.
+func (w *writer) flush(ctx context.Context) error {
+	return w.await(ctx, func() bool { return len(w.pending) == 0 && !w.busy })
+}
+
+func (w *writer) await(ctx context.Context, ready func() bool) error {
+	for {
+		w.mu.Lock()
+		err, ok, change := w.failure(), ready(), w.change
+		w.mu.Unlock()
+		if err != nil || ok {
+			return err
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (w *writer) failure() error {
+	if w.err == nil && w.closed {
+		return errClosed
+	}
+	return w.err
+}
+
+// close refuses further messages and lets the goroutine end; it does not wait for it. What is still
+// pending is written if the stream takes it.
+func (w *writer) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	w.closed = true
+	w.signal()
+	close(w.change)
+	w.change = make(chan struct{})
+}
+
+// Encodable is a value that writes itself as JSON. Nil parameters are left out; a nil result is null.
+type Encodable interface{ EncodeJSON(*codec.Encoder) }
+
+// The four messages that are sent, written straight into the buffer.
+
+// appendRequest shows the encoded parameters to sent.
+func appendRequest(dst []byte, id uint64, method string, params Encodable, sent func([]byte)) ([]byte, error) {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = strconv.AppendUint(dst, id, 10)
+	dst = appendMethod(append(dst, ','), method, params)
+	start := len(dst)
+	dst, err := appendLast(dst, params)
+	if err == nil && params != nil {
+		sent(dst[start : len(dst)-1])
+	}
+	return dst, err
+}
+
+func appendNotification(dst []byte, method string, params Encodable) ([]byte, error) {
+	dst = appendMethod(append(dst, `{"jsonrpc":"2.0",`...), method, params)
+	return appendLast(dst, params)
+}
+
+func appendResult(dst []byte, id *ID, result Encodable) ([]byte, error) {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst, err := codec.Append(dst, id)
+	if err != nil {
+		return dst, err
+	}
+	dst = append(dst, `,"result":`...)
+	if result == nil {
+		dst = append(dst, "null"...)
+	}
+	return appendLast(dst, result)
+}
+
+func appendError(dst []byte, id *ID, failure *Error) ([]byte, error) {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst, err := codec.Append(dst, id)
+	if err != nil {
+		return dst, err
+	}
+	return appendLast(append(dst, `,"error":`...), failure)
+}
+
+// appendMethod appends the method and, if there are parameters, the name of their member.
+func appendMethod(dst []byte, method string, params Encodable) []byte {
+	dst = codec.AppendString(append(dst, `"method":`...), method)
+	if params != nil {
+		dst = append(dst, `,"params":`...)
+	}
+	return dst
+}
+
+// appendLast appends the value of the last member, unless v is nil, and closes the message.
+func appendLast(dst []byte, v Encodable) ([]byte, error) {
+	if v != nil {
+		var err error
+		if dst, err = codec.Append(dst, v); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// EncodeJSON writes the error object.
+func (e *Error) EncodeJSON(enc *codec.Encoder) {
+	enc.BeginObject()
+	enc.Name("code")
+	enc.Int(int64(e.Code))
+	enc.Name("message")
+	enc.Str(e.Message)
+	if len(e.Data) > 0 {
+		enc.Name("data")
+		enc.Raw(e.Data)
+	}
+	enc.EndObject()
+}
