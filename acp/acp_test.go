@@ -1,0 +1,452 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// connect runs an agent and a client against each other, every message validated on both ends.
+func connect(
+	t *testing.T, agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
+) *acp.AgentConn {
+	t.Helper()
+	a, c := acp.Pipe()
+	if agent.NewSession == nil {
+		agent.NewSession = newSession
+	}
+	if agent.Prompt == nil {
+		agent.Prompt = func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		}
+	}
+	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), agent, agentOpts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), client, clientOpts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(conn.Close(), serving.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+func newSession(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+	return &acp.NewSessionResponse{SessionID: "s1"}, nil
+}
+
+func start(t *testing.T, conn *acp.AgentConn) *acp.SessionAgent {
+	t.Helper()
+	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+func TestAgentNeedsHandlers(t *testing.T) {
+	a, _ := acp.Pipe()
+	if err := acp.ServeAgent(t.Context(), a, acp.AgentHandlers{NewSession: newSession}, nil); err == nil {
+		t.Error("an agent without Prompt was started")
+	}
+}
+
+func TestClientNeedsAllTerminalHandlers(t *testing.T) {
+	_, c := acp.Pipe()
+	_, err := acp.Connect(t.Context(), c, acp.ClientHandlers{
+		KillTerminal: func(context.Context, *acp.AgentPeer, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+			return nil, nil
+		},
+	}, nil)
+	if err == nil {
+		t.Error("a client with one terminal handler was started")
+	}
+	_, err = acp.Connect(t.Context(), c, acp.ClientHandlers{}, &acp.ClientOptions{
+		Elicitation: acp.ElicitationCapabilities{Form: acp.Some(acp.ElicitationFormCapabilities{})},
+	})
+	if err == nil {
+		t.Error("a client that advertises elicitation without a handler was started")
+	}
+}
+
+// SES-4, SES-9, SES-13, LST-3, DEL-3, AUT-1, PRM-2, SES-19, SES-27: what was not advertised is not
+// called.
+func TestCallsAreGated(t *testing.T) {
+	conn := connect(t, acp.AgentHandlers{}, nil, acp.ClientHandlers{}, nil)
+	session := start(t, conn)
+	ctx := t.Context()
+	calls := map[string]func() error{
+		"load": func() error {
+			_, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: "s1", Cwd: "/"})
+			return err
+		},
+		"resume": func() error {
+			_, err := conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: "s1", Cwd: "/"})
+			return err
+		},
+		"list": func() error { _, err := conn.ListSessions(ctx, &acp.ListSessionsRequest{}); return err },
+		"sessions": func() error {
+			for _, err := range conn.Sessions(ctx, "") {
+				return err
+			}
+			return nil
+		},
+		"close":  func() error { return session.Close(ctx) },
+		"delete": func() error { return session.Delete(ctx) },
+		"logout": func() error { _, err := conn.Logout(ctx, &acp.LogoutRequest{}); return err },
+		"authenticate": func() error {
+			_, err := conn.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "nope"})
+			return err
+		},
+		"image": func() error { _, err := session.Prompt(ctx, acp.ImageBlock("aGk=", "image/png")); return err },
+		"audio in a stream": func() error {
+			_, err := session.Stream(ctx, acp.AudioBlock("aGk=", "audio/wav")).Result()
+			return err
+		},
+		"more roots": func() error {
+			_, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/", AdditionalDirectories: []string{"/x"}})
+			return err
+		},
+		"http MCP server": func() error {
+			_, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/", MCPServers: []acp.MCPServer{
+				acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "x", URL: "https://example.com"}),
+			}})
+			return err
+		},
+	}
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, acp.ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FS-2, TRM-2, ELI-5, SCH-12, SCH-13: the same from the agent's side.
+func TestAgentsCallsAreGated(t *testing.T) {
+	conn := connect(t, acp.AgentHandlers{
+		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			s := client.Session(req.SessionID)
+			calls := map[string]func() error{
+				"read":     func() error { _, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"}); return err },
+				"write":    func() error { _, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/x"}); return err },
+				"terminal": func() error { _, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "x"}); return err },
+				"form": func() error {
+					_, err := client.CreateElicitation(ctx, new(acp.NewCreateElicitationRequestForm("?",
+						acp.NewElicitationFormModeSession(acp.ElicitationSchema{}, acp.ElicitationSessionScope{SessionID: s.ID()}))))
+					return err
+				},
+				"notice": func() error {
+					return s.Update(ctx, acp.NewSessionUpdateNotice(acp.Notice{Severity: "info", Title: "x"}))
+				},
+				"compaction": func() error {
+					return s.Update(ctx, acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{CompactionID: "x", Status: "completed"}))
+				},
+			}
+			for name, call := range calls {
+				if err := call(); !errors.Is(err, acp.ErrUnsupported) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}, nil, acp.ClientHandlers{}, nil)
+	if _, err := start(t, conn).Prompt(t.Context(), acp.TextBlock("try")); err != nil {
+		t.Error(err)
+	}
+}
+
+// INI-8, INI-13, INI-14, INI-19: what both sides learn of each other.
+func TestCapabilitiesFollowFromHandlers(t *testing.T) {
+	var client *acp.InitializeRequest
+	conn := connect(t, acp.AgentHandlers{
+		LoadSession: func(context.Context, *acp.ClientPeer, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			return nil, nil
+		},
+		ListSessions: func(context.Context, *acp.ClientPeer, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+			return &acp.ListSessionsResponse{}, nil
+		},
+		Logout: func(context.Context, *acp.ClientPeer, *acp.LogoutRequest) (*acp.LogoutResponse, error) {
+			return nil, nil
+		},
+	}, &acp.AgentOptions{
+		Info:   acp.Implementation{Name: "a", Version: "1"},
+		Prompt: acp.PromptCapabilities{Image: true},
+		AuthMethods: []acp.AuthMethod{
+			acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "t", Name: "T"}),
+			acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "a", Name: "A"}),
+		},
+		Initialize: func(_ context.Context, req *acp.InitializeRequest, res *acp.InitializeResponse) error {
+			client = req
+			return res.Meta.Set("example.com/x", 1)
+		},
+	}, acp.ClientHandlers{
+		ReadTextFile: func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+			return &acp.ReadTextFileResponse{}, nil
+		},
+	}, &acp.ClientOptions{Info: acp.Implementation{Name: "c", Version: "2"}})
+
+	if got := client.ClientInfo.Value().Name; got != "c" || !client.ClientCapabilities.FS.ReadTextFile ||
+		client.ClientCapabilities.FS.WriteTextFile || client.ClientCapabilities.Terminal {
+		t.Errorf("the agent sees %+v", client)
+	}
+	res := conn.Initialized()
+	caps := res.AgentCapabilities
+	if !caps.LoadSession || !caps.SessionCapabilities.List.Present() || caps.SessionCapabilities.Close.Present() ||
+		!caps.Auth.Logout.Present() || !caps.PromptCapabilities.Image || caps.PromptCapabilities.Audio {
+		t.Errorf("the client sees %+v", caps)
+	}
+	if len(res.AuthMethods) != 1 {
+		t.Errorf("auth methods %+v", res.AuthMethods)
+	}
+	var x int
+	if ok, err := res.Meta.Get("example.com/x", &x); !ok || err != nil || x != 1 {
+		t.Errorf("meta %v", res.Meta)
+	}
+	if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s", Cwd: "/"}); err != nil {
+		t.Errorf("a nil answer to session/load: %v", err)
+	}
+}
+
+// INI-10: a version that is not ours.
+func TestVersionOfTheAgent(t *testing.T) {
+	a, c := acp.Pipe()
+	agent, err := acp.StartAgent(t.Context(), a, acp.AgentHandlers{
+		NewSession: newSession,
+		Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return nil, nil
+		},
+	}, &acp.AgentOptions{Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
+		res.ProtocolVersion = 99
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = acp.Connect(t.Context(), c, acp.ClientHandlers{}, nil)
+	if v, ok := errors.AsType[*acp.VersionError](err); !ok || v.Got != 99 {
+		t.Error(err)
+	}
+	if err := agent.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWholeTurn(t *testing.T) {
+	var mu sync.Mutex
+	files := map[string]string{"/work/a.txt": "one\ntwo\n"}
+	terminals := map[acp.TerminalID]bool{}
+	var seen []string
+	conn := connect(t, acp.AgentHandlers{
+		NewSession: func(ctx context.Context, client *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			acp.AfterResponse(ctx, func(ctx context.Context) {
+				err := client.Session("s1").Update(ctx, acp.NewSessionUpdateAvailableCommandsUpdate(acp.AvailableCommandsUpdate{
+					AvailableCommands: []acp.AvailableCommand{{Name: "test", Description: "Runs the tests"}},
+				}))
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			return &acp.NewSessionResponse{SessionID: "s1"}, nil
+		},
+		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			s := client.Session(req.SessionID)
+			file, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/work/a.txt"})
+			if err != nil {
+				return nil, err
+			}
+			err = s.Update(ctx, acp.NewSessionUpdateToolCall(acp.ToolCall{
+				ToolCallID: "c1", Title: "Edit", Content: []acp.ToolCallContent{acp.ToolDiff("/work/a.txt", file.Content+"three\n")},
+				RawInput: json.RawMessage("{\n\"n\": 12345678901234567890\n}"),
+			}))
+			if err != nil {
+				return nil, err
+			}
+			outcome, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c1"}, options("Yes", "No")...)
+			if err != nil {
+				return nil, err
+			}
+			if option, _ := outcome.Selected(); option != "yes" {
+				return &acp.PromptResponse{StopReason: acp.StopReasonRefusal}, nil
+			}
+			if _, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/work/a.txt", Content: ""}); err != nil {
+				return nil, err
+			}
+			terminal, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "true"})
+			if err != nil {
+				return nil, err
+			}
+			if _, err := terminal.Wait(ctx); err != nil {
+				return nil, err
+			}
+			out, err := terminal.Output(ctx)
+			if err != nil || out.Output != "ok" {
+				t.Error(out, err)
+			}
+			if err := errors.Join(terminal.Kill(ctx), terminal.Close(ctx)); err != nil {
+				return nil, err
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}, nil, acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+			mu.Lock()
+			defer mu.Unlock()
+			switch u := n.Update.Variant.(type) {
+			case *acp.SessionUpdateAvailableCommandsUpdate:
+				seen = append(seen, "commands")
+			case *acp.SessionUpdateToolCall:
+				seen = append(seen, "tool_call "+string(u.RawInput))
+			}
+			return nil
+		},
+		RequestPermission: func(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, "permission")
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("yes")}, nil
+		},
+		ReadTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+			return &acp.ReadTextFileResponse{Content: files[req.Path]}, nil
+		},
+		WriteTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+			files[req.Path] = req.Content
+			return nil, nil
+		},
+		CreateTerminal: func(context.Context, *acp.AgentPeer, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+			terminals["t1"] = true
+			return &acp.CreateTerminalResponse{TerminalID: "t1"}, nil
+		},
+		TerminalOutput: func(context.Context, *acp.AgentPeer, *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+			return &acp.TerminalOutputResponse{Output: "ok", ExitStatus: acp.Some(acp.TerminalExitStatus{ExitCode: acp.Some[uint32](0)})}, nil
+		},
+		WaitForTerminalExit: func(context.Context, *acp.AgentPeer, *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+			return &acp.WaitForTerminalExitResponse{ExitCode: acp.Some[uint32](0)}, nil
+		},
+		KillTerminal: func(context.Context, *acp.AgentPeer, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+			return nil, nil
+		},
+		ReleaseTerminal: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+			delete(terminals, req.TerminalID)
+			return nil, nil
+		},
+	}, nil)
+	res, err := start(t, conn).Prompt(t.Context(), acp.TextBlock("add a line"))
+	if err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Fatal(res, err)
+	}
+	want := []string{"commands", `tool_call {"n":12345678901234567890}`, "permission"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen %q", seen)
+	}
+	if files["/work/a.txt"] != "" || len(terminals) != 0 {
+		t.Error(files, terminals)
+	}
+}
+
+// A cancelled turn answers by itself, whatever its handler returns.
+func TestCancelledTurnIsNoError(t *testing.T) {
+	running := make(chan struct{}, 1)
+	conn := connect(t, acp.AgentHandlers{
+		Prompt: func(ctx context.Context, _ *acp.ClientPeer, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			running <- struct{}{}
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), acp.ErrTurnCancelled) {
+				t.Error(context.Cause(ctx))
+			}
+			return nil, errors.New("the model's connection broke")
+		},
+	}, nil, acp.ClientHandlers{}, nil)
+	session := start(t, conn)
+	go func() {
+		<-running
+		if err := session.Cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	res, err := session.Prompt(t.Context(), acp.TextBlock("x"))
+	if err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Error(res, err)
+	}
+}
+
+// ERR-9, AUT-9: authentication is asked for, and then not.
+func TestAuthentication(t *testing.T) {
+	authenticated := false
+	conn := connect(t, acp.AgentHandlers{
+		NewSession: func(ctx context.Context, c *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			if !authenticated {
+				return nil, acp.ErrAuthRequired
+			}
+			return newSession(ctx, c, req)
+		},
+		Authenticate: func(_ context.Context, _ *acp.ClientPeer, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+			authenticated = req.MethodID == "login"
+			return nil, nil
+		},
+	}, &acp.AgentOptions{
+		AuthMethods: []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "login", Name: "Log in"})},
+	}, acp.ClientHandlers{}, nil)
+	if _, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"}); !errors.Is(err, acp.ErrAuthRequired) {
+		t.Fatal(err)
+	}
+	if _, err := conn.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: "login"}); err != nil {
+		t.Fatal(err)
+	}
+	start(t, conn)
+}
+
+func TestExtensionMethods(t *testing.T) {
+	type ping struct {
+		N int `json:"n"`
+	}
+	var ext acp.Extensions
+	rpc.Handle(&ext, "_example.com/ping", func(_ context.Context, p *ping) (*ping, error) { return &ping{p.N + 1}, nil })
+	conn := connect(t, acp.AgentHandlers{Extensions: &ext}, nil, acp.ClientHandlers{}, nil)
+	res, err := rpc.Call[ping](t.Context(), conn.Conn(), "_example.com/ping", &ping{1})
+	if err != nil || res.N != 2 {
+		t.Error(res, err)
+	}
+	if _, err := rpc.Call[ping](t.Context(), conn.Conn(), "_example.com/pong", nil); !errors.Is(err, acp.ErrMethodNotFound) {
+		t.Error(err)
+	}
+}
+
+// LST-9, LST-10: pages end with a missing cursor, which is otherwise handed back as it came.
+func TestSessionsArePaged(t *testing.T) {
+	conn := connect(t, acp.AgentHandlers{
+		ListSessions: func(_ context.Context, _ *acp.ClientPeer, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+			if !req.Cursor.Present() {
+				return &acp.ListSessionsResponse{
+					Sessions:   []acp.SessionInfo{{SessionID: "a", Cwd: "/"}, {SessionID: "b", Cwd: "/"}},
+					NextCursor: acp.Some("\x00é\n"),
+				}, nil
+			}
+			if req.Cursor.Value() != "\x00é\n" || req.Cwd.Value() != "/" {
+				return nil, acp.ErrInvalidParams
+			}
+			return &acp.ListSessionsResponse{Sessions: []acp.SessionInfo{{SessionID: "c", Cwd: "/"}}}, nil
+		},
+	}, nil, acp.ClientHandlers{}, nil)
+	var got []acp.SessionID
+	for info, err := range conn.Sessions(t.Context(), "/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, info.SessionID)
+	}
+	if !slices.Equal(got, []acp.SessionID{"a", "b", "c"}) {
+		t.Error(got)
+	}
+}

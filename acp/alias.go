@@ -1,0 +1,74 @@
+// This file owns the names of package rpc that authors of agents and clients need, so that one import
+// is enough.
+
+package acp
+
+import (
+	"context"
+	"os/exec"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+type (
+	// Opt is an optional member: absent, null or a value.
+	Opt[T any] = rpc.Opt[T]
+	// Meta is the _meta member, which carries what is not part of the protocol.
+	Meta = rpc.Meta
+	// Error is a JSON-RPC error: what a peer answered, or what a handler wants it to see.
+	Error = rpc.Error
+	// ExitError says that the agent's process has ended, how, and what it last wrote to standard error.
+	ExitError = rpc.ExitError
+	// Transport knows how to reach a peer.
+	Transport = rpc.Transport
+	// Extensions are handlers of methods outside the protocol.
+	Extensions = rpc.Extensions
+	// ConnOptions tune a connection: limits, times, logging and hooks.
+	ConnOptions = rpc.Options
+	// Hooks observe a connection: its messages, calls, repairs and failures.
+	Hooks = rpc.Hooks
+)
+
+// Errors to match with errors.Is.
+var (
+	ErrClosed           = rpc.ErrClosed           // the connection is over
+	ErrUnsupported      = rpc.ErrUnsupported      // the peer did not advertise the capability
+	ErrTurnCancelled    = rpc.ErrTurnCancelled    // the cause of a cancelled turn's context
+	ErrAuthRequired     = rpc.ErrAuthRequired     // -32000: authenticate first
+	ErrResourceNotFound = rpc.ErrResourceNotFound // -32002: unknown session, missing file
+	ErrRequestCancelled = rpc.ErrRequestCancelled // -32800: cancelled by $/cancel_request
+	ErrMethodNotFound   = rpc.ErrMethodNotFound   // -32601
+	ErrInvalidParams    = rpc.ErrInvalidParams    // -32602
+	ErrInvalidRequest   = rpc.ErrInvalidRequest   // -32600
+)
+
+// Some returns an Opt that holds v.
+func Some[T any](v T) Opt[T] { return rpc.Some(v) }
+
+// Null returns an Opt that is null on the wire.
+func Null[T any]() Opt[T] { return rpc.Null[T]() }
+
+// Stdio returns the transport of an agent over its standard input and output.
+func Stdio() *rpc.StdioTransport { return rpc.Stdio() }
+
+// Command returns the transport that starts an agent as a subprocess.
+func Command(cmd *exec.Cmd) *rpc.CommandTransport { return rpc.Command(cmd) }
+
+// Pipe returns the two ends of an in-memory connection.
+func Pipe() (Transport, Transport) { return rpc.Pipe() }
+
+// Public wraps err so that its text reaches the peer.
+func Public(err error) error { return rpc.Public(err) }
+
+// AfterResponse has fn called strictly after the answer to the request that ctx belongs to was sent:
+// from a NewSession handler, it is where the available commands are announced. It returns false
+// outside a request handler.
+func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
+	return rpc.AfterResponse(ctx, fn)
+}
+
+// SessionNotFound is the answer to a request for a session that does not exist or is not active
+// (ERR-5 of the protocol's error page: -32002 with the session's id).
+func SessionNotFound(id SessionID) *Error {
+	return ErrResourceNotFound.WithMessage("Session not found").WithData(map[string]SessionID{"sessionId": id})
+}

@@ -1,0 +1,212 @@
+package acp
+
+// This file owns the proof that every definition survives decoding and encoding.
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	sdk "github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/gen/sample"
+)
+
+var values = flag.Int("values", 100, "how many values of each definition round-trip")
+
+func loadSchema(t testing.TB) *sample.Schema {
+	t.Helper()
+	s, err := sample.Load(sdk.SchemaV1())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustMarshal(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// survives decodes data as the definition, encodes it, and requires the same value as want.
+func survives(s *sample.Schema, definition string, data []byte, want any) error {
+	v := definitions[definition]()
+	if err := codec.Unmarshal(data, v); err != nil {
+		return err
+	}
+	out, err := codec.Append(nil, v)
+	if err != nil {
+		return err
+	}
+	got, err := sample.Parse(out)
+	if err != nil {
+		return err
+	}
+	return s.Same(definition, want, got)
+}
+
+func TestRoundTrip(t *testing.T) {
+	s := loadSchema(t)
+	total := 0
+	for seed, definition := range slices.Sorted(maps.Keys(definitions)) {
+		m := sample.NewMaker(s, uint64(seed))
+		failed := 0
+		for range *values {
+			want := m.Value(definition)
+			data := mustMarshal(t, want)
+			total++
+			if err := survives(s, definition, data, want); err != nil {
+				t.Errorf("%s: %s\n\t%v", definition, data, err)
+				if failed++; failed == 3 {
+					break
+				}
+			}
+		}
+	}
+	t.Logf("%d values of %d definitions", total, len(definitions))
+}
+
+// Every type also works under encoding/json.
+func TestRoundTripEncodingJSON(t *testing.T) {
+	s := loadSchema(t)
+	for seed, definition := range slices.Sorted(maps.Keys(definitions)) {
+		want := sample.NewFullMaker(s, uint64(seed)).Value(definition)
+		v := definitions[definition]()
+		if err := json.Unmarshal(mustMarshal(t, want), v); err != nil {
+			t.Errorf("%s: %v", definition, err)
+			continue
+		}
+		out, err := json.Marshal(v)
+		if err != nil {
+			t.Errorf("%s: %v", definition, err)
+			continue
+		}
+		got, err := sample.Parse(out)
+		if err != nil {
+			t.Errorf("%s: %v", definition, err)
+			continue
+		}
+		if err := s.Same(definition, want, got); err != nil {
+			t.Errorf("%s: %v", definition, err)
+		}
+	}
+}
+
+// What the schema forbids is not sent: it is an error at the right place.
+func TestEncodeIsStrict(t *testing.T) {
+	tests := []struct {
+		name    string
+		value   interface{ AppendJSON([]byte) ([]byte, error) }
+		pointer string
+	}{
+		{"empty union", &PromptRequest{Prompt: []ContentBlock{TextBlock("x"), {}}}, "/prompt/1"},
+		{"nil variant", &PromptRequest{Prompt: []ContentBlock{{Variant: (*ContentBlockText)(nil)}}}, "/prompt/0/type"},
+		{"empty enum", &PromptResponse{}, "/stopReason"},
+		{"empty string", &Notice{Severity: NoticeSeverityInfo}, "/title"},
+		{"not a number", &Cost{Amount: math.NaN(), Currency: "EUR"}, "/amount"},
+		{"bad raw value", &ToolCall{RawInput: json.RawMessage("{")}, "/rawInput"},
+		{"bad meta", &ToolCall{Meta: Meta{"a/b": json.RawMessage("nope")}}, "/_meta/a~1b"},
+		{"unknown variant without a body", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x"}}, ""},
+		{"unknown variant that is no object", &ContentBlock{Variant: &ContentBlockUnknown{Tag: "x", Raw: json.RawMessage("1")}}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			out, err := test.value.AppendJSON([]byte("before"))
+			failure, ok := errors.AsType[*codec.Error](err)
+			if !ok {
+				t.Fatalf("got %s, %v, want a *codec.Error", out, err)
+			}
+			if failure.Pointer != test.pointer {
+				t.Errorf("got pointer %q, want %q: %v", failure.Pointer, test.pointer, err)
+			}
+			if string(out) != "before" {
+				t.Errorf("got %q, want what was there before", out)
+			}
+		})
+	}
+}
+
+// Required arrays and maps are never null.
+func TestEncodeNilIsEmpty(t *testing.T) {
+	tests := []struct {
+		value interface{ AppendJSON([]byte) ([]byte, error) }
+		want  string
+	}{
+		{&NewSessionRequest{Cwd: "/"}, `{"cwd":"/","mcpServers":[]}`},
+		{&MCPServerStdio{Name: "n", Command: "c"}, `{"name":"n","command":"c","args":[],"env":[]}`},
+		{&Plan{}, `{"entries":[]}`},
+		{&AuthMethodTerminal{ID: "i", Name: "n", Env: map[string]string{}}, `{"id":"i","name":"n","env":{}}`},
+	}
+	for _, test := range tests {
+		got, err := test.value.AppendJSON(nil)
+		if err != nil || string(got) != test.want {
+			t.Errorf("got %s, %v, want %s", got, err, test.want)
+		}
+	}
+}
+
+// What a newer peer sends is kept byte for byte, wherever it stands.
+func TestUnknownVariantsAreKept(t *testing.T) {
+	tests := []struct{ definition, text string }{
+		{"SessionUpdate", `{"sessionUpdate":"future_thing","n":12345678901234567890,"x":[1.50,{"b":1,"a":2}]}`},
+		{"SessionNotification", `{"sessionId":"s","update":{"z":1e400,"sessionUpdate":"future_thing"}}`},
+		{"PromptRequest", `{"sessionId":"s","prompt":[{"type":"hologram","data":"\u00e9"},{"type":"text","text":"x"}]}`},
+		{"CreateElicitationRequest", `{"message":"m","mode":"_vendor","sessionId":"s","extra":{"a":0.10}}`},
+		{"SessionConfigOption", `{"id":"i","name":"n","type":"slider","min":0,"max":10}`},
+		{"MultiSelectItems", `{"type":"integer","enum":[1,2]}`},
+		{"McpServer", `{"type":"acp","name":"n"}`},
+	}
+	for _, test := range tests {
+		v := definitions[test.definition]()
+		if err := codec.Unmarshal([]byte(test.text), v); err != nil {
+			t.Errorf("%s: %v", test.definition, err)
+			continue
+		}
+		got, err := codec.Append(nil, v)
+		if err != nil || string(got) != test.text {
+			t.Errorf("%s: got %s, %v, want %s", test.definition, got, err, test.text)
+		}
+	}
+}
+
+func TestVariantsEncodeWithTheirTags(t *testing.T) {
+	tests := []struct {
+		variant any
+		want    string
+	}{
+		{&SessionUpdatePlan{}, `{"sessionUpdate":"plan","entries":[]}`},
+		{&RequestPermissionOutcomeCancelled{}, `{"outcome":"cancelled"}`},
+		{&SessionUpdateUnknown{Tag: "x", Raw: json.RawMessage(`{"sessionUpdate":"x"}`)}, `{"sessionUpdate":"x"}`},
+		{ElicitationContentValueStringArray(nil), `[]`},
+		{ElicitationContentValueInteger(1 << 60), `1152921504606846976`},
+	}
+	for _, test := range tests {
+		got, err := json.Marshal(test.variant)
+		if err != nil || string(got) != test.want {
+			t.Errorf("%T: got %s, %v, want %s", test.variant, got, err, test.want)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	var s ElicitationSchema
+	if got := s.TypeOrDefault(); got != ElicitationSchemaTypeObject {
+		t.Errorf("got %q", got)
+	}
+	var caps AgentCapabilities
+	if !caps.IsZero() {
+		t.Error("the zero AgentCapabilities is not zero")
+	}
+	caps.PromptCapabilities.Meta = Meta{}
+	if caps.IsZero() {
+		t.Error("an AgentCapabilities with an empty _meta is zero")
+	}
+}

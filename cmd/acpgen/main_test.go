@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/gen/emit"
+)
+
+const schemaText = `{"$defs":{"Thing":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}`
+
+// acpgen runs the command and returns its exit status and output.
+func acpgen(t *testing.T, args ...string) (status int, out string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	status = run(args, &stdout, &stderr)
+	return status, stdout.String() + stderr.String()
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents returns the names and texts of the files in a folder.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		out[filepath.Base(path)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestGenerateAndCheck(t *testing.T) {
+	dir := t.TempDir()
+	schema, out := filepath.Join(dir, "schema.json"), filepath.Join(dir, "pkg")
+	writeFile(t, schema, schemaText)
+	args := []string{"-schema", schema, "-package", "pkg", "-out", out}
+	check := append([]string{"-check"}, args...)
+
+	if status, text := acpgen(t, check...); status != differs || !strings.Contains(text, "types_gen.go: missing") {
+		t.Errorf("check before: %d, %s", status, text)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("-check made a folder")
+	}
+	if status, text := acpgen(t, args...); status != ok {
+		t.Fatalf("generate: %d, %s", status, text)
+	}
+	generated := contents(t, out)
+	if status, text := acpgen(t, check...); status != ok || text != "" {
+		t.Errorf("check after: %d, %s", status, text)
+	}
+
+	types := filepath.Join(out, "types_gen.go")
+	writeFile(t, types, strings.Replace(generated["types_gen.go"], "Name", "Nome", 1))
+	writeFile(t, filepath.Join(out, "old_gen.go"), emit.Header+"\n\npackage pkg\n")
+	writeFile(t, filepath.Join(out, "mine_gen.go"), "package pkg\n")
+	status, text := acpgen(t, check...)
+	want := types + ": differs\n" + filepath.Join(out, "old_gen.go") + ": stale\n"
+	if status != differs || text != want {
+		t.Errorf("check of changed files: got %d and\n%s\nwant %d and\n%s", status, text, differs, want)
+	}
+	if status, text := acpgen(t, args...); status != ok {
+		t.Fatalf("generate again: %d, %s", status, text)
+	}
+	generated["mine_gen.go"] = "package pkg\n"
+	if got := contents(t, out); !maps.Equal(got, generated) {
+		t.Errorf("generating again did not restore the files: %v", got)
+	}
+}
+
+// A file that is as it should be is not touched.
+func TestUnchangedFilesStay(t *testing.T) {
+	dir := t.TempDir()
+	schema := filepath.Join(dir, "schema.json")
+	writeFile(t, schema, schemaText)
+	args := []string{"-schema", schema, "-package", "pkg", "-out", dir}
+	if status, text := acpgen(t, args...); status != ok {
+		t.Fatal(text)
+	}
+	before, err := os.Stat(filepath.Join(dir, "types_gen.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, text := acpgen(t, args...); status != ok {
+		t.Fatal(text)
+	}
+	after, err := os.Stat(filepath.Join(dir, "types_gen.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !os.SameFile(before, after) {
+		t.Error("a file that was right was written again")
+	}
+}
+
+func TestNothingIsWrittenOnFailure(t *testing.T) {
+	dir := t.TempDir()
+	bad, unlisted, versions := filepath.Join(dir, "bad.json"), filepath.Join(dir, "schema.json"), filepath.Join(dir, "VERSIONS")
+	writeFile(t, bad, strings.Replace(schemaText, `"string"`, `"string","maxLength":1`, 1))
+	writeFile(t, unlisted, schemaText)
+	writeFile(t, versions, "schema.json some-package 1.0.0 2026-01-01 "+strings.Repeat("0", 64)+"\n")
+	out := filepath.Join(dir, "pkg")
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"bad schema", []string{"-schema", bad, "-package", "pkg", "-out", out}, "bad.json: /$defs/Thing/properties/name/maxLength: unknown keyword"},
+		{"no schema", []string{"-schema", filepath.Join(dir, "none.json"), "-package", "pkg", "-out", out}, "none.json"},
+		{"no schema named", []string{"-package", "pkg"}, "want -schema and -package together"},
+		{"both forms", []string{"-package", "pkg", "-schema", unlisted, "-root", dir}, "want -schema and -package together, and no -root"},
+		{"arguments", []string{"schema.json"}, "want flags only"},
+		{"unlisted schema", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-versions", versions}, "no listed schema has the digest"},
+		{"unknown protocol", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-protocol", "v9"}, `unknown protocol "v9"`},
+		{"stale judgement", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-protocol", "v1"}, "is not used"},
+		{"unknown flag", []string{"-nope"}, "flag provided but not defined"},
+		{"no versions", []string{"-root", dir}, "VERSIONS"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			status, text := acpgen(t, test.args...)
+			if status != failed || !strings.Contains(text, test.want) {
+				t.Errorf("got %d and %q, want %d and %q", status, text, failed, test.want)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+// The files of this repository are what the schemas give, and -check notices when one is changed.
+func TestRepositoryIsGenerated(t *testing.T) {
+	if status, text := acpgen(t, "-check"); status != ok {
+		t.Errorf("exit status %d\n%s", status, text)
+	}
+
+	root := t.TempDir()
+	if err := os.CopyFS(filepath.Join(root, "schema"), os.DirFS(filepath.Join("..", "..", "schema"))); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(root, "schema.json"), string(text))
+	if status, text := acpgen(t, "-root", root); status != ok {
+		t.Fatalf("exit status %d\n%s", status, text)
+	}
+	if status, text := acpgen(t, "-check", "-root", root); status != ok {
+		t.Fatalf("exit status %d\n%s", status, text)
+	}
+	unions := filepath.Join(root, "acp", "unions_gen.go")
+	code, err := os.ReadFile(unions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, unions, strings.Replace(string(code), "Variant", "variant", 1))
+	if status, text := acpgen(t, "-check", "-root", root); status != differs || text != unions+": differs\n" {
+		t.Errorf("exit status %d\n%s", status, text)
+	}
+	writeFile(t, filepath.Join(root, "schema.json"), string(text)+"\n")
+	if status, text := acpgen(t, "-root", root); status != failed || !strings.Contains(text, "schema.json: no listed schema has the digest") {
+		t.Errorf("exit status %d\n%s", status, text)
+	}
+}

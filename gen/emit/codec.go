@@ -1,0 +1,400 @@
+// This file owns codec_gen.go: for every type, how it is written and read. The functions list members;
+// what is done with them stands in packages codec and rpc.
+
+package emit
+
+import (
+	"fmt"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/gen/model"
+)
+
+var (
+	e = jen.Id("e")
+	d = jen.Id("d")
+	x = jen.Id("x")
+	o = jen.Id("o")
+)
+
+func (g *generator) codec(f *jen.File) {
+	f.Comment("A runtime of another generation does not have this constant.")
+	f.Const().Id("_").Op("=").Add(g.codecName("SupportVersion1"))
+	f.Line()
+	for _, decl := range g.pkg.Decls {
+		switch decl := decl.(type) {
+		case *model.Struct:
+			g.structCodec(f, decl)
+		case *model.Enum:
+			g.enumCodec(f, decl)
+		case *model.Newtype:
+			g.newtypeCodec(f, decl)
+		case *model.Union:
+			g.unionCodec(f, decl)
+		}
+	}
+	g.variantHelpers(f)
+}
+
+// encoder and decoder begin the methods that every type has.
+func (g *generator) encoder(decl, name string) *jen.Statement {
+	return method(decl).Id(name).Params(jen.Id("e").Op("*").Add(g.codecName("Encoder")))
+}
+
+func (g *generator) decoder(decl, name string) *jen.Statement {
+	return method(decl).Id(name).Params(jen.Id("d").Op("*").Add(g.codecName("Decoder")))
+}
+
+func encodeDoc() jen.Code { return jen.Comment("// EncodeJSON writes x; it is for generated code.") }
+func decodeDoc() jen.Code {
+	return jen.Comment("// DecodeJSON reads x anew; it is for generated code.")
+}
+
+// call returns x.name(args).
+func call(x *jen.Statement, name string, args ...jen.Code) *jen.Statement {
+	return x.Clone().Dot(name).Call(args...)
+}
+
+func (g *generator) structCodec(f *jen.File, s *model.Struct) {
+	if s.Variant == nil {
+		g.objectEncoder(f, s.Go)
+	}
+	add(f, g.encoder(s.Go, "encodeMembers").Block(g.encodeFields(s.Fields)...))
+	add(f, decodeDoc(), g.decoder(s.Go, "DecodeJSON").Block(g.decodeFields(s.Go, s.Fields)...))
+}
+
+// objectEncoder writes an EncodeJSON of a type that has encodeMembers.
+func (g *generator) objectEncoder(f *jen.File, name string) {
+	add(f, encodeDoc(), g.encoder(name, "EncodeJSON").Block(
+		call(e, "BeginObject"),
+		call(x, "encodeMembers", e),
+		call(e, "EndObject")))
+}
+
+func (g *generator) enumCodec(f *jen.File, decl *model.Enum) {
+	if decl.Type.Kind == model.String {
+		add(f, encodeDoc(), g.encoder(decl.Go, "EncodeJSON").Add(oneLine(g.codecName("EncodeEnum").Call(e, jen.Op("*").Add(x)))))
+	} else {
+		add(f, encodeDoc(), g.encoder(decl.Go, "EncodeJSON").Add(oneLine(g.write(decl.Type, jen.Op("*").Add(x), true))))
+	}
+	add(f, decodeDoc(), g.decoder(decl.Go, "DecodeJSON").Add(oneLine(jen.Op("*").Add(x).Op("=").Add(g.readAs(decl.Go, decl.Type)))))
+}
+
+func (g *generator) newtypeCodec(f *jen.File, decl *model.Newtype) {
+	if _, null := decl.Type.(model.Null); null {
+		add(f, encodeDoc(), g.encoder(decl.Go, "EncodeJSON").Add(oneLine(call(e, "Null"))))
+		add(f, decodeDoc(), g.decoder(decl.Go, "DecodeJSON").Block(
+			jen.If(jen.Op("!").Add(call(d, "Null"))).Block(call(d, "Failf", jen.Lit("want null")))))
+		return
+	}
+	add(f, encodeDoc(), g.encoder(decl.Go, "EncodeJSON").Add(oneLine(g.write(decl.Type, jen.Op("*").Add(x), true))))
+	add(f, decodeDoc(), g.decoder(decl.Go, "DecodeJSON").Add(oneLine(jen.Op("*").Add(x).Op("=").Add(g.readAs(decl.Go, decl.Type)))))
+}
+
+// encodeFields returns the statements that write members.
+func (g *generator) encodeFields(fields []*model.Field) []jen.Code {
+	var out []jen.Code
+	for _, f := range fields {
+		out = append(out, g.encodeField(f)...)
+	}
+	return out
+}
+
+func (g *generator) encodeField(f *model.Field) []jen.Code {
+	v := x.Clone().Dot(f.Go)
+	if f.Flat {
+		return []jen.Code{call(v, "encodeMembers", e)}
+	}
+	if _, meta := f.Type.(model.Meta); meta {
+		return []jen.Code{g.rpcName("EncodeMeta").Call(e, v)}
+	}
+	if f.Opt() {
+		name := "EncodeOpt"
+		if f.Presence == model.RequiredNull {
+			name = "EncodeOptNull"
+		}
+		if readsItself(f.Type) {
+			return []jen.Code{g.rpcName(name+"Value").Call(e, jen.Lit(f.JSON), jen.Op("&").Add(v))}
+		}
+		return append([]jen.Code{g.rpcName(name).Call(e, jen.Lit(f.JSON), v, g.writer(f.Type))}, optBounds(e, f)...)
+	}
+	code := append([]jen.Code{call(e, "Name", jen.Lit(f.JSON)), g.write(f.Type, v, false)}, bounds(e, v, f)...)
+	if f.Presence == model.Plain && !f.Always {
+		return []jen.Code{jen.If(set(f)).Block(code...)}
+	}
+	return code
+}
+
+// bounds returns the statements by which the coder checks the bounds of the value v, which it has just
+// read or written.
+func bounds(coder, v *jen.Statement, f *model.Field) []jen.Code {
+	switch {
+	case f.MinLength > 0:
+		return []jen.Code{call(coder, "MinLength", v, jen.Lit(f.MinLength))}
+	case f.MinItems > 0:
+		return []jen.Code{call(coder, "MinItems", jen.Len(v), jen.Lit(f.MinItems))}
+	}
+	return nil
+}
+
+// optBounds is bounds for an Opt, which may hold no value.
+func optBounds(coder *jen.Statement, f *model.Field) []jen.Code {
+	code := bounds(coder, jen.Id("v"), f)
+	if code == nil {
+		return nil
+	}
+	return []jen.Code{jen.If(
+		jen.List(jen.Id("v"), jen.Id("ok")).Op(":=").Add(x).Dot(f.Go).Dot("Get").Call(),
+		jen.Id("ok"),
+	).Block(code...)}
+}
+
+// readsItself reports whether values of the type have EncodeJSON and DecodeJSON.
+func readsItself(t model.Type) bool {
+	switch t.(type) {
+	case model.Named, model.Runtime:
+		return true
+	}
+	return false
+}
+
+// write returns the statement that writes the value v. A defined value is of a type defined over t.
+func (g *generator) write(t model.Type, v *jen.Statement, defined bool) *jen.Statement {
+	as := func(name string) *jen.Statement {
+		if defined {
+			return jen.Id(name).Call(v)
+		}
+		return v
+	}
+	switch t := t.(type) {
+	case model.Basic:
+		switch t.Kind {
+		case model.String:
+			return call(e, "Str", as("string"))
+		case model.Bool:
+			return call(e, "Bool", as("bool"))
+		case model.Int:
+			if t.Bits < 64 {
+				v = jen.Id("int64").Call(v)
+			} else {
+				v = as("int64")
+			}
+			return call(e, "Int", v)
+		case model.Uint:
+			if t.Bits < 64 {
+				v = jen.Id("uint64").Call(v)
+			} else {
+				v = as("uint64")
+			}
+			return call(e, "Uint", v)
+		}
+		return call(e, "Float", as("float64"))
+	case model.Any:
+		if defined {
+			v = jen.Qual(jsonPath, "RawMessage").Call(v)
+		}
+		return call(e, "Raw", v)
+	case model.Named, model.Runtime:
+		return call(v, "EncodeJSON", e)
+	case model.Slice, model.Map:
+		return g.writer(t).Call(e, v)
+	}
+	panic(fmt.Sprintf("no writer for %T", t))
+}
+
+// writer returns the function that writes a value of the type.
+func (g *generator) writer(t model.Type) *jen.Statement {
+	switch t := t.(type) {
+	case model.Basic:
+		switch t.Kind {
+		case model.Int:
+			return g.codecName("EncodeInt")
+		case model.Uint:
+			return g.codecName("EncodeUint")
+		}
+		return g.codecMethod("Encoder", map[model.Kind]string{model.String: "Str", model.Bool: "Bool", model.Float: "Float"}[t.Kind])
+	case model.Any:
+		return g.codecMethod("Encoder", "Raw")
+	case model.Slice:
+		if isString(t.Elem) {
+			return g.codecName("EncodeStrings")
+		}
+		return g.codecName("EncodeSlice")
+	case model.Map:
+		return g.codecName("Encode" + mapKind(t))
+	}
+	panic(fmt.Sprintf("no writer for %T", t))
+}
+
+// codecMethod returns a method of the codec as a function.
+func (g *generator) codecMethod(of, name string) *jen.Statement {
+	return jen.Parens(jen.Op("*").Add(g.codecName(of))).Dot(name)
+}
+
+func isString(t model.Type) bool {
+	basic, ok := t.(model.Basic)
+	return ok && basic.Kind == model.String
+}
+
+// mapKind is the part of the codec's function names that says what a map holds.
+func mapKind(t model.Map) string {
+	switch {
+	case t.Elem == (model.Any{}):
+		return "RawMap"
+	case isString(t.Elem):
+		return "StringMap"
+	}
+	return "Map"
+}
+
+// decodeFields returns the body of a method that reads the members of x.
+func (g *generator) decodeFields(name string, fields []*model.Field) []jen.Code {
+	body := []jen.Code{jen.Op("*").Add(x).Op("=").Id(name).Values()}
+	return append(body, g.decodeObject(fields)...)
+}
+
+func (g *generator) decodeObject(fields []*model.Field) []jen.Code {
+	var cases, required []jen.Code
+	for _, f := range fields {
+		if f.Flat {
+			continue
+		}
+		code := append([]jen.Code{call(o, "Once", jen.Lit(f.Slot))}, g.decodeField(f)...)
+		cases = append(cases, jen.Case(jen.Lit(f.JSON)).Block(code...))
+		if f.Presence == model.Required || f.Presence == model.RequiredNull {
+			required = append(required, jen.Lit(f.JSON))
+		}
+	}
+	if len(cases) == 0 {
+		return []jen.Code{jen.For(o.Clone().Op(":=").Add(call(d, "Object")), call(o, "Next"), jen.Empty()).Block(call(d, "Skip"))}
+	}
+	cases = append(cases, jen.Default().Block(call(d, "Skip")))
+	body := jen.Switch(jen.String().Call(call(o, "Name"))).Block(cases...)
+	if len(required) == 0 {
+		return []jen.Code{jen.For(o.Clone().Op(":=").Add(call(d, "Object")), call(o, "Next"), jen.Empty()).Block(body)}
+	}
+	return []jen.Code{
+		o.Clone().Op(":=").Add(call(d, "Object")),
+		jen.For(call(o, "Next")).Block(body),
+		call(o, "Require", required...),
+	}
+}
+
+func (g *generator) decodeField(f *model.Field) []jen.Code {
+	v := x.Clone().Dot(f.Go)
+	if _, meta := f.Type.(model.Meta); meta {
+		return []jen.Code{v.Op("=").Add(g.rpcName("DecodeMeta").Call(d))}
+	}
+	lenient := ""
+	if f.OnError && f.Type != (model.Any{}) {
+		lenient = "Lenient"
+	}
+	if f.Opt() {
+		name := "DecodeOpt"
+		if !f.Nullable {
+			name = "DecodeSome"
+		}
+		if readsItself(f.Type) {
+			return []jen.Code{g.rpcName(name+"Value"+lenient).Call(d, jen.Op("&").Add(v))}
+		}
+		code := []jen.Code{v.Op("=").Add(g.rpcName(name+lenient).Call(d, g.reader(f.Type, f.SkipItems)))}
+		if !f.OnError {
+			code = append(code, optBounds(d, f)...)
+		}
+		return code
+	}
+
+	var code []jen.Code
+	switch {
+	case readsItself(f.Type) && lenient != "":
+		code = append(code, g.codecName("LenientValue").Call(d, jen.Op("&").Add(v)))
+	case readsItself(f.Type):
+		code = append(code, call(v, "DecodeJSON", d))
+	case lenient != "":
+		code = append(code, v.Clone().Op("=").Add(g.codecName("Lenient").Call(d, g.reader(f.Type, f.SkipItems))))
+	default:
+		code = append(code, v.Clone().Op("=").Add(g.read(f.Type, f.SkipItems)))
+	}
+	if f.OnNull {
+		empty := "[]"
+		if _, ok := f.Type.(model.Map); ok {
+			empty = "{}"
+		}
+		code = []jen.Code{jen.If(jen.Op("!").Add(call(d, "NullAs", jen.Lit(empty)))).Block(code...)}
+	}
+	if !f.OnError { // else what is left after a repair may be too short
+		code = append(code, bounds(d, v, f)...)
+	}
+	return code
+}
+
+// read returns the expression that reads a value of the type.
+func (g *generator) read(t model.Type, skipItems bool) *jen.Statement {
+	switch t := t.(type) {
+	case model.Basic:
+		switch t.Kind {
+		case model.String:
+			return call(d, "Str")
+		case model.Bool:
+			return call(d, "Bool")
+		case model.Float:
+			return call(d, "Float")
+		}
+	case model.Any:
+		return call(d, "Raw")
+	}
+	return g.reader(t, skipItems).Call(d)
+}
+
+// reader returns the function that reads a value of the type.
+func (g *generator) reader(t model.Type, skipItems bool) *jen.Statement {
+	lenient := ""
+	if skipItems {
+		lenient = "Lenient"
+	}
+	switch t := t.(type) {
+	case model.Basic:
+		switch t.Kind {
+		case model.Int:
+			return g.codecName("DecodeInt").Types(g.goType(t))
+		case model.Uint:
+			return g.codecName("DecodeUint").Types(g.goType(t))
+		}
+		return g.codecMethod("Decoder", map[model.Kind]string{model.String: "Str", model.Bool: "Bool", model.Float: "Float"}[t.Kind])
+	case model.Any:
+		return g.codecMethod("Decoder", "Raw")
+	case model.Slice:
+		if isString(t.Elem) {
+			return g.codecName("DecodeStrings" + lenient).Types(g.goType(t.Elem))
+		}
+		return g.codecName("DecodeSlice" + lenient).Types(g.goType(t.Elem))
+	case model.Map:
+		fn := g.codecName("Decode" + mapKind(t))
+		if mapKind(t) == "Map" {
+			return fn.Types(g.goType(t.Elem))
+		}
+		return fn
+	}
+	panic(fmt.Sprintf("no reader for %T", t))
+}
+
+// readAs returns the expression that reads a value of the type name, which is defined over t. Strings
+// of such types are names that come again and again.
+func (g *generator) readAs(name string, t model.Type) *jen.Statement {
+	switch t := t.(type) {
+	case model.Basic:
+		switch t.Kind {
+		case model.String:
+			return jen.Id(name).Call(call(d, "Intern"))
+		case model.Int:
+			return g.codecName("DecodeInt").Types(jen.Id(name)).Call(d)
+		case model.Uint:
+			return g.codecName("DecodeUint").Types(jen.Id(name)).Call(d)
+		}
+		return jen.Id(name).Call(g.read(t, false))
+	case model.Any:
+		return jen.Id(name).Call(g.read(t, false))
+	}
+	return g.read(t, false)
+}

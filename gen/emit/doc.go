@@ -1,0 +1,208 @@
+// This file owns comments: schema descriptions, which are Markdown, as Go doc comments.
+
+package emit
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/dave/jennifer/jen"
+)
+
+// width is the last column of a line of comment. A tab counts as four.
+const width = 100
+
+// comment returns lines of text as comment lines.
+func comment(lines []string) []jen.Code {
+	out := make([]jen.Code, 0, len(lines))
+	for _, line := range lines {
+		out = append(out, jen.Comment(strings.TrimRight("// "+line, " ")))
+	}
+	return out
+}
+
+var (
+	link     = regexp.MustCompile(`\[([^\]]+)\]\((https?://[^)\s]+)\)`)
+	listItem = regexp.MustCompile(`^\s*([-*]|\d+\.)\s+`)
+)
+
+// markdown returns a description as the lines of a doc comment: paragraphs wrapped, lists in gofmt's
+// form, links as references with their targets at the end.
+func markdown(text string, indent int) []string {
+	var targets []string
+	text = link.ReplaceAllStringFunc(text, func(s string) string {
+		m := link.FindStringSubmatch(s)
+		target := "[" + m[1] + "]: " + m[2]
+		if !slices.Contains(targets, target) {
+			targets = append(targets, target)
+		}
+		return "[" + m[1] + "]"
+	})
+
+	columns := width - len("// ") - indent
+	var out, paragraph []string
+	flush := func() {
+		if len(paragraph) == 0 {
+			return
+		}
+		first, rest := "", ""
+		if marker := listItem.FindString(paragraph[0]); marker != "" {
+			paragraph[0] = paragraph[0][len(marker):]
+			first, rest = "  - ", "    "
+			if marker = strings.TrimSpace(marker); marker != "-" && marker != "*" {
+				first = " " + marker + " "
+			}
+		}
+		out = append(out, wrap(strings.Join(paragraph, " "), first, rest, columns)...)
+		paragraph = nil
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		switch {
+		case strings.TrimSpace(line) == "":
+			flush()
+			if len(out) > 0 && out[len(out)-1] != "" {
+				out = append(out, "")
+			}
+			continue
+		case listItem.MatchString(line):
+			inList := len(out) > 0 && len(paragraph) == 0 || len(paragraph) > 0 && listItem.MatchString(paragraph[0])
+			flush()
+			if !inList && len(out) > 0 && out[len(out)-1] != "" {
+				out = append(out, "")
+			}
+			paragraph = []string{line}
+			continue
+		}
+		paragraph = append(paragraph, strings.TrimSpace(line))
+	}
+	flush()
+	for len(out) > 0 && out[len(out)-1] == "" {
+		out = out[:len(out)-1]
+	}
+	if len(targets) > 0 {
+		out = append(append(out, ""), targets...)
+	}
+	return out
+}
+
+// wrap breaks text into lines of at most so many columns. The first line begins with first, the others
+// with rest.
+func wrap(text, first, rest string, columns int) []string {
+	var out []string
+	line := first
+	empty := true
+	for word := range strings.FieldsSeq(text) {
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns {
+			out = append(out, line)
+			line, empty = rest, true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	return append(out, line)
+}
+
+// openings says how a description that begins with certain words goes on from the name of what it
+// describes. The first that fits is taken.
+var openings = []struct{ begins, instead string }{
+	{"A ", "is a "},
+	{"An ", "is an "},
+	{"The user ", "says that the user "},
+	{"The ", "is the "},
+	{"Unique identifier ", "is the unique identifier "},
+	{"Typed identifier ", "is the identifier "},
+	{"Request parameters ", "holds the parameters "},
+	{"Request to ", "asks to "},
+	{"Request for ", "asks for "},
+	{"Request from the agent to ", "is the agent's request to "},
+	{"Response ", "is the response "},
+	{"Notification ", "is the notification "},
+	{"Update ", "is an update "},
+	{"Represents ", "represents "},
+	{"Describes ", "describes "},
+	{"Embed ", "embeds "},
+	{"Terminal-based ", "is the terminal-based "},
+	{"Standard content block ", "is the standard content block "},
+	{"Semantic category ", "is the semantic category "},
+	{"Severity hint ", "is the severity hint "},
+	{"Type-safe elicitation schema ", "is a type-safe elicitation schema "},
+	{"Protocol version identifier", "is the protocol version identifier"},
+	{"Capabilities ", "holds the capabilities "},
+	{"Configuration ", "is the configuration "},
+	{"Information ", "is information "},
+	{"Metadata ", "is metadata "},
+	{"Content blocks ", "is one of the content blocks, which "},
+	{"Optional ", "holds optional "},
+	{"Categories ", "is one of the categories "},
+	{"Different types ", "is one of the different types "},
+	{"Priority levels ", "is one of the priority levels "},
+	{"Reasons ", "is one of the reasons "},
+	{"Possible values ", "holds the possible values "},
+	{"Status ", "is the status "},
+	{"Execution status ", "is the execution status "},
+	{"Exit status ", "is the exit status "},
+	{"Lifecycle state ", "is the lifecycle state "},
+	{"Content produced ", "is content produced "},
+	{"Resource content ", "is resource content "},
+	{"Text provided ", "is text provided "},
+	{"Schema for ", "is the schema for "},
+	{"Items ", "holds the items "},
+	{"Property schema ", "is the property schema "},
+	{"Allowed ", "is one of the allowed "},
+	{"Images ", "holds an image "},
+	{"Context window and cost update ", "is the context window and cost update "},
+	{"Session capabilities ", "holds the session capabilities "},
+	{"Prompt capabilities ", "holds the prompt capabilities "},
+	{"MCP capabilities ", "holds the MCP capabilities "},
+	{"File system capabilities ", "holds the file system capabilities "},
+	{"Authentication capabilities ", "holds the authentication capabilities "},
+	{"Elicitation capabilities ", "holds the elicitation capabilities "},
+	{"Logout capabilities ", "holds the logout capabilities "},
+	{"Client support ", "declares client support "},
+}
+
+// describe returns a description as the doc comment of name; without one, what instead says.
+func describe(name, description, instead string, indent int) []string {
+	text := strings.TrimSpace(description)
+	if text == "" {
+		text = name + " " + instead
+	} else if !strings.HasPrefix(text, name+" ") {
+		text = name + predicate(text)
+	}
+	return markdown(stop(text), indent)
+}
+
+// happened matches a sentence that tells what has happened, up to its verb.
+var happened = regexp.MustCompile(`^[^.]*? (has|have|was|were) (been |\w+ed\b)`)
+
+// predicate returns a description as what follows the name of the described.
+func predicate(text string) string {
+	if clause := happened.FindString(text); clause != "" && !strings.Contains(clause, " that ") {
+		return " says that " + strings.ToLower(text[:1]) + text[1:]
+	}
+	for _, o := range openings {
+		if rest, ok := strings.CutPrefix(text, o.begins); ok {
+			return " " + o.instead + rest
+		}
+	}
+	return ": " + text
+}
+
+// stop ends the first paragraph with a full stop, if it ends with a letter.
+func stop(text string) string {
+	first, rest, more := strings.Cut(text, "\n\n")
+	first = strings.TrimRight(first, " \n")
+	if r, _ := utf8.DecodeLastRuneInString(first); unicode.IsLetter(r) || unicode.IsDigit(r) || r == ')' || r == '`' {
+		first += "."
+	}
+	if more {
+		return first + "\n\n" + rest
+	}
+	return first
+}

@@ -1,0 +1,260 @@
+// This file owns methods_gen.go, handlers_gen.go, peers_gen.go and sessions_gen.go: the methods of the
+// protocol as names, as functions to be set, and as functions to be called.
+
+package emit
+
+import (
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/gen/model"
+)
+
+// methods writes the names and the typed descriptors of all methods.
+func (g *generator) methods(f *jen.File) {
+	f.Comment("The names of the protocol's methods.")
+	f.Const().DefsFunc(func(group *jen.Group) {
+		for _, m := range g.pkg.Methods {
+			for _, line := range comment(wrap(m.Const+" names "+kind(m)+" that "+handledBy(m.Side)+".", "", "", width-3-4)) {
+				group.Add(line)
+			}
+			group.Id(m.Const).Op("=").Lit(m.Name)
+		}
+	})
+	f.Line()
+	if g.Facade {
+		f.Var().DefsFunc(func(group *jen.Group) {
+			for _, m := range g.pkg.Methods {
+				if m.Side != model.Protocol {
+					group.Id(m.Desc).Op("=").Add(g.descriptor(m))
+				}
+			}
+		})
+		f.Line()
+	}
+}
+
+// descriptor returns the typed descriptor of a method.
+func (g *generator) descriptor(m *model.Method) *jen.Statement {
+	params := jen.Id(m.Params.Base().Go)
+	if !m.Request() {
+		return g.rpcName("NotificationMethod").Types(params).Values(jen.Id("Name").Op(":").Id(m.Const))
+	}
+	values := []jen.Code{jen.Id("Name").Op(":").Id(m.Const)}
+	if m.NullResult {
+		values = append(values, jen.Id("NullResult").Op(":").True())
+	}
+	return g.rpcName("RequestMethod").Types(params, jen.Id(m.Result.Base().Go)).Values(values...)
+}
+
+func kind(m *model.Method) string {
+	if m.Request() {
+		return "a request"
+	}
+	return "a notification"
+}
+
+func handledBy(s model.Side) string {
+	switch s {
+	case model.Agent:
+		return "agents handle"
+	case model.Client:
+		return "clients handle"
+	case model.Proxy:
+		return "proxies handle"
+	case model.Protocol:
+		return "connections handle by themselves"
+	}
+	return "both sides handle"
+}
+
+// role is one of the two sides as code sees it.
+type role struct {
+	side     model.Side
+	handlers string // the struct of this side's handlers
+	peer     string // the other side, as a handler of this side sees it
+	param    string // the name of the parameter that holds the other side
+	own      string // this side, as its peer sees it
+	session  string // this side scoped to a session
+	article  string // this side in a sentence
+}
+
+var roles = []role{
+	{model.Agent, "AgentHandlers", "ClientPeer", "client", "AgentPeer", "SessionAgent", "an agent"},
+	{model.Client, "ClientHandlers", "AgentPeer", "agent", "ClientPeer", "SessionClient", "a client"},
+}
+
+// handled returns the methods that a side has handlers for.
+func (g *generator) handled(side model.Side) []*model.Method {
+	var out []*model.Method
+	for _, m := range g.pkg.Methods {
+		if (m.Side == side || m.Side == model.Both) && !m.Derived {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// handlers writes the structs of functions that serve the methods, and how they become routes.
+func (g *generator) handlers(f *jen.File) {
+	for _, r := range roles {
+		g.handlersOf(f, r)
+	}
+}
+
+func (g *generator) handlersOf(f *jen.File, r role) {
+	methods := g.handled(r.side)
+	var body, routes []jen.Code
+	for _, m := range methods {
+		params := jen.List(
+			jen.Id("ctx").Qual("context", "Context"),
+			jen.Id(r.param).Op("*").Id(r.peer),
+			jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go))
+		body = append(body, comment(g.handlerDoc(m))...)
+		body = append(body, jen.Id(m.Go).Func().Params(params).Add(results(m)), jen.Line())
+
+		route := "notification"
+		if m.Request() {
+			route = "request"
+		}
+		routes = append(routes, jen.Id(route).Call(jen.Id(m.Desc), jen.Id(r.param), jen.Id("h").Dot(m.Go)))
+	}
+	body = append(body,
+		jen.Comment("// Extensions serve methods outside the protocol; nil serves none."),
+		jen.Id("Extensions").Op("*").Add(g.rpcName("Extensions")))
+
+	doc := r.handlers + " are the functions that serve the requests and notifications which " + r.article +
+		" receives. A handler that is nil is not there: its request is answered with method not found, its" +
+		" notification is ignored, and the capabilities that it would serve are not advertised. Handlers are" +
+		" called concurrently, except that the notifications of one session are handled in order."
+	add(f, append(comment(wrap(doc, "", "", width-3)),
+		jen.Type().Id(r.handlers).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...))...)
+	add(f, jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("routes").
+		Params(jen.Id(r.param).Op("*").Id(r.peer)).Index().Add(g.rpcName("Route")).Block(
+		jen.Return(jen.Index().Add(g.rpcName("Route")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, routes...))))
+}
+
+func paramName(m *model.Method) string {
+	if m.Request() {
+		return "req"
+	}
+	return "n"
+}
+
+// results returns the results of a handler or a call.
+func results(m *model.Method) *jen.Statement {
+	if m.Request() {
+		return jen.Params(jen.Op("*").Id(m.Result.Base().Go), jen.Error())
+	}
+	return jen.Error()
+}
+
+// sentence returns what the schema says the method does, after the name that it has in Go.
+func sentence(goName string, m *model.Method) string {
+	if verb, rest, ok := strings.Cut(m.Doc, " "); ok && strings.HasSuffix(verb, "s") {
+		first, more, _ := strings.Cut(stop(strings.ToLower(verb[:1])+verb[1:]+" "+rest), "\n\n")
+		return strings.TrimSpace(goName + " " + strings.TrimSuffix(first, ".") + " (" + m.Name + ").\n\n" + more)
+	}
+	return goName + " serves " + m.Name + "."
+}
+
+func (g *generator) handlerDoc(m *model.Method) []string {
+	lines := markdown(sentence(m.Go, m), 4)
+	if len(m.Capability) > 0 {
+		lines = beforeLinks(lines, "Capability: "+capability(m)+".")
+	}
+	return lines
+}
+
+// capability is the capability of a method as it is on the wire.
+func capability(m *model.Method) string {
+	var names []string
+	for _, f := range m.Capability {
+		names = append(names, f.JSON)
+	}
+	return strings.Join(names, ".")
+}
+
+// peers writes the typed call of every method on the peer that handles it.
+func (g *generator) peers(f *jen.File) {
+	for _, r := range roles {
+		for _, m := range g.handled(r.side) {
+			if !m.PeerByHand {
+				g.peerCall(f, r, m)
+			}
+		}
+	}
+}
+
+func (g *generator) peerCall(f *jen.File, r role, m *model.Method) {
+	self := strings.ToLower(r.own[:1])
+	fail := func(err jen.Code) *jen.Statement {
+		if m.Request() {
+			return jen.Return(jen.Nil(), err)
+		}
+		return jen.Return(err)
+	}
+	var body []jen.Code
+	lines := markdown(sentence(m.Go, m), 0)
+	switch {
+	case m.Checked:
+		body = append(body, jen.If(
+			jen.Err().Op(":=").Id(self).Dot("check"+m.Go).Call(jen.Id(paramName(m))),
+			jen.Err().Op("!=").Nil(),
+		).Block(fail(jen.Err())))
+		lines = beforeLinks(lines, "It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.")
+	case len(m.Capability) > 0:
+		body = append(body, jen.If(jen.Op("!").Add(g.advertised(self, m))).Block(
+			fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Lit(capability(m))))))
+		lines = beforeLinks(lines, wrap("It fails with ErrUnsupported, unsent, when the peer did not advertise "+capability(m)+".", "", "", width-3)...)
+	}
+	call := "Notify"
+	if m.Request() {
+		call = "Call"
+	}
+	body = append(body, jen.Return(jen.Id(m.Desc).Dot(call).Call(jen.Id("ctx"), jen.Id(self).Dot("conn"), jen.Id(paramName(m)))))
+	add(f, append(comment(lines),
+		jen.Func().Params(jen.Id(self).Op("*").Id(r.own)).Id(m.Go).Params(
+			jen.Id("ctx").Qual("context", "Context"),
+			jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go),
+		).Add(results(m)).Block(body...))...)
+}
+
+// advertised returns the condition that the peer has the method's capability.
+func (g *generator) advertised(self string, m *model.Method) *jen.Statement {
+	cond := jen.Id(self).Dot("capabilities").Call()
+	for i, f := range m.Capability {
+		cond = cond.Dot(f.Go)
+		switch {
+		case !f.Opt():
+		case i == len(m.Capability)-1:
+			cond = cond.Dot("Present").Call()
+		default:
+			cond = cond.Dot("Value").Call()
+		}
+	}
+	return cond
+}
+
+// sessions writes the calls of a peer that is scoped to one session.
+func (g *generator) sessions(f *jen.File) {
+	for _, r := range roles {
+		for _, m := range g.handled(r.side) {
+			if m.Session == nil || m.SessionByHand {
+				continue
+			}
+			p := jen.Id(paramName(m))
+			lines := beforeLinks(markdown(sentence(m.Go, m), 0),
+				wrap("The session's id is filled in; "+paramName(m)+" is not changed. See ["+r.own+"."+m.Go+"].", "", "", width-3)...)
+			add(f, append(comment(lines),
+				jen.Func().Params(jen.Id("s").Op("*").Id(r.session)).Id(m.Go).Params(
+					jen.Id("ctx").Qual("context", "Context"),
+					p.Clone().Op("*").Id(m.Params.Base().Go),
+				).Add(results(m)).Block(
+					jen.Id("own").Op(":=").Op("*").Add(p),
+					jen.Id("own").Dot(m.Session.Go).Op("=").Id("s").Dot("id"),
+					jen.Return(jen.Id("s").Dot("peer").Dot(m.Go).Call(jen.Id("ctx"), jen.Op("&").Id("own")))))...)
+		}
+	}
+}

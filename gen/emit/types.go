@@ -1,0 +1,159 @@
+// This file owns types_gen.go: structs, named types, their zero tests and defaults.
+
+package emit
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/gen/model"
+)
+
+func (g *generator) types(f *jen.File) {
+	for _, d := range g.pkg.Decls {
+		switch d := d.(type) {
+		case *model.Struct:
+			if d.Variant == nil {
+				g.structType(f, d.Go, g.declDoc(&d.Common, "is an object of the protocol."), d.Fields, "")
+				g.structMethods(f, d)
+			}
+		case *model.Newtype:
+			add(f, append(comment(g.declDoc(&d.Common, "is a value of the protocol.")),
+				jen.Type().Id(d.Go).Add(g.goType(d.Type)))...)
+		}
+	}
+}
+
+// declDoc returns the doc comment of a declaration.
+func (g *generator) declDoc(c *model.Common, instead string) []string {
+	lines := describe(c.Go, c.Doc, instead, 0)
+	if c.Schema != "" && c.Schema != c.Go {
+		lines = beforeLinks(lines, "Schema: "+c.Schema+".")
+	}
+	return lines
+}
+
+// beforeLinks appends a paragraph to a doc comment, ahead of the targets of its links.
+func beforeLinks(lines []string, paragraph ...string) []string {
+	end := len(lines)
+	for end > 0 && strings.HasPrefix(lines[end-1], "[") && strings.Contains(lines[end-1], "]: ") {
+		end--
+	}
+	if end < len(lines) {
+		end-- // the blank line
+	}
+	out := append([]string(nil), lines[:end]...)
+	out = append(append(out, ""), paragraph...)
+	return append(out, lines[end:]...)
+}
+
+// structType declares a struct with those fields, followed by the variant of a merged union.
+func (g *generator) structType(f *jen.File, name string, doc []string, fields []*model.Field, variant string) {
+	var body []jen.Code
+	for i, field := range fields {
+		if i > 0 {
+			body = append(body, jen.Line())
+		}
+		body = append(body, g.field(field)...)
+	}
+	if variant != "" {
+		if len(body) > 0 {
+			body = append(body, jen.Line())
+		}
+		body = append(body,
+			jen.Comment("// Variant is what this is one of; it must not be nil."),
+			jen.Id("Variant").Id(variant).Tag(map[string]string{"json": "-"}))
+	}
+	decl := jen.Type().Id(name).Struct()
+	if len(body) > 0 {
+		decl = jen.Type().Id(name).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...)
+	}
+	add(f, append(comment(doc), decl)...)
+}
+
+func (g *generator) field(f *model.Field) []jen.Code {
+	const indent = 4
+	if f.Flat {
+		return []jen.Code{
+			jen.Comment("// " + f.Go + " is a second choice, whose members stand beside the others."),
+			jen.Id(f.Go).Add(g.goType(f.Type)).Tag(map[string]string{"json": "-"}),
+		}
+	}
+	var lines []string
+	if _, meta := f.Type.(model.Meta); meta {
+		lines = []string{"Meta is what implementations attach for each other, see [rpc.Meta]."}
+	} else {
+		lines = describe(f.Go, "", "is the member "+f.JSON+".", indent)
+		if f.Doc != "" {
+			lines = markdown(stop(f.Doc), indent)
+		}
+	}
+	tag := f.JSON
+	if f.Presence == model.Tri || f.Presence == model.Plain && !f.Always {
+		tag += ",omitzero"
+	}
+	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Tag(map[string]string{"json": tag}))
+}
+
+// structMethods writes the methods of a struct that are not about JSON.
+func (g *generator) structMethods(f *jen.File, d *model.Struct) {
+	if d.ZeroTest {
+		cond := jen.True()
+		for i, field := range d.Fields {
+			if i == 0 {
+				cond = zero(field)
+			} else {
+				cond = cond.Op("&&").Line().Add(zero(field))
+			}
+		}
+		add(f,
+			jen.Comment("// IsZero reports whether nothing is set, which says the same as leaving x out."),
+			valueMethod(d.Go).Id("IsZero").Params().Bool().Block(jen.Return(cond)))
+	}
+	g.accessors(f, d.Go, d.Fields)
+}
+
+// accessors writes the methods of owner that fall back on the defaults of the schema.
+func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) {
+	for _, field := range fields {
+		if field.Accessor == "" {
+			continue
+		}
+		x := jen.Id("x").Dot(field.Go)
+		head := method(owner).Id(field.Accessor).Params().Add(g.goType(field.Type))
+		doc := comment(wrap(field.Accessor+" returns "+field.Go+" or, when it is absent, the schema's default, "+string(field.Default)+".", "", "", width-3))
+		if field.Opt() {
+			add(f, append(doc, head.Add(oneLine(jen.Return(x.Dot("Or").Call(g.defaultValue(field))))))...)
+			continue
+		}
+		add(f, append(doc, head.Block(
+			jen.If(zero(field)).Block(jen.Return(g.defaultValue(field))),
+			jen.Return(x)))...)
+	}
+}
+
+// defaultValue returns the default of a field as a Go expression.
+func (g *generator) defaultValue(f *model.Field) jen.Code {
+	var value any
+	if err := json.Unmarshal(f.Default, &value); err != nil {
+		panic(err) // checked when the model was built
+	}
+	if named, ok := f.Type.(model.Named); ok {
+		if enum, ok := named.Decl.(*model.Enum); ok {
+			for _, v := range enum.Values {
+				if v.Value == value {
+					return jen.Id(v.Go)
+				}
+			}
+		}
+	}
+	switch value := value.(type) {
+	case string:
+		return jen.Lit(value)
+	case bool:
+		return jen.Lit(value)
+	}
+	return jen.Op(string(f.Default))
+}

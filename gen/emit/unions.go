@@ -1,0 +1,206 @@
+// This file owns unions_gen.go: the union structs, their sealed interfaces, variants and constructors.
+
+package emit
+
+import (
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/gen/model"
+)
+
+func (g *generator) unions(f *jen.File) {
+	for _, d := range g.pkg.Decls {
+		if d, ok := d.(*model.Union); ok {
+			g.union(f, d)
+		}
+	}
+}
+
+func (g *generator) union(f *jen.File, u *model.Union) {
+	doc := beforeLinks(g.declDoc(&u.Common, "is a choice between variants."), g.howTold(u)...)
+	g.structType(f, u.Go, doc, u.Fields, u.VariantName)
+	g.accessors(f, u.Go, u.Fields)
+
+	var names []string
+	for _, v := range g.variants(u) {
+		names = append(names, variantType(v))
+	}
+	add(f, append(
+		comment(wrap(u.VariantName+" is implemented by the variants of ["+u.Go+"] alone: "+list(names)+".", "", "", width-3)),
+		jen.Type().Id(u.VariantName).Interface(jen.Id(seal(u)).Params()))...)
+
+	for _, v := range u.Variants {
+		g.variant(f, v)
+	}
+	if u.Unknown != nil {
+		g.unknown(f, u)
+	}
+	var seals []jen.Code
+	for _, v := range g.variants(u) {
+		seals = append(seals, jen.Func().Params(jen.Id(variantType(v))).Id(seal(u)).Params().Op("{}"))
+	}
+	add(f, seals...)
+	for _, v := range u.Variants {
+		g.constructor(f, v)
+	}
+}
+
+// variants returns the variants with the unknown one.
+func (g *generator) variants(u *model.Union) []*model.Variant {
+	if u.Unknown == nil {
+		return u.Variants
+	}
+	return append(append([]*model.Variant(nil), u.Variants...), u.Unknown)
+}
+
+// seal is the name of the method that keeps other types from being variants of u.
+func seal(u *model.Union) string { return "is" + u.Go }
+
+// variantType is the type that implements the sealed interface.
+func variantType(v *model.Variant) string {
+	if v.Type != nil {
+		return v.Go
+	}
+	return "*" + v.Go
+}
+
+func list(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// howTold says how the variants are told apart on the wire.
+func (g *generator) howTold(u *model.Union) []string {
+	if u.Tag != "" {
+		return wrap("The member "+u.Tag+" tells the variants apart.", "", "", width-3)
+	}
+	var keys []string
+	for _, v := range u.Variants {
+		if v.Key != "" {
+			keys = append(keys, v.Key)
+		}
+	}
+	if len(keys) > 0 {
+		return wrap("The variants are told apart by the members "+list(keys)+".", "", "", width-3)
+	}
+	return []string{"The variants are told apart by the kind of JSON value."}
+}
+
+// variant declares the type of one variant, unless the payload is it.
+func (g *generator) variant(f *jen.File, v *model.Variant) {
+	if v.Self {
+		return
+	}
+	instead := "is a variant of [" + v.Union.Go + "]."
+	doc := describe(v.Go, v.Doc, instead, 0)
+	if v.Tag != "" {
+		doc = beforeLinks(doc, v.Union.Tag+": \""+v.Tag+"\"")
+	}
+	switch {
+	case v.Inline:
+		s := v.Payload.(*model.Struct)
+		g.structType(f, v.Go, doc, s.Fields, "")
+		g.structMethods(f, s)
+	case v.Payload != nil:
+		add(f, append(comment(doc), jen.Type().Id(v.Go).Id(v.Payload.Base().Go))...)
+		g.accessors(f, v.Go, fields(v.Payload))
+	default:
+		add(f, append(comment(doc), jen.Type().Id(v.Go).Add(g.goType(v.Type)))...)
+	}
+}
+
+func fields(d model.Decl) []*model.Field {
+	switch d := d.(type) {
+	case *model.Struct:
+		return d.Fields
+	case *model.Union:
+		return d.Fields
+	}
+	return nil
+}
+
+func (g *generator) unknown(f *jen.File, u *model.Union) {
+	v := u.Unknown
+	doc := wrap(v.Go+" keeps a variant of ["+u.Go+"] that this package does not know.", "", "", width-3)
+	if v.Doc != "" {
+		doc = append(append(doc, ""), markdown(stop(v.Doc), 0)...)
+	}
+	add(f, append(comment(doc), jen.Type().Id(v.Go).Custom(
+		jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
+		jen.Comment("// Tag is the value of "+u.Tag+"."),
+		jen.Id("Tag").String(),
+		jen.Comment("// Raw is the whole object as it came, with its tag; it is written as it is."),
+		jen.Id("Raw").Qual(jsonPath, "RawMessage")))...)
+}
+
+// constructor declares the function that makes a union of the variant.
+func (g *generator) constructor(f *jen.File, v *model.Variant) {
+	u := v.Union
+	var params, values []jen.Code
+	set := func(field *model.Field) jen.Code {
+		params = append(params, jen.Id(parameter(field.Go)).Add(g.fieldType(field)))
+		return jen.Id(field.Go).Op(":").Id(parameter(field.Go))
+	}
+	for _, field := range u.Fields {
+		if field.Presence == model.Required {
+			values = append(values, set(field))
+		}
+	}
+
+	var variant *jen.Statement
+	switch {
+	case v.Spread:
+		var members []jen.Code
+		for _, field := range fields(v.Payload) {
+			if field.Presence == model.Required {
+				members = append(members, set(field))
+			}
+		}
+		variant = jen.Op("&").Id(v.Go).Values(members...)
+	case v.Payload != nil:
+		params = append(params, jen.Id("payload").Id(v.Payload.Base().Go))
+		variant = jen.Op("&").Id("payload")
+		if !v.Self {
+			variant = jen.Parens(jen.Op("*").Id(v.Go)).Call(variant)
+		}
+	default:
+		params = append(params, jen.Id("value").Add(g.goType(v.Type)))
+		variant = jen.Id(v.Go).Call(jen.Id("value"))
+	}
+	values = append(values, jen.Id("Variant").Op(":").Add(variant))
+
+	doc := wrap(v.Constructor+" returns "+article(u.Go)+" ["+u.Go+"] that is "+article(v.Go)+" ["+v.Go+"].", "", "", width-3)
+	add(f, append(comment(doc),
+		jen.Func().Id(v.Constructor).Params(params...).Id(u.Go).Block(
+			jen.Return(jen.Id(u.Go).Values(values...))))...)
+}
+
+// article is the indefinite article for a name. MCP is the only initialism that names begin with.
+func article(name string) string {
+	if strings.ContainsRune("AEIO", rune(name[0])) || strings.HasPrefix(name, "MCP") {
+		return "an"
+	}
+	return "a"
+}
+
+// parameter returns the name of the parameter for an exported name: SessionID → sessionID, URI → uri.
+func parameter(exported string) string {
+	i := 0
+	for i < len(exported) && exported[i] >= 'A' && exported[i] <= 'Z' {
+		i++
+	}
+	if i > 1 && i < len(exported) {
+		i-- // the capital that begins the next word
+	}
+	name := strings.ToLower(exported[:i]) + exported[i:]
+	switch name {
+	case "type", "default", "range", "func", "map", "var":
+		return name + "_"
+	}
+	return name
+}

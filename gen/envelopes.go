@@ -1,0 +1,155 @@
+// This file tells the definitions that the runtime owns from those that become Go types. It goes by
+// structure alone, because names changed from release to release: the root of a schema lists the
+// envelopes, messages with an id, a method, a result or an error, or plain choices between payloads.
+
+package gen
+
+import (
+	"slices"
+
+	"github.com/acpgo/sdk/gen/schema"
+)
+
+// envelopes is what the root of a schema says about messages.
+type envelopes struct {
+	kept    map[string]bool   // definitions that become Go types
+	runtime map[string]string // definitions that payloads use but the runtime declares, and its name for them
+
+	doc      *schema.Document
+	seen     map[*schema.Node]bool
+	payloads map[string]bool   // definitions of parameters and results
+	docs     map[string]string // by definition of parameters, what the envelope says about the method
+	touched  map[string]bool   // definitions that can be reached from the root
+}
+
+func findEnvelopes(doc *schema.Document) *envelopes {
+	e := &envelopes{
+		kept: map[string]bool{}, runtime: map[string]string{},
+		doc: doc, seen: map[*schema.Node]bool{}, payloads: map[string]bool{}, docs: map[string]string{}, touched: map[string]bool{},
+	}
+	e.message(doc.Root)
+	e.reach(doc.Root)
+	for _, def := range doc.Defs {
+		if def.Method != "" || e.payloads[def.Name] || !e.touched[def.Name] {
+			e.keep(def.Name)
+		}
+	}
+	return e
+}
+
+// message reads a schema that describes whole messages.
+func (e *envelopes) message(n *schema.Node) {
+	if n == nil || e.seen[n] {
+		return
+	}
+	e.seen[n] = true
+	for _, p := range n.Properties {
+		switch p.Name {
+		case "params", "result":
+			e.payload(p.Node, p.Typed.Description)
+		case "id":
+			e.owned(p.Node, "ID")
+		case "error":
+			e.owned(p.Node, "Error")
+		}
+	}
+	if ref := n.Ref(); ref != "" {
+		if def := e.doc.Def(ref); isEnvelope(def) {
+			e.message(def)
+		} else {
+			e.payload(n, n.Typed.Description)
+		}
+	}
+	for _, list := range [][]*schema.Node{n.AllOf, n.OneOf, n.AnyOf, n.PrefixItems, {n.Items}} {
+		for _, m := range list {
+			e.message(m)
+		}
+	}
+}
+
+// isEnvelope reports whether a definition that stands for a whole message describes its frame, not
+// only its payload.
+func isEnvelope(def *schema.Node) bool {
+	if isFrame(def) {
+		return true
+	}
+	branches := def.Branches()
+	return len(branches) > 0 && len(def.Properties) == 0 && !slices.ContainsFunc(branches, func(br *schema.Node) bool {
+		bare := len(br.Properties) == 0 && (br.Ref() != "" || len(br.AllOf) == 1)
+		return !bare && !isFrame(br) && !isNull(br) && !br.Any()
+	})
+}
+
+// isFrame reports whether n describes a message as JSON-RPC frames it.
+func isFrame(n *schema.Node) bool {
+	has := func(name string) bool {
+		return n.Property(name) != nil || slices.ContainsFunc(n.Branches(), func(br *schema.Node) bool {
+			return br.Property(name) != nil
+		})
+	}
+	return has("jsonrpc") || has("method") || has("id") && (has("result") || has("error"))
+}
+
+// payload reads the schema of parameters or of a result; doc is what stands around it.
+func (e *envelopes) payload(n *schema.Node, doc string) {
+	if n.Typed.Description != "" {
+		doc = n.Typed.Description
+	}
+	if ref := n.Ref(); ref != "" {
+		def := e.doc.Def(ref)
+		switch {
+		case def.Any():
+		case def.Method == "" && isEnvelope(def):
+			e.message(def)
+		default:
+			e.payloads[ref] = true
+			if doc != def.Typed.Description && e.docs[ref] == "" {
+				e.docs[ref] = doc
+			}
+		}
+		return
+	}
+	for _, list := range [][]*schema.Node{n.AllOf, n.OneOf, n.AnyOf} {
+		for _, m := range list {
+			e.payload(m, doc)
+		}
+	}
+}
+
+// owned notes that the runtime declares the definition that n refers to.
+func (e *envelopes) owned(n *schema.Node, name string) {
+	if len(n.AllOf) == 1 {
+		n = n.AllOf[0]
+	}
+	if ref := n.Ref(); ref != "" {
+		e.runtime[ref] = name
+	}
+}
+
+// reach notes every definition that n uses.
+func (e *envelopes) reach(n *schema.Node) {
+	refs(n, func(ref string) {
+		if !e.touched[ref] {
+			e.touched[ref] = true
+			e.reach(e.doc.Def(ref))
+		}
+	})
+}
+
+// keep notes that a definition and what it uses become Go types.
+func (e *envelopes) keep(name string) {
+	if _, owned := e.runtime[name]; owned || e.kept[name] {
+		return
+	}
+	e.kept[name] = true
+	refs(e.doc.Def(name), e.keep)
+}
+
+// refs calls f for every reference in n.
+func refs(n *schema.Node, f func(string)) {
+	n.Walk(func(n *schema.Node) {
+		if ref := n.Ref(); ref != "" {
+			f(ref)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+// Package gen turns a schema of the Agent Client Protocol into Go source. It reads and writes no
+// files; cmd/acpgen does.
+//
+// The stages follow each other in Generate, and each stands in a file or package of its own name.
+package gen
+
+import (
+	"fmt"
+
+	"github.com/acpgo/sdk/gen/emit"
+	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/gen/schema"
+)
+
+// Config says what to generate.
+type Config struct {
+	// Schema is the schema document.
+	Schema []byte
+	// Source says where Schema comes from, for the header: "schema.json of … 2.4.0".
+	Source string
+	// Package is the name of the generated package.
+	Package string
+	// Module is the import path of the module that holds the runtime, acp/codec and acp/rpc.
+	Module string
+	// Overrides are the judgements about this schema; see [Overrides] for those of this project.
+	Overrides []Override
+	// Facade adds handlers, peers and sessions, which need hand-written files beside them.
+	Facade bool
+	// Tests adds tables for tests of the package: every definition, and every method.
+	Tests bool
+}
+
+// Error is what is wrong with a schema, and where. Generate's errors are of this type, or join some.
+type Error = schema.Error
+
+// Generate returns the files of the generated package by name. An error means that there are none:
+// every problem is found before anything is written.
+func Generate(c Config) (map[string][]byte, error) {
+	files, _, err := generate(c)
+	return files, err
+}
+
+func generate(c Config) (map[string][]byte, *model.Package, error) {
+	// 1. Read the schema, every keyword of it.
+	doc, err := schema.Parse(c.Schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	// 2. Decide what each definition is in Go.
+	pkg, err := build(doc)
+	if err != nil {
+		return nil, nil, err
+	}
+	// 3. Add what only people can know.
+	judgements := newJudgements(c.Overrides)
+	if err := judge(pkg, judgements); err != nil {
+		return nil, nil, err
+	}
+	// 4. Name everything.
+	if err := name(pkg, judgements); err != nil {
+		return nil, nil, err
+	}
+	// 5. Refuse judgements that the schema has outgrown.
+	if err := judgements.unused(); err != nil {
+		return nil, nil, err
+	}
+	// 6. Write Go.
+	files, err := emit.Files(pkg, emit.Config{
+		Package: c.Package,
+		Module:  c.Module,
+		Source:  fmt.Sprintf("Schema: %s, sha256 %x.", c.Source, doc.Digest[:6]),
+		Facade:  c.Facade,
+		Tests:   c.Tests,
+	})
+	return files, pkg, err
+}

@@ -1,0 +1,124 @@
+package gen
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// Each archive of testdata holds definitions, in schema.json, and the Go that comes out. Its comment
+// says what is shown. What encoding/json sees is the same for all and left out.
+func TestGolden(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	check := newChecker(t)
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := Generate(Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := check.check(files); err != nil {
+				t.Errorf("what is generated does not compile: %v", err)
+			}
+			delete(files, "json_gen.go")
+			compare(t, path, archive, files)
+		})
+	}
+}
+
+// Each archive of testdata/errors holds a schema that must be refused, and with what words.
+func TestErrors(t *testing.T) {
+	paths, err := filepath.Glob("testdata/errors/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module}
+			for line := range strings.Lines(string(optional(archive, "overrides"))) {
+				fields := strings.Fields(line)
+				for kind := Handler; kind <= SessionByHand; kind++ {
+					if kind.String() == fields[0] {
+						config.Overrides = append(config.Overrides, Override{kind, fields[1], fields[2]})
+					}
+				}
+			}
+			files, err := Generate(config)
+			if err == nil {
+				t.Fatal("it was accepted")
+			}
+			if files != nil {
+				t.Error("there are files beside the error")
+			}
+			requireErrors(t, err)
+			compare(t, path, archive, map[string][]byte{"error": []byte(err.Error() + "\n")})
+		})
+	}
+}
+
+func member(t *testing.T, archive *txtar.Archive, name string) []byte {
+	t.Helper()
+	data := optional(archive, name)
+	if data == nil {
+		t.Fatalf("the archive has no %s", name)
+	}
+	return data
+}
+
+func optional(archive *txtar.Archive, name string) []byte {
+	for _, f := range archive.Files {
+		if f.Name == name {
+			return f.Data
+		}
+	}
+	return nil
+}
+
+// compare compares files with those of the archive, or with -update puts them there. The inputs of the
+// test stay.
+func compare(t *testing.T, path string, archive *txtar.Archive, files map[string][]byte) {
+	t.Helper()
+	inputs := []string{"schema.json", "overrides"}
+	if *update {
+		archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return !slices.Contains(inputs, f.Name) })
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			archive.Files = append(archive.Files, txtar.File{Name: name, Data: files[name]})
+		}
+		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, f := range archive.Files {
+		if slices.Contains(inputs, f.Name) {
+			continue
+		}
+		if got, ok := files[f.Name]; !ok {
+			t.Errorf("%s is not generated any more", f.Name)
+		} else if !bytes.Equal(got, f.Data) {
+			t.Errorf("%s: got\n%s\nwant\n%s", f.Name, got, f.Data)
+		}
+	}
+	for name := range files {
+		if optional(archive, name) == nil {
+			t.Errorf("%s is new", name)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+// This file finds the protocol's methods by x-method and x-side. A name can be a request and a
+// notification at once, so methods are keyed by side, name and kind.
+
+package gen
+
+import (
+	"strings"
+
+	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/gen/schema"
+)
+
+// The kinds of definition that carry x-method, known by the last word of their names.
+const (
+	request      = "Request"
+	response     = "Response"
+	notification = "Notification"
+)
+
+func (b *builder) methods() {
+	type key struct{ side, name string }
+	results := map[key]schema.Property{}
+	for _, def := range b.doc.Defs {
+		if def.Method != "" && strings.HasSuffix(def.Name, response) {
+			k := key{def.Side, def.Method}
+			if other, ok := results[k]; ok {
+				b.problem(def.Pointer, "a second response of %s, after %s", def.Method, other.Pointer)
+			}
+			results[k] = def
+		}
+	}
+	for _, def := range b.doc.Defs {
+		if def.Method == "" || strings.HasSuffix(def.Name, response) {
+			continue
+		}
+		m := &model.Method{Pointer: def.Pointer, Name: def.Method, Doc: b.env.docs[def.Name], Side: model.Side(def.Side), Params: b.decls[def.Name]}
+		switch m.Side {
+		case model.Agent, model.Client, model.Both, model.Protocol, model.Proxy:
+		default:
+			b.problem(def.Pointer, "unknown x-side %q", def.Side)
+		}
+		switch k := (key{def.Side, def.Method}); {
+		case strings.HasSuffix(def.Name, notification):
+		case !strings.HasSuffix(def.Name, request):
+			b.problem(def.Pointer, "x-method on what is neither a request nor a response nor a notification by its name")
+		default:
+			if result, ok := results[k]; ok {
+				delete(results, k)
+				m.Result = b.decls[result.Name]
+			} else {
+				m.Result = b.unmarkedResponse(def)
+			}
+			s, isStruct := m.Result.(*model.Struct)
+			m.NullResult = isStruct && !requires(s)
+		}
+		for _, f := range fieldsOf(m.Params) {
+			if _, named := f.Type.(model.Named); named && f.JSON == "sessionId" && f.Presence == model.Required {
+				m.Session = f
+			}
+		}
+		b.pkg.Methods = append(b.pkg.Methods, m)
+	}
+	for _, def := range b.doc.Defs {
+		if _, left := results[key{def.Side, def.Method}]; left && strings.HasSuffix(def.Name, response) {
+			b.problem(def.Pointer, "the response of %s has no request", def.Method)
+		}
+	}
+}
+
+// unmarkedResponse returns the response of a request when no response has its x-method: the definition
+// of the request's name, or what stands for the null that older schemas answer.
+func (b *builder) unmarkedResponse(req schema.Property) model.Decl {
+	name := strings.TrimSuffix(req.Name, request) + response
+	if d := b.decls[name]; d != nil {
+		return d
+	}
+	s := &model.Struct{Common: model.Common{Pointer: req.Pointer, Part: name}}
+	b.pkg.Decls = append(b.pkg.Decls, s)
+	return s
+}
+
+// requires reports whether the object has members that must be there.
+func requires(s *model.Struct) bool {
+	for _, f := range s.Fields {
+		if f.Presence == model.Required || f.Presence == model.RequiredNull {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,292 @@
+// Package model is the intermediate representation between a schema and the Go that is written for
+// it: plain data, no I/O, no decisions left open. gen builds it and names it, gen/emit writes it.
+package model
+
+import "encoding/json"
+
+// Package is one schema as a Go package.
+type Package struct {
+	// Decls are the declarations in the order of the schema's definitions; what is declared for a
+	// part of a definition follows it.
+	Decls []Decl
+	// Methods are the protocol's methods in the order of their parameters' definitions.
+	Methods []*Method
+	// Runtime holds the definitions that the runtime owns, in the order of the schema: the envelopes
+	// and what nothing but envelopes uses.
+	Runtime []string
+}
+
+// Decl is a declared Go type: *Struct, *Enum, *Newtype or *Union.
+type Decl interface{ Base() *Common }
+
+// Common is what all declarations and variants have.
+type Common struct {
+	Schema  string // name of the definition, or "" for a part of one
+	Pointer string // place in the schema
+	Go      string // the Go identifier, set by naming
+	Doc     string // the schema's description, as it is
+
+	// Owner and Part name what has no definition of its own: the declaration that it belongs to, and
+	// the property, tag, title or value by which it is known there.
+	Owner Decl
+	Part  string
+}
+
+// Base returns c itself.
+func (c *Common) Base() *Common { return c }
+
+// Struct is an object with fixed members.
+type Struct struct {
+	Common
+	Fields []*Field
+	// Variant is set for the members that one variant of a union adds in place, without a definition
+	// of their own.
+	Variant *Variant
+	// ZeroTest says that the struct is somewhere left out when it is zero, which needs an IsZero.
+	ZeroTest bool
+}
+
+// Enum is a named string or integer type with known values.
+type Enum struct {
+	Common
+	Type   Basic
+	Open   bool // the schema itself allows other values
+	Values []*EnumValue
+}
+
+// EnumValue is one known value of an Enum.
+type EnumValue struct {
+	Common
+	Value any // a string or an int64
+}
+
+// Newtype is a named type over a scalar, a slice, a map or a raw value.
+type Newtype struct {
+	Common
+	Type Type
+}
+
+// Union is a choice between variants. On the wire the members of the chosen variant stand in the same
+// object as the common fields and the tag.
+type Union struct {
+	Common
+	// Fields are the members that all variants share; only a union merged with properties has any.
+	Fields []*Field
+	// Tag is the member whose value names the variant, "" for a union without one.
+	Tag string
+	// TagNull says that the tag may be null, which means the same as absent.
+	TagNull bool
+	// Variants are in the order of the schema.
+	Variants []*Variant
+	// Untagged is the variant of a tagged union that has no tag, or nil.
+	Untagged *Variant
+	// Unknown says that a tag without a variant is kept as it came, in a variant of its own.
+	Unknown *Variant
+	// Nested says that another union has this one as a payload, so that the object holds members
+	// which are not this union's.
+	Nested bool
+
+	VariantName string // Go name of the sealed interface, set by naming
+}
+
+// Merged reports whether the union shares its object with common fields.
+func (u *Union) Merged() bool { return len(u.Fields) > 0 }
+
+// Names returns the names of the members that the common fields stand for.
+func (u *Union) Names() []string {
+	var names []string
+	for _, f := range u.Fields {
+		if !f.Flat {
+			names = append(names, f.JSON)
+			continue
+		}
+		for _, v := range f.Type.(Named).Decl.(*Union).Variants {
+			for _, inner := range v.Payload.(*Struct).Fields {
+				names = append(names, inner.JSON)
+			}
+		}
+	}
+	return names
+}
+
+// Objects reports whether every variant is an object, so that the union's members can be written into
+// an object that is already open.
+func (u *Union) Objects() bool {
+	for _, v := range u.Variants {
+		if v.Type != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Variant is one choice of a Union.
+type Variant struct {
+	Common
+	Union *Union
+	// Tag is the tag's value; empty for an untagged variant.
+	Tag string
+	// Payload is what the variant consists of beside the tag: a *Struct or a *Union, nil for values
+	// that are no objects.
+	Payload Decl
+	// Self says that the payload's own type is the variant.
+	Self bool
+	// Inline says that Payload is declared by this variant.
+	Inline bool
+	// Type is the value of a variant that is no object, else nil, and MinItems the least number of
+	// items if that is an array.
+	Type     Type
+	MinItems int
+	// Key is the required member that tells an object, or the first item of an array, from the other
+	// untagged variants; "" when nothing has to be told apart.
+	Key string
+	// Constructor is the Go name of the function that makes a union of this variant. It takes the
+	// required members of the payload one by one if Spread is set, else the payload.
+	Constructor string
+	Spread      bool
+}
+
+// Presence says how a member may be missing and what Go makes of it.
+type Presence int
+
+const (
+	// Required members are always there.
+	Required Presence = iota
+	// RequiredNull members are always there but may be null: an Opt.
+	RequiredNull
+	// Plain members may be missing, which is the Go zero value.
+	Plain
+	// Tri members may be missing, and that is not a value of their type: an Opt. Whether they may
+	// also be null is Nullable.
+	Tri
+)
+
+// Field is a member of an object.
+type Field struct {
+	Pointer  string
+	JSON     string // the member's name
+	Go       string // the Go field, set by naming
+	Doc      string
+	Type     Type
+	Presence Presence
+	Nullable bool // null is a value of the schema
+
+	// Always says that a Plain member is written even when it is zero.
+	Always bool
+
+	// OnError: a bad value counts as absent. OnNull: null counts as empty. SkipItems: bad items of an
+	// array are dropped. All three are reported.
+	OnError, OnNull, SkipItems bool
+
+	// MinLength is the least number of characters of a string, MinItems that of items of an array.
+	MinLength, MinItems int
+
+	// Default is the schema's default, nil when it has none or when Go's zero value is as good.
+	Default json.RawMessage
+	// Accessor is the Go name of the method that falls back on Default, set by naming.
+	Accessor string
+
+	// Slot numbers the typed members of an object, the required ones first.
+	Slot int
+
+	// Flat says that this is no member but a union whose members stand in the same object.
+	Flat bool
+}
+
+// Opt reports whether the field is an Opt of its type.
+func (f *Field) Opt() bool { return f.Presence == Tri || f.Presence == RequiredNull }
+
+// Type is the type of a field, an item or a value: Basic, Any, Meta, Null, Named, Runtime, Slice or Map.
+type Type interface{ isType() }
+
+// Kind is a kind of Basic.
+type Kind int
+
+// The kinds of Basic.
+const (
+	String Kind = iota
+	Bool
+	Int
+	Uint
+	Float
+)
+
+// Basic is one of Go's basic types.
+type Basic struct {
+	Kind Kind
+	Bits int // of an Int or Uint
+}
+
+// Any is a JSON value that is kept as it is.
+type Any struct{}
+
+// Meta is the _meta member.
+type Meta struct{}
+
+// Null is the type whose only value is null.
+type Null struct{}
+
+// Named is a declared type.
+type Named struct{ Decl Decl }
+
+// Runtime is a type that the runtime declares in place of a definition.
+type Runtime struct{ Name string }
+
+// Slice is an array of Elem.
+type Slice struct{ Elem Type }
+
+// Map is an object whose members all have the type Elem.
+type Map struct{ Elem Type }
+
+func (Basic) isType()   {}
+func (Any) isType()     {}
+func (Meta) isType()    {}
+func (Null) isType()    {}
+func (Named) isType()   {}
+func (Runtime) isType() {}
+func (Slice) isType()   {}
+func (Map) isType()     {}
+
+// Side says who handles a method.
+type Side string
+
+// The sides that schemas name.
+const (
+	Agent    Side = "agent"
+	Client   Side = "client"
+	Both     Side = "both"
+	Protocol Side = "protocol"
+	Proxy    Side = "proxy"
+)
+
+// Method is a request or a notification of the protocol. A name can be both, and then there are two.
+type Method struct {
+	Pointer string
+	Name    string // on the wire
+	Doc     string // the schema's description of the method
+	Side    Side   // who handles it
+	Params  Decl
+	Result  Decl // nil for a notification
+	// NullResult says that the result has no required members, so that null is as good as {}.
+	NullResult bool
+	// Session is the parameter that holds the session's id, or nil.
+	Session *Field
+
+	// Capability is the path of the capability that the handling side must advertise; empty when the
+	// method is always there or is checked by hand.
+	Capability []*Field
+	// Derived says that the runtime deals with the method itself, so that there is neither handler nor
+	// call for it.
+	Derived bool
+	// Checked says that hand-written code decides whether a call of the method may be sent.
+	Checked bool
+	// PeerByHand and SessionByHand say that the call is written by hand.
+	PeerByHand, SessionByHand bool
+
+	Go    string // the handler's name, set by naming
+	Const string // the name of the constant that holds Name
+	Desc  string // the name of the typed descriptor
+}
+
+// Request reports whether the method has an answer.
+func (m *Method) Request() bool { return m.Result != nil }

@@ -1,0 +1,63 @@
+package gen
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/gen/schema"
+)
+
+// requireErrors requires that err is an *Error, or joins some.
+func requireErrors(t *testing.T, err error) {
+	t.Helper()
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			requireErrors(t, err)
+		}
+		return
+	}
+	if _, ok := errors.AsType[*Error](err); !ok {
+		t.Errorf("%v is a %T, want an *Error", err, err)
+	}
+}
+
+// What is too large to be a file of testdata is refused as well, and soon.
+func TestRefusals(t *testing.T) {
+	nested := func(levels int) []byte {
+		return []byte(`{"$defs":{"A":` + strings.Repeat(`{"items":`, levels) + `true` + strings.Repeat(`}`, levels) + `}}`)
+	}
+	tests := []struct {
+		name   string
+		schema []byte
+		want   string
+		is     error
+	}{
+		{"empty", nil, "/: not JSON: unexpected EOF", nil},
+		{"not JSON", []byte("# schema"), "/: not JSON: invalid character '#' looking for beginning of value", nil},
+		{"cut short", []byte(`{"$defs":{"A":`), "/$defs/A: not JSON: unexpected EOF", nil},
+		{"two values", []byte(`{"$defs":{"A":{"type":"string"}}} {}`), "/: not JSON: more than one value", nil},
+		{"invalid UTF-8", []byte("{\"$defs\":{\"\xff\":{}}}"), "/: not JSON: invalid UTF-8", nil},
+		{"100 MB", bytes.Repeat([]byte(" "), 100<<20), "/: not read: larger than 16 MiB", schema.ErrSize},
+		{"10,000 levels", nested(10_000), "", schema.ErrDepth},
+		{"10,000 levels of a value", []byte(`{"$defs":{"A":{"default":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}}`), "", nil},
+		{"not an ACP schema", []byte(`{"type":"object","properties":{"a":{"type":"string"}}}`), "/: not an ACP schema: it has no $defs", nil},
+		{"an array", []byte(`[]`), "/: a schema must be an object or a boolean, not an array", nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			files, err := Generate(Config{Schema: test.schema, Package: "golden", Module: module})
+			if err == nil || files != nil {
+				t.Fatalf("got %d files, %v", len(files), err)
+			}
+			requireErrors(t, err)
+			if test.want != "" && err.Error() != test.want {
+				t.Errorf("got %q, want %q", err, test.want)
+			}
+			if test.is != nil && !errors.Is(err, test.is) {
+				t.Errorf("%v does not match %v", err, test.is)
+			}
+		})
+	}
+}

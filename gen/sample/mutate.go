@@ -1,0 +1,228 @@
+// This file owns making mistakes in valid values, and what leniency must make of each.
+
+package sample
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Mutation is a valid value with one place changed.
+type Mutation struct {
+	// What says what was done and where.
+	What string
+	// Value is the changed value.
+	Value any
+	// Fails is set when the value must be refused, at Pointer.
+	Fails bool
+	// Repairs is set when the mistake must be repaired, at Pointer. What is read then is Result. When
+	// neither is set, what was done is no mistake.
+	Repairs bool
+	Pointer string
+	Result  any
+}
+
+// step is one way into a value: a member or an item, and what leniency does when it is bad.
+type step struct {
+	item     bool
+	name     string // of the member
+	index    int    // of the item
+	drop     bool   // a bad value counts as absent, a bad item is left out
+	nullable bool   // null counts as empty
+	skip     bool   // bad items of this array are left out
+	required bool
+}
+
+// Mutations yields, for each place in a value of a definition, the value with what stands there replaced
+// by values of every kind, and without each required member. The value must be valid and free of what
+// the schema does not know.
+func (s *Schema) Mutations(definition string, v any) iter.Seq[Mutation] {
+	return func(yield func(Mutation) bool) {
+		m := &mutator{schema: s, whole: v, yield: yield}
+		m.visit(s.defs[definition], v, nil)
+	}
+}
+
+type mutator struct {
+	schema  *Schema
+	whole   any
+	yield   func(Mutation) bool
+	stopped bool
+}
+
+// kinds holds a value of every kind, numbers those that not every number may be.
+var (
+	kinds   = []any{nil, true, json.Number("42"), "x", []any{}, map[string]any{}}
+	numbers = []any{json.Number("-1"), json.Number("1.5"), json.Number("18446744073709551616")}
+)
+
+// visit changes the place at path, which holds v, and those below it.
+func (m *mutator) visit(n *node, v any, path []step) {
+	tried := kinds
+	if _, number := v.(json.Number); number {
+		tried = slices.Concat(kinds, numbers)
+	}
+	for _, w := range tried {
+		m.yieldReplaced(path, w, m.schema.accepts(n, w))
+	}
+	look := m.schema.look(n, v)
+	switch v := v.(type) {
+	case map[string]any:
+		for _, part := range look.objects {
+			m.visitMembers(part, look, v, path)
+		}
+		if len(look.objects) == 0 && look.leaf != nil {
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				m.visit(look.leaf.values, v[name], join(path, step{name: name}))
+			}
+		}
+	case []any:
+		if look.leaf == nil {
+			return
+		}
+		skip := len(path) > 0 && path[len(path)-1].skip
+		for i, item := range v {
+			m.visit(look.leaf.items, item, join(path, step{item: true, index: i, drop: skip}))
+		}
+	}
+}
+
+func (m *mutator) visitMembers(part *node, look view, v map[string]any, path []step) {
+	for _, name := range part.names {
+		value, there := v[name]
+		if !there {
+			continue
+		}
+		p := part.props[name]
+		to := step{
+			name:     name,
+			drop:     p.defaultOnError,
+			nullable: p.defaultOnNull,
+			skip:     p.skipInvalidItems,
+			required: slices.Contains(part.required, name),
+		}
+		if isTag(look, name) {
+			for _, w := range kinds {
+				if _, text := w.(string); !text {
+					m.yieldReplaced(join(path, to), w, false)
+				}
+			}
+			continue
+		}
+		if to.required {
+			m.yieldRemoved(path, name)
+		}
+		m.visit(p, value, join(path, to))
+	}
+}
+
+// isTag reports whether a member names the variant of a union.
+func isTag(look view, name string) bool {
+	return slices.ContainsFunc(look.objects, func(o *node) bool {
+		_, ok := o.props[name].constant()
+		return ok
+	})
+}
+
+func (m *mutator) yieldReplaced(path []step, w any, valid bool) {
+	out := Mutation{What: fmt.Sprintf("%s := %s", pointer(path), show(w)), Value: edit(m.whole, path, func(any) any { return w })}
+	switch last := len(path) - 1; {
+	case valid:
+		out.Result = out.Value
+	case w == nil && last >= 0 && path[last].nullable:
+		out.Repairs, out.Pointer = true, pointer(path)
+		out.Result = m.emptied(path)
+	default:
+		m.judge(&out, path, pointer(path))
+	}
+	m.emit(out)
+}
+
+func (m *mutator) yieldRemoved(path []step, name string) {
+	out := Mutation{What: fmt.Sprintf("%s without %s", pointer(path), name), Value: edit(m.whole, path, func(v any) any {
+		c := maps.Clone(v.(map[string]any))
+		delete(c, name)
+		return c
+	})}
+	m.judge(&out, path, pointer(path))
+	m.emit(out)
+}
+
+func (m *mutator) emit(out Mutation) {
+	if !m.stopped && !m.yield(out) {
+		m.stopped = true
+	}
+}
+
+// judge says what leniency makes of a mistake in the value that path leads to, which is refused at
+// place unless something on the way lets it go.
+func (m *mutator) judge(out *Mutation, path []step, place string) {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i].drop {
+			out.Repairs, out.Pointer = true, pointer(path[:i+1])
+			out.Result = m.emptied(path[:i+1])
+			return
+		}
+	}
+	out.Fails, out.Pointer = true, place
+}
+
+// emptied returns the value with what path leads to left out, or empty where it is required.
+func (m *mutator) emptied(path []step) any {
+	last := path[len(path)-1]
+	return edit(m.whole, path[:len(path)-1], func(parent any) any {
+		switch parent := parent.(type) {
+		case map[string]any:
+			c := maps.Clone(parent)
+			if _, object := parent[last.name].(map[string]any); last.required && object {
+				c[last.name] = map[string]any{}
+			} else if last.required {
+				c[last.name] = []any{}
+			} else {
+				delete(c, last.name)
+			}
+			return c
+		case []any:
+			return slices.Delete(slices.Clone(parent), last.index, last.index+1)
+		}
+		return parent
+	})
+}
+
+// edit returns v with what path leads to changed; v stays as it is.
+func edit(v any, path []step, change func(any) any) any {
+	if len(path) == 0 {
+		return change(v)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		c := maps.Clone(v)
+		c[path[0].name] = edit(v[path[0].name], path[1:], change)
+		return c
+	case []any:
+		c := slices.Clone(v)
+		c[path[0].index] = edit(v[path[0].index], path[1:], change)
+		return c
+	}
+	return v
+}
+
+func join(path []step, to step) []step { return append(slices.Clone(path), to) }
+
+func pointer(path []step) string {
+	var b strings.Builder
+	for _, s := range path {
+		b.WriteByte('/')
+		if s.item {
+			b.WriteString(strconv.Itoa(s.index))
+		} else {
+			b.WriteString(strings.ReplaceAll(strings.ReplaceAll(s.name, "~", "~0"), "/", "~1"))
+		}
+	}
+	return b.String()
+}

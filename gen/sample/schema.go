@@ -1,0 +1,309 @@
+// Package sample makes JSON values from a schema, to try generated code with: valid ones, with every
+// variant and limit, and ones with a known mistake. It also says which values are the same up to what
+// bindings may change. It reads schemas by itself, so that a misreading in the generator is not
+// repeated here.
+//
+// This file owns reading a schema and finding the parts of it that describe a given value.
+package sample
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Schema is a schema document.
+type Schema struct {
+	defs map[string]*node
+}
+
+// node is a schema object, or one of the boolean schemas.
+type node struct {
+	ref      string // name of the definition
+	types    []string
+	format   string
+	props    map[string]*node
+	names    []string // of props, sorted
+	required []string
+	items    *node
+	values   *node // additionalProperties
+	allOf    []*node
+	branches []*node // of oneOf and anyOf
+	tag      string  // the member whose constants tell the branches apart
+	consts   []any   // values of const or enum
+	catchAll bool    // has a not
+	bounds   map[string]int
+	def      any
+	hasDef   bool
+
+	defaultOnError, defaultOnNull, skipInvalidItems bool
+}
+
+// Load reads a schema document.
+func Load(text string) (*Schema, error) {
+	root, err := Parse([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	object, _ := root.(map[string]any)
+	defs, ok := object["$defs"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("a schema without $defs")
+	}
+	s := &Schema{defs: map[string]*node{}}
+	for name, def := range defs {
+		s.defs[name] = newNode(def)
+	}
+	return s, nil
+}
+
+// Parse reads a JSON value. Numbers are json.Number.
+func Parse(data []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func newNode(v any) *node {
+	m, _ := v.(map[string]any)
+	str := func(keyword string) string { s, _ := m[keyword].(string); return s }
+	flag := func(keyword string) bool { b, _ := m[keyword].(bool); return b }
+	list := func(keyword string) []any { l, _ := m[keyword].([]any); return l }
+	nodes := func(keyword string) (out []*node) {
+		for _, v := range list(keyword) {
+			out = append(out, newNode(v))
+		}
+		return out
+	}
+	n := &node{
+		ref:              strings.TrimPrefix(str("$ref"), "#/$defs/"),
+		format:           str("format"),
+		allOf:            nodes("allOf"),
+		branches:         append(nodes("oneOf"), nodes("anyOf")...),
+		consts:           list("enum"),
+		catchAll:         m["not"] != nil,
+		bounds:           map[string]int{},
+		defaultOnError:   flag("x-deserialize-default-on-error"),
+		defaultOnNull:    flag("x-deserialize-default-on-null"),
+		skipInvalidItems: flag("x-deserialize-skip-invalid-items"),
+	}
+	n.def, n.hasDef = m["default"]
+	if c, ok := m["const"]; ok {
+		n.consts = []any{c}
+	}
+	if t := str("type"); t != "" {
+		n.types = []string{t}
+	}
+	for _, t := range list("type") {
+		n.types = append(n.types, t.(string))
+	}
+	for _, name := range list("required") {
+		n.required = append(n.required, name.(string))
+	}
+	if props, ok := m["properties"].(map[string]any); ok {
+		n.props = map[string]*node{}
+		for name, p := range props {
+			n.props[name] = newNode(p)
+		}
+		n.names = slices.Sorted(maps.Keys(n.props))
+	}
+	if v, ok := m["items"]; ok {
+		n.items = newNode(v)
+	}
+	if v, ok := m["additionalProperties"]; ok {
+		n.values = newNode(v)
+	}
+	for _, keyword := range []string{"minLength", "minItems"} {
+		if number, ok := m[keyword].(json.Number); ok {
+			if i, err := number.Int64(); err == nil {
+				n.bounds[keyword] = int(i)
+			}
+		}
+	}
+	n.tag = tagOf(n.branches)
+	return n
+}
+
+// constant returns the only string that n accepts.
+func (n *node) constant() (string, bool) {
+	if n == nil || len(n.consts) != 1 {
+		return "", false
+	}
+	s, ok := n.consts[0].(string)
+	return s, ok
+}
+
+// target follows references that stand alone.
+func (s *Schema) target(n *node) *node {
+	for {
+		switch {
+		case n.ref != "" && n.props == nil:
+			n = s.defs[n.ref]
+		case len(n.allOf) == 1 && n.props == nil && len(n.branches) == 0:
+			n = n.allOf[0]
+		default:
+			return n
+		}
+	}
+}
+
+// anything reports whether n accepts every value.
+func (n *node) anything() bool {
+	return n == nil || n.types == nil && n.ref == "" && n.allOf == nil && n.branches == nil && n.consts == nil && n.props == nil
+}
+
+// closed reports whether n is an object without known members, not a map.
+func (n *node) closed() bool {
+	return slices.Equal(n.types, []string{"object"}) && n.values == nil && n.props == nil
+}
+
+// enumerates reports whether n lists values of a scalar.
+func (n *node) enumerates() bool {
+	if n.consts != nil {
+		return true
+	}
+	return n.props == nil &&
+		slices.ContainsFunc(n.branches, func(b *node) bool { return b.consts != nil }) &&
+		!slices.ContainsFunc(n.branches, func(b *node) bool { return len(b.types) != 1 || b.props != nil })
+}
+
+// tagOf returns the member whose constants tell the branches apart, or "".
+func tagOf(branches []*node) string {
+	count := map[string]int{}
+	for _, b := range branches {
+		for name, p := range b.props {
+			if _, ok := p.constant(); ok {
+				count[name]++
+			}
+		}
+	}
+	best := ""
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		if best == "" || count[name] > count[best] {
+			best = name
+		}
+	}
+	return best
+}
+
+// isNull reports whether n accepts null alone.
+func isNull(n *node) bool { return n != nil && slices.Equal(n.types, []string{"null"}) }
+
+// A view is the schema of one given value: the parts that describe it together.
+type view struct {
+	objects []*node // schemas with properties that describe an object's members
+	leaf    *node   // what describes any other value
+	opaque  bool    // what no part describes is kept as it is
+	invalid bool    // no branch fits the value
+}
+
+// member returns the schema of a member, and whether there is one.
+func (w view) member(name string) (*node, bool) {
+	for _, o := range w.objects {
+		if p, ok := o.props[name]; ok {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// look finds the parts of n that describe v.
+func (s *Schema) look(n *node, v any) view {
+	if n.anything() {
+		return view{opaque: true}
+	}
+	n = s.target(n)
+	var out view
+	merge := func(o view) {
+		out.objects = append(out.objects, o.objects...)
+		out.opaque = out.opaque || o.opaque
+		out.invalid = out.invalid || o.invalid
+		if o.leaf != nil {
+			out.leaf = o.leaf
+		}
+	}
+	switch {
+	case n.anything():
+		return view{opaque: true}
+	case n.enumerates():
+		return view{leaf: n}
+	case n.props != nil || n.closed():
+		out.objects = append(out.objects, n)
+	case len(n.branches) == 0 && len(n.allOf) == 0:
+		out.leaf = n
+	}
+	for _, all := range n.allOf {
+		merge(s.look(all, v))
+	}
+	if n.ref != "" {
+		merge(s.look(s.defs[n.ref], v))
+	}
+	if len(n.branches) > 0 {
+		if b, opaque := s.choose(n, v); opaque {
+			out.opaque = true
+		} else if b == nil {
+			out.invalid = true
+		} else {
+			merge(s.look(b, v))
+		}
+	}
+	return out
+}
+
+// choose finds the branch that v is meant to be; opaque says that it is one which nobody knows yet.
+func (s *Schema) choose(n *node, v any) (branch *node, opaque bool) {
+	object, isObject := v.(map[string]any)
+	if n.tag != "" && isObject {
+		value, present := object[n.tag]
+		own := n.props[n.tag]
+		if value == nil && (!present || own != nil && slices.Contains(own.types, "null")) {
+			for _, b := range n.branches {
+				if p, named := b.props[n.tag]; !named || isNull(p) {
+					return b, false
+				}
+			}
+			return nil, false
+		}
+		name, isString := value.(string)
+		for _, b := range n.branches {
+			if c, ok := b.props[n.tag].constant(); ok && c == name && isString {
+				return b, false
+			}
+		}
+		return nil, isString
+	}
+	for _, b := range n.branches {
+		if s.resembles(b, v) {
+			return b, false
+		}
+	}
+	return nil, false
+}
+
+// resembles reports whether v is of the kind of the branch b and has the members that b requires.
+func (s *Schema) resembles(b *node, v any) bool {
+	if b.anything() {
+		return true
+	}
+	b = s.target(b)
+	if len(b.branches) > 0 && b.props == nil {
+		return slices.ContainsFunc(b.branches, func(n *node) bool { return s.resembles(n, v) })
+	}
+	switch v := v.(type) {
+	case []any:
+		return slices.Contains(b.types, "array") && (len(v) == 0 || s.resembles(b.items, v[0]))
+	case map[string]any:
+		if b.props == nil && !slices.Contains(b.types, "object") {
+			return false
+		}
+		return !slices.ContainsFunc(b.required, func(name string) bool { _, ok := v[name]; return !ok })
+	}
+	return len(b.types) > 0 && s.acceptsLeaf(b, v)
+}

@@ -1,0 +1,140 @@
+// Package schema reads the JSON Schema documents that the Agent Client Protocol is published as.
+//
+// The typed model of a schema object is go-jsonschema's schemas.Type. What that package drops — the
+// order of properties and definitions, the x-* keywords, discriminators, boolean schemas, exact
+// defaults, prefixItems and unevaluatedProperties — is read beside it by an ordered walk over the
+// same bytes. A keyword that neither knows is an error, so that no meaning is lost in silence.
+//
+// This file owns the tree that the rest of the generator sees; parse.go owns the walk.
+package schema
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/atombender/go-jsonschema/pkg/schemas"
+)
+
+// Document is one schema: its root and its definitions in the order in which they are written.
+type Document struct {
+	Root   *Node
+	Defs   []Property
+	Digest [sha256.Size]byte // of the bytes that were parsed
+
+	byName map[string]*Node
+}
+
+// Def returns the definition of that name, or nil.
+func (d *Document) Def(name string) *Node { return d.byName[name] }
+
+// Property is a named subschema: a member of properties or of $defs.
+type Property struct {
+	Name string
+	*Node
+}
+
+// Node is one schema object, or a boolean schema.
+type Node struct {
+	// Pointer is the place of the schema in its document, a JSON pointer.
+	Pointer string
+	// Typed is the same schema as go-jsonschema models it: $ref, type, title, description, format,
+	// required, the bounds. Never nil.
+	Typed *schemas.Type
+	// Bool is set for the boolean schemas true and false; nothing else is then.
+	Bool *bool
+
+	Properties            []Property
+	Items                 *Node
+	PrefixItems           []*Node
+	AdditionalProperties  *Node
+	UnevaluatedProperties *Node
+	Not                   *Node
+	OneOf, AnyOf, AllOf   []*Node
+	Discriminator         string // the property that discriminator names
+
+	// Values as they are written, so that numbers stay exact; nil when the keyword is absent.
+	Const, Default json.RawMessage
+	Enum           []json.RawMessage
+
+	// Method and Side are x-method and x-side.
+	Method, Side string
+	// DefaultOnError, DefaultOnNull and SkipInvalidItems are the x-deserialize-* keywords.
+	DefaultOnError, DefaultOnNull, SkipInvalidItems bool
+
+	keywords []string // in the order of the document
+	raw      []byte   // the bytes of this schema
+}
+
+// Has reports whether the schema uses the keyword.
+func (n *Node) Has(keyword string) bool { return slices.Contains(n.keywords, keyword) }
+
+// Ref returns the name of the definition that $ref names, or "".
+func (n *Node) Ref() string { return strings.TrimPrefix(n.Typed.Ref, refPrefix) }
+
+// Property returns the property of that name, or nil.
+func (n *Node) Property(name string) *Node {
+	for _, p := range n.Properties {
+		if p.Name == name {
+			return p.Node
+		}
+	}
+	return nil
+}
+
+// Requires reports whether the property is listed as required.
+func (n *Node) Requires(name string) bool { return slices.Contains(n.Typed.Required, name) }
+
+// Branches returns the branches of oneOf followed by those of anyOf.
+func (n *Node) Branches() []*Node { return slices.Concat(n.OneOf, n.AnyOf) }
+
+// Kinds returns the JSON types that the type keyword allows, without null, and whether null is one.
+func (n *Node) Kinds() (kinds []string, null bool) {
+	if !n.Has("type") {
+		return nil, false
+	}
+	for _, t := range n.Typed.Type {
+		if t == "null" {
+			null = true
+		} else {
+			kinds = append(kinds, t)
+		}
+	}
+	return kinds, null
+}
+
+// Any reports whether the schema accepts every value: true, or an object that only annotates.
+func (n *Node) Any() bool {
+	if n.Bool != nil {
+		return *n.Bool
+	}
+	return !slices.ContainsFunc(n.keywords, func(k string) bool { return keywords[k] == asserts })
+}
+
+// Error says what is wrong with a schema and where.
+type Error struct {
+	// Pointer is the JSON pointer of the offending schema; "" is the document itself.
+	Pointer string
+	// Msg says what is wrong, Err why. One of them is set.
+	Msg string
+	Err error
+}
+
+// Error implements the error interface.
+func (e *Error) Error() string {
+	where := e.Pointer
+	if where == "" {
+		where = "/"
+	}
+	switch {
+	case e.Err == nil:
+		return where + ": " + e.Msg
+	case e.Msg == "":
+		return where + ": " + e.Err.Error()
+	}
+	return where + ": " + e.Msg + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,49 @@
+package gen
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestParseVersions(t *testing.T) {
+	digest := strings.Repeat("ab", sha256.Size)
+	tests := []struct{ name, text, want string }{
+		{"empty", "# nothing\n\n", "no schema is listed"},
+		{"short", "schema.json pkg 1.0\n", "line 1: want path, package, version, date and sha256, got 3 fields"},
+		{"digest", "schema.json pkg 1.0 2026-01-01 abc\n", `line 1: "abc" is no SHA-256`},
+		{"good", "# path\nschema.json pkg 1.0 2026-01-01 " + digest + "\n", ""},
+	}
+	for _, test := range tests {
+		versions, err := ParseVersions(test.text)
+		if got := fmt.Sprint(err); err != nil && got != test.want || err == nil && (test.want != "" || len(versions) != 1) {
+			t.Errorf("%s: got %v, %v", test.name, versions, err)
+		}
+	}
+}
+
+// schema/VERSIONS says what the files are.
+func TestVersionsOfTheRepository(t *testing.T) {
+	text, err := os.ReadFile("../schema/VERSIONS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, err := ParseVersions(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range versions {
+		data, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(v.Path)))
+		if err != nil {
+			t.Error(err)
+		} else if _, err := Source([]Version{v}, data); err != nil {
+			t.Errorf("%s: %v", v.Path, err)
+		}
+	}
+	if len(versions) != 4 {
+		t.Errorf("got %d schemas, want 4", len(versions))
+	}
+}
