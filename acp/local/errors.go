@@ -1,0 +1,176 @@
+// This file owns the failures of this package and what a peer sees of them.
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// Reasons for which a request is refused. The errors of the handlers match them with errors.Is, and
+// match an *rpc.Error as well, which is what the agent gets.
+var (
+	// ErrOutside says that a path is not inside the session's directories, or that a symbolic link
+	// leads out of them.
+	ErrOutside = errors.New("outside the directories of the session")
+	// ErrNotRegular says that a path is a directory, a device, a pipe or a socket.
+	ErrNotRegular = errors.New("not a regular file")
+	// ErrTooLarge says that a text is longer than [FilesOptions.MaxSize].
+	ErrTooLarge = errors.New("too large")
+	// ErrNotText says that what was to be read is not UTF-8.
+	ErrNotText = errors.New("not UTF-8 text")
+	// ErrReadOnly says that [FilesOptions.ReadOnly] forbids writing.
+	ErrReadOnly = errors.New("files are read-only")
+	// ErrTooMany says that [TerminalsOptions.MaxTerminals] terminals exist.
+	ErrTooMany = errors.New("too many terminals")
+	// ErrClosed says that [Terminals.Close] or [Roots.Close] was called.
+	ErrClosed = errors.New("files and terminals are closed")
+)
+
+var (
+	errPath      = errors.New("not an absolute path")
+	errLine      = errors.New("lines count from 1")
+	errDirectory = errors.New("not a directory")
+	errNUL       = errors.New("contains a NUL byte")
+	errName      = errors.New("not a name for an environment variable")
+	errStuck     = errors.New("the command was killed but does not end")
+)
+
+// An unknownError says that an id names nothing that the session has.
+type unknownError struct {
+	what, member, id string
+}
+
+func (e *unknownError) Error() string { return fmt.Sprintf("unknown %s %q", e.what, e.id) }
+
+func unknownSession(id acp.SessionID) error {
+	return &unknownError{"session", "sessionId", string(id)}
+}
+
+func unknownTerminal(id acp.TerminalID) error {
+	return &unknownError{"terminal", "terminalId", string(id)}
+}
+
+// A paramError says which parameter of a request is wrong, by its name on the wire.
+type paramError struct {
+	name string
+	err  error
+}
+
+func (e *paramError) Error() string { return e.name + ": " + e.err.Error() }
+func (e *paramError) Unwrap() error { return e.err }
+
+// A peerError is a failure together with what the agent gets to see of it.
+type peerError struct {
+	seen  *rpc.Error
+	cause error
+}
+
+func (e *peerError) Error() string   { return e.cause.Error() }
+func (e *peerError) Unwrap() []error { return []error{e.seen, e.cause} }
+
+// forPeer gives an error its code and data. The agent sent the paths and commands that the texts name,
+// so nothing is told that it does not know. The end of the request's context stays as it is: the
+// runtime has an answer for that.
+func forPeer(err error) error {
+	if _, ok := errors.AsType[*rpc.Error](err); ok || err == nil ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	seen := rpc.ErrInternal
+	path, isPath := errors.AsType[*fs.PathError](err)
+	unknown, isUnknown := errors.AsType[*unknownError](err)
+	param, isParam := errors.AsType[*paramError](err)
+	switch {
+	case isUnknown:
+		seen = rpc.ErrResourceNotFound.WithData(map[string]string{unknown.member: unknown.id})
+	case isParam:
+		seen = invalid(param.name, err)
+	case isPath && (errors.Is(err, fs.ErrNotExist) || path.Op == opRead && errors.Is(err, syscall.ENOTDIR)):
+		seen = rpc.ErrResourceNotFound.WithData(map[string]string{"uri": fileURI(path.Path)})
+	case isPath && isRefusal(err):
+		seen = invalid("path", err)
+	case errors.Is(err, ErrReadOnly):
+		seen = rpc.ErrMethodNotFound
+	}
+	return &peerError{seen.WithMessage("%s", err), err}
+}
+
+// invalid says which parameter is wrong in the form that package rpc uses for those it finds itself.
+func invalid(name string, err error) *rpc.Error {
+	return rpc.ErrInvalidParams.WithData(map[string]string{"pointer": "/" + name, "reason": err.Error()})
+}
+
+// isRefusal tells a path that is wrong from one that failed.
+func isRefusal(err error) bool {
+	for _, reason := range []error{
+		errPath, ErrOutside, ErrNotRegular, ErrTooLarge, ErrNotText,
+		syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, fs.ErrExist,
+	} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// pathError says what failed for which path, as the agent wrote it and not as os.Root sees it.
+func pathError(op string, at place, err error) error {
+	if err = reason(err); err == at.root.escape {
+		err = ErrOutside
+	}
+	return &fs.PathError{Op: op, Path: at.path, Err: err}
+}
+
+// reason strips what package os wraps around the reason of a failure.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// commandError makes an error of exec.LookPath one of the command parameter.
+func commandError(err error) error {
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		err = fmt.Errorf("%q: %w", e.Name, e.Err)
+	}
+	return &paramError{"command", err}
+}
+
+// startError makes an error of starting a command one of the command parameter, if that is to blame.
+func startError(name string, err error) error {
+	err = fmt.Errorf("start %q: %w", name, reason(err))
+	for _, fault := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOEXEC, syscall.E2BIG} {
+		if errors.Is(err, fault) {
+			return &paramError{"command", err}
+		}
+	}
+	return err
+}
+
+// fileURI returns the file URI of an absolute path.
+func fileURI(path string) string {
+	path = filepath.ToSlash(path)
+	u := url.URL{Scheme: "file", Path: path}
+	if host, share, ok := strings.Cut(strings.TrimPrefix(path, "//"), "/"); ok && strings.HasPrefix(path, "//") {
+		u.Host, u.Path = host, "/"+share
+	} else if !strings.HasPrefix(path, "/") {
+		u.Path = "/" + path
+	}
+	return u.String()
+}

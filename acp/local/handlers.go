@@ -1,0 +1,134 @@
+// This file owns the handlers: how requests reach the files and terminals, and how answers are made.
+
+package local
+
+import (
+	"context"
+	"math"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Register sets the handlers ReadTextFile and, unless the files are read-only, WriteTextFile, and with
+// that has the client advertise fs.readTextFile and fs.writeTextFile.
+func (f *Files) Register(h *acp.ClientHandlers) {
+	h.ReadTextFile = f.ReadTextFile
+	if !f.readOnly {
+		h.WriteTextFile = f.WriteTextFile
+	}
+}
+
+// ReadTextFile returns the lines of a text file that the request asks for, and all of them if it does
+// not say (fs/read_text_file). Lines end after "\n"; lines behind the end of the file are empty. A
+// missing file is rpc.ErrResourceNotFound with the file's URI as data; other refusals are
+// rpc.ErrInvalidParams. The agent is not used and may be nil.
+func (f *Files) ReadTextFile(ctx context.Context, _ *acp.AgentPeer, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+	lines := window{first: req.Line.Or(1), count: -1}
+	if count, ok := req.Limit.Get(); ok {
+		lines.count = int64(count)
+	}
+	text, err := f.read(ctx, req.SessionID, req.Path, lines)
+	if err != nil {
+		return nil, forPeer(err)
+	}
+	return &acp.ReadTextFileResponse{Content: text}, nil
+}
+
+// WriteTextFile makes the content that of the file (fs/write_text_file). A missing file is created, and
+// so are missing directories, with the permissions that the umask leaves. An existing file is replaced
+// in one step and keeps its permissions and owner, so that a crash leaves the old text or the new one.
+// Where that is impossible the file is overwritten in place: when it is reached by a symbolic link,
+// which stays a link, when its directory takes no new files, when its owner cannot be kept, and when
+// it is a mount point. Refusals are rpc.ErrInvalidParams, or rpc.ErrMethodNotFound if the files are
+// read-only. The agent is not used and may be nil.
+func (f *Files) WriteTextFile(_ context.Context, _ *acp.AgentPeer, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+	if err := f.write(req.SessionID, req.Path, req.Content); err != nil {
+		return nil, forPeer(err)
+	}
+	return &acp.WriteTextFileResponse{}, nil
+}
+
+// Register sets the five terminal handlers, and with that has the client advertise terminal.
+func (t *Terminals) Register(h *acp.ClientHandlers) {
+	h.CreateTerminal = t.CreateTerminal
+	h.TerminalOutput = t.TerminalOutput
+	h.WaitForTerminalExit = t.WaitForTerminalExit
+	h.KillTerminal = t.KillTerminal
+	h.ReleaseTerminal = t.ReleaseTerminal
+}
+
+// CreateTerminal starts a command and returns at once (terminal/create). The command does not end with
+// ctx. Its id cannot be guessed, and only the session that created it knows it. A command or a working
+// directory that is not there is rpc.ErrInvalidParams. The agent is not used and may be nil.
+func (t *Terminals) CreateTerminal(_ context.Context, _ *acp.AgentPeer, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+	limit := -1
+	if bytes, ok := req.OutputByteLimit.Get(); ok {
+		limit = int(min(bytes, math.MaxInt))
+	}
+	id, err := t.create(req.SessionID, command{req.Command, req.Args, req.Env, req.Cwd}, limit)
+	if err != nil {
+		return nil, forPeer(err)
+	}
+	return &acp.CreateTerminalResponse{TerminalID: id}, nil
+}
+
+// TerminalOutput returns the end of what a command has written, valid UTF-8 of at most as many bytes as
+// were asked for, and its exit status once it has ended (terminal/output). A terminal that the session
+// does not have is rpc.ErrResourceNotFound. The agent is not used and may be nil.
+func (t *Terminals) TerminalOutput(_ context.Context, _ *acp.AgentPeer, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+	text, truncated, exit, err := t.tail(req.SessionID, req.TerminalID)
+	if err != nil {
+		return nil, forPeer(err)
+	}
+	res := &acp.TerminalOutputResponse{Output: text, Truncated: truncated}
+	if exit != nil {
+		code, signal := exit.members()
+		res.ExitStatus = acp.Some(acp.TerminalExitStatus{ExitCode: code, Signal: signal})
+	}
+	return res, nil
+}
+
+// WaitForTerminalExit waits until a command has ended or ctx has, and returns its exit status
+// (terminal/wait_for_exit). A terminal that the session does not have is rpc.ErrResourceNotFound. The
+// agent is not used and may be nil.
+func (t *Terminals) WaitForTerminalExit(ctx context.Context, _ *acp.AgentPeer, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+	exit, err := t.wait(ctx, req.SessionID, req.TerminalID)
+	if err != nil {
+		return nil, forPeer(err)
+	}
+	code, signal := exit.members()
+	return &acp.WaitForTerminalExitResponse{ExitCode: code, Signal: signal}, nil
+}
+
+// KillTerminal ends a command and everything that it started, and returns when it has ended
+// (terminal/kill). It gets SIGTERM first and SIGKILL after [TerminalsOptions.KillGrace], or when ctx
+// ends. The terminal stays until it is released. One that has ended already is no error; one that the
+// session does not have is rpc.ErrResourceNotFound. The agent is not used and may be nil.
+func (t *Terminals) KillTerminal(ctx context.Context, _ *acp.AgentPeer, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+	if err := t.kill(ctx, req.SessionID, req.TerminalID); err != nil {
+		return nil, forPeer(err)
+	}
+	return &acp.KillTerminalResponse{}, nil
+}
+
+// ReleaseTerminal ends a command as KillTerminal does, frees its terminal and returns when nothing of
+// it is left (terminal/release). From its beginning on, the id is unknown. A terminal that the session
+// does not have is rpc.ErrResourceNotFound. The agent is not used and may be nil.
+func (t *Terminals) ReleaseTerminal(ctx context.Context, _ *acp.AgentPeer, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+	if err := t.release(ctx, req.SessionID, req.TerminalID); err != nil {
+		return nil, forPeer(err)
+	}
+	return &acp.ReleaseTerminalResponse{}, nil
+}
+
+// members returns the status as the protocol has it: what there is none of is null.
+func (s *exitStatus) members() (code acp.Opt[uint32], signal acp.Opt[string]) {
+	code, signal = acp.Null[uint32](), acp.Null[string]()
+	if s.code >= 0 {
+		code = acp.Some(uint32(s.code))
+	}
+	if s.signal != "" {
+		signal = acp.Some(s.signal)
+	}
+	return code, signal
+}

@@ -1,0 +1,134 @@
+package local
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// wantTail is what output promises, in the plainest way: the longest end of the text that starts at a
+// character and has at most limit bytes.
+func wantTail(raw string, limit int) (tail string, truncated bool) {
+	runes := []rune(raw) // an invalid byte is one U+FFFD
+	for i := range len(runes) + 1 {
+		if tail = string(runes[i:]); len(tail) <= limit {
+			return tail, i > 0
+		}
+	}
+	panic("unreachable")
+}
+
+func TestOutputTail(t *testing.T) {
+	texts := map[string]string{
+		"empty":         "",
+		"ascii":         "hello, world",
+		"two bytes":     "äöüßéè",
+		"three bytes":   "€✓日本語",
+		"four bytes":    "😀🎉𝄞",
+		"mixed":         "a€b😀cä",
+		"ends in emoji": "ok 😀",
+		"lone bytes":    "a\xffb\x80c",
+		"only garbage":  "\xff\xfe\xfd\x80\x81",
+		"surrogate":     "a\xed\xa0\x80b",
+		"overlong":      "\xc0\xafx\xe0\x80\xaf",
+		"broken off":    "x\xe2\x82",
+		"broken inside": "\xf0\x9f\x98z\xe2\x82\xe2\x82\xac",
+		"too large":     "\xf5\x80\x80\x80\xf4\x90\x80\x80",
+		"NUL":           "a\x00b",
+	}
+	for name, text := range texts {
+		t.Run(name, func(t *testing.T) {
+			for limit := range 20 {
+				for size := 1; size <= len(text)+1; size++ {
+					o := output{limit: limit}
+					for chunk := range slices.Chunk([]byte(text), size) {
+						o.add(chunk)
+						checkTail(t, &o)
+					}
+					o.end()
+					got, cut := o.tail()
+					want, wantCut := wantTail(text, limit)
+					if got != want || cut != wantCut {
+						t.Fatalf("limit %d, chunks of %d: got %q, %t, want %q, %t", limit, size, got, cut, want, wantCut)
+					}
+				}
+			}
+		})
+	}
+}
+
+func checkTail(t *testing.T, o *output) {
+	t.Helper()
+	if got, _ := o.tail(); len(got) > o.limit || !utf8.ValidString(got) {
+		t.Fatalf("limit %d: got %q", o.limit, got)
+	}
+}
+
+func TestOutputHoldsBackPartialRune(t *testing.T) {
+	o := output{limit: 100}
+	steps := []struct{ add, want string }{
+		{"a\xf0", "a"},
+		{"\x9f", "a"},
+		{"\x98", "a"},
+		{"\x80", "a😀"},
+		{"\xe2\x82", "a😀"},
+		{"\xffb", "a😀\uFFFD\uFFFD\uFFFDb"},
+		{"\xe2", "a😀\uFFFD\uFFFD\uFFFDb"},
+	}
+	for _, step := range steps {
+		o.add([]byte(step.add))
+		if got, _ := o.tail(); got != step.want {
+			t.Fatalf("after %q: got %q, want %q", step.add, got, step.want)
+		}
+	}
+	o.end()
+	if got, cut := o.tail(); got != "a😀\uFFFD\uFFFD\uFFFDb\uFFFD" || cut {
+		t.Fatalf("at the end: got %q, %t", got, cut)
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	o := output{limit: 1000}
+	line := []byte(strings.Repeat("ü", 500) + "\n")
+	for range 1000 {
+		o.add(line)
+	}
+	if max := 4*o.limit + 2*outputSlack; cap(o.text) > max {
+		t.Errorf("holds %d bytes for a limit of %d, want at most %d", cap(o.text), o.limit, max)
+	}
+	got, cut := o.tail()
+	if want := strings.Repeat("ü", 499) + "\n"; got != want || !cut {
+		t.Errorf("got %d bytes, %t, want %d, true", len(got), cut, len(want))
+	}
+}
+
+func FuzzOutput(f *testing.F) {
+	f.Add([]byte("a€b\xff😀"), 5, 2)
+	f.Fuzz(func(t *testing.T, raw []byte, limit, size int) {
+		if len(raw) > 1<<10 {
+			t.Skip("tells nothing more")
+		}
+		limit, size = limit&0xff, max(1, size&0xf)
+		o := output{limit: limit}
+		for chunk := range slices.Chunk(raw, size) {
+			o.add(bytes.Clone(chunk))
+			checkTail(t, &o)
+		}
+		o.end()
+		got, cut := o.tail()
+		if want, wantCut := wantTail(string(raw), limit); got != want || cut != wantCut {
+			t.Fatalf("got %q, %t, want %q, %t", got, cut, want, wantCut)
+		}
+	})
+}
+
+func BenchmarkOutput(b *testing.B) {
+	line := []byte(strings.Repeat("0123456789abcde\n", 64))
+	o := output{limit: DefaultOutputLimit}
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		o.add(line)
+	}
+}

@@ -1,0 +1,176 @@
+// This file owns which directories a session may reach, and how an absolute path becomes a place in
+// one of them.
+
+package local
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Roots are the directories that agents may reach, fixed for all sessions or set for each. A file is
+// reached by the absolute path of such a directory, as it was given or with its symbolic links
+// resolved, followed by a path inside it. Inside, symbolic links are followed while they are relative
+// and stay within the same directory; the rules are those of [os.Root].
+//
+// A Roots may be used concurrently.
+type Roots struct {
+	mu       sync.RWMutex
+	fixed    rootSet
+	sessions map[acp.SessionID]rootSet
+	closed   bool
+}
+
+// A rootSet is what one session may reach.
+type rootSet struct {
+	home string  // where commands start
+	dirs []*root // the outermost first, so that links between nested ones work
+}
+
+// A root is one open directory.
+type root struct {
+	dir    *os.Root
+	names  []string // absolute paths under which it is known
+	escape error    // what dir says of a path that leads out: package os exports no name for it
+}
+
+// A place is a path of an agent, found inside a root.
+type place struct {
+	root *root
+	rel  string // relative to root, inside it but for links
+	path string // absolute, as the agent means it
+}
+
+// OpenRoots opens directories that all sessions may reach, except those that get their own from
+// [Roots.SetSession]. The first is where commands start by default. With none, only such sessions are
+// served. Relative names are resolved against the working directory of this process.
+func OpenRoots(dirs ...string) (*Roots, error) {
+	fixed, err := openSet(dirs)
+	if err != nil {
+		return nil, err
+	}
+	return &Roots{fixed: fixed, sessions: make(map[acp.SessionID]rootSet)}, nil
+}
+
+// SetSession gives a session its own directories: the cwd and the additional directories with which it
+// was created, loaded or resumed. They replace the fixed ones, and those of an earlier call.
+func (r *Roots) SetSession(id acp.SessionID, cwd string, additional ...string) error {
+	set, err := openSet(append([]string{cwd}, additional...))
+	if err != nil {
+		return fmt.Errorf("session %q: %w", id, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		set.close()
+		return ErrClosed
+	}
+	r.sessions[id].close()
+	r.sessions[id] = set
+	return nil
+}
+
+// RemoveSession forgets the directories of a session, which then reaches the fixed ones. A session
+// that has none of its own is ignored.
+func (r *Roots) RemoveSession(id acp.SessionID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sessions[id].close()
+	delete(r.sessions, id)
+}
+
+// Close closes all directories. Requests that are being served end with an error or as they would;
+// later ones fail.
+func (r *Roots) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.fixed.close()
+	for _, set := range r.sessions {
+		set.close()
+	}
+	clear(r.sessions)
+	return nil
+}
+
+// session returns what a session may reach.
+func (r *Roots) session(id acp.SessionID) (rootSet, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.closed {
+		return rootSet{}, ErrClosed
+	}
+	set, ok := r.sessions[id]
+	if !ok {
+		set = r.fixed
+	}
+	if len(set.dirs) == 0 {
+		return rootSet{}, unknownSession(id)
+	}
+	return set, nil
+}
+
+func openSet(dirs []string) (rootSet, error) {
+	var set rootSet
+	for _, dir := range dirs {
+		root, err := openRoot(dir)
+		if err != nil {
+			set.close()
+			return rootSet{}, err
+		}
+		set.dirs = append(set.dirs, root)
+	}
+	if len(set.dirs) > 0 {
+		set.home = set.dirs[0].names[0]
+	}
+	slices.SortStableFunc(set.dirs, func(a, b *root) int { return len(a.names[0]) - len(b.names[0]) })
+	return set, nil
+}
+
+func openRoot(dir string) (*root, error) {
+	name, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	// macOS has /tmp as a link: an agent may know a directory by either name.
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	_, out := opened.Lstat("..") // refused before the disk is touched
+	return &root{opened, slices.Compact([]string{name, real}), reason(out)}, nil
+}
+
+func (s rootSet) close() {
+	for _, root := range s.dirs {
+		root.dir.Close() // of a directory that was only read from: always nil
+	}
+}
+
+// locate finds the place that an absolute path means. It does not touch the disk: whether links on the
+// way lead out is for os.Root to say.
+func (s rootSet) locate(op, path string) (place, error) {
+	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		return place{}, &fs.PathError{Op: op, Path: path, Err: errPath}
+	}
+	path = filepath.Clean(path)
+	for _, root := range s.dirs {
+		for _, name := range root.names {
+			if rel, err := filepath.Rel(name, path); err == nil && filepath.IsLocal(rel) {
+				return place{root, rel, path}, nil
+			}
+		}
+	}
+	return place{}, &fs.PathError{Op: op, Path: path, Err: ErrOutside}
+}

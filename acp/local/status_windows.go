@@ -1,0 +1,10 @@
+// This file owns how commands end on Windows.
+
+package local
+
+import "os"
+
+// statusOf says how a command ended.
+func statusOf(state *os.ProcessState) exitStatus {
+	return exitStatus{code: int64(uint32(state.ExitCode()))}
+}

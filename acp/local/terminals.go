@@ -1,0 +1,273 @@
+// This file owns the terminals of a client: which exist, whose they are, how many there may be.
+
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Defaults of [TerminalsOptions].
+const (
+	DefaultOutputLimit    = 1 << 20 // bytes
+	DefaultMaxOutputLimit = 8 << 20 // bytes; as JSON at most six times as much
+	DefaultMaxTerminals   = 64
+	DefaultKillGrace      = time.Second
+)
+
+// TerminalsOptions configure [NewTerminals].
+type TerminalsOptions struct {
+	// Env is the environment of commands, over which that of a request is laid; nil is that of this
+	// process.
+	Env []string
+	// Shell is a program with its arguments, such as {"/bin/sh", "-c"}, that gets a command as one
+	// more argument if the request has no args and the command is not the name of an executable.
+	// Some agents send command lines that way. By default no shell is involved.
+	Shell []string
+	// OutputLimit is how much output is kept, in bytes, if a request does not say; 0 is
+	// DefaultOutputLimit. MaxOutputLimit is the most that a request gets, whatever it says; 0 is
+	// DefaultMaxOutputLimit. A terminal uses about twice as much memory as it keeps.
+	OutputLimit, MaxOutputLimit int
+	// MaxTerminals is how many terminals may exist, in all sessions together; 0 is
+	// DefaultMaxTerminals.
+	MaxTerminals int
+	// KillGrace is how long a command may take to end after SIGTERM before it gets SIGKILL; 0 is
+	// DefaultKillGrace, and when it is negative SIGKILL comes at once. Windows knows no SIGTERM:
+	// there commands always end at once, with exit code 1.
+	KillGrace time.Duration
+	// OnOutput, if set, gets the output of each terminal as it comes, byte for byte, to show it to
+	// the user. The calls for one terminal come in order and from one goroutine, the first possibly
+	// before CreateTerminal has returned its id. While a call lasts, the command's output waits, and
+	// so does its release; a call must not wait for them in turn. The bytes are valid during the call
+	// only.
+	OnOutput func(session acp.SessionID, terminal acp.TerminalID, output []byte)
+}
+
+// Terminals serves terminal/create, output, wait_for_exit, kill and release with processes of this
+// machine.
+//
+// A command is started without a shell: command is the executable, found by the PATH of the command's
+// environment, and args are its arguments as they are. Its input is empty, its output is read from a
+// pipe, stdout and stderr in the order they were written. It runs inside the session's directories if
+// the request does not name another one inside them.
+//
+// Killing reaches all processes of the command but those that put themselves into a session or group
+// of their own. What a command leaves running when it exits goes on until the terminal is killed or
+// released; its output still counts.
+//
+// Terminals may be used concurrently. [Terminals.Close] must be called at the end, or commands are
+// left running.
+type Terminals struct {
+	roots   *Roots
+	options TerminalsOptions
+
+	mu     sync.Mutex
+	live   map[acp.TerminalID]*terminal // what has an id
+	count  int                          // live ones, and those that are being started or freed
+	all    sync.WaitGroup               // one for each that is counted
+	closed bool
+}
+
+// NewTerminals runs commands inside roots. Nil options are the defaults.
+func NewTerminals(roots *Roots, options *TerminalsOptions) *Terminals {
+	t := &Terminals{roots: roots, live: make(map[acp.TerminalID]*terminal)}
+	if options != nil {
+		t.options = *options
+	}
+	o := &t.options
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	o.Env, o.Shell = slices.Clone(o.Env), slices.Clone(o.Shell)
+	o.OutputLimit = orDefault(o.OutputLimit, DefaultOutputLimit)
+	o.MaxOutputLimit = orDefault(o.MaxOutputLimit, DefaultMaxOutputLimit)
+	o.MaxTerminals = orDefault(o.MaxTerminals, DefaultMaxTerminals)
+	if o.KillGrace == 0 {
+		o.KillGrace = DefaultKillGrace
+	}
+	return t
+}
+
+// orDefault returns a bound if it is one, or what is used for none.
+func orDefault[T int | int64](bound, def T) T {
+	if bound <= 0 {
+		return def
+	}
+	return bound
+}
+
+// Close releases all terminals and waits until nothing of them is left. Later requests fail. The error
+// names the commands that the system does not end, if any.
+func (t *Terminals) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	err := t.freeAll(func(*terminal) bool { return true })
+	t.all.Wait() // for those that others are starting or freeing
+	return err
+}
+
+// CloseSession releases the terminals of a session and waits until nothing of them is left. The error
+// names the commands that the system does not end, if any.
+func (t *Terminals) CloseSession(session acp.SessionID) error {
+	return t.freeAll(func(term *terminal) bool { return term.session == session })
+}
+
+// create starts a command and returns the id of its terminal. A negative limit is the default one.
+func (t *Terminals) create(session acp.SessionID, c command, limit int) (acp.TerminalID, error) {
+	set, err := t.roots.session(session)
+	if err != nil {
+		return "", err
+	}
+	cmd, err := c.build(set, t.options.Env, t.options.Shell)
+	if err != nil {
+		return "", err
+	}
+	if limit < 0 {
+		limit = t.options.OutputLimit
+	}
+	term := &terminal{
+		id:      acp.TerminalID("term_" + rand.Text()),
+		session: session,
+		cmd:     cmd,
+		output:  output{limit: min(limit, t.options.MaxOutputLimit)},
+	}
+	if show := t.options.OnOutput; show != nil {
+		term.show = func(p []byte) { show(session, term.id, p) }
+	}
+	if err := t.reserve(); err != nil {
+		return "", err
+	}
+	if err := term.start(); err != nil {
+		t.unreserve()
+		return "", startError(c.name, err)
+	}
+	if !t.add(term) {
+		return "", errors.Join(ErrClosed, t.free(context.Background(), term))
+	}
+	return term.id, nil
+}
+
+// tail returns the output that a terminal keeps, whether some before it was dropped, and how the
+// command ended, or nil while it runs.
+func (t *Terminals) tail(session acp.SessionID, id acp.TerminalID) (text string, truncated bool, exit *exitStatus, err error) {
+	term, err := t.find(session, id, false)
+	if err != nil {
+		return "", false, nil, err
+	}
+	exit = term.exit() // first, so that a status comes with all of the output
+	text, truncated = term.output.tail()
+	return text, truncated, exit, nil
+}
+
+// wait waits until the command of a terminal has ended, and says how.
+func (t *Terminals) wait(ctx context.Context, session acp.SessionID, id acp.TerminalID) (*exitStatus, error) {
+	term, err := t.find(session, id, false)
+	if err != nil {
+		return nil, err
+	}
+	return term.wait(ctx)
+}
+
+// kill ends the command of a terminal, which stays, and waits until it has ended.
+func (t *Terminals) kill(ctx context.Context, session acp.SessionID, id acp.TerminalID) error {
+	term, err := t.find(session, id, false)
+	if err != nil {
+		return err
+	}
+	term.kill(ctx, t.options.KillGrace)
+	_, err = term.wait(ctx)
+	return err
+}
+
+// release ends a terminal and waits until nothing of it is left. Its id is unknown from the beginning.
+func (t *Terminals) release(ctx context.Context, session acp.SessionID, id acp.TerminalID) error {
+	term, err := t.find(session, id, true)
+	if err != nil {
+		return err
+	}
+	return t.free(ctx, term)
+}
+
+// find returns a terminal of a session, and takes it away if asked to.
+func (t *Terminals) find(session acp.SessionID, id acp.TerminalID, take bool) (*terminal, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	term, ok := t.live[id]
+	if !ok || term.session != session {
+		return nil, unknownTerminal(id)
+	}
+	if take {
+		delete(t.live, id)
+	}
+	return term, nil
+}
+
+// freeAll takes all terminals that match and frees them at the same time.
+func (t *Terminals) freeAll(match func(*terminal) bool) error {
+	var taken []*terminal
+	t.mu.Lock()
+	for id, term := range t.live {
+		if match(term) {
+			taken = append(taken, term)
+			delete(t.live, id)
+		}
+	}
+	t.mu.Unlock()
+	errs := make([]error, len(taken))
+	var wg sync.WaitGroup
+	for i, term := range taken {
+		wg.Go(func() { errs[i] = t.free(context.Background(), term) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// reserve counts a terminal that is going to be started, if there may be one more.
+func (t *Terminals) reserve() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return ErrClosed
+	case t.count >= t.options.MaxTerminals:
+		return fmt.Errorf("%w: there are %d, release one first", ErrTooMany, t.count)
+	}
+	t.count++
+	t.all.Add(1)
+	return nil
+}
+
+func (t *Terminals) unreserve() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count--
+	t.all.Done()
+}
+
+// add gives a started terminal to those who ask for its id, unless all were closed in the meantime.
+func (t *Terminals) add(term *terminal) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.live[term.id] = term
+	}
+	return !t.closed
+}
+
+// free frees a terminal that nobody can ask for, and makes room for another.
+func (t *Terminals) free(ctx context.Context, term *terminal) error {
+	defer t.unreserve()
+	if err := term.free(ctx, t.options.KillGrace); err != nil {
+		return fmt.Errorf("terminal %s (%s): %w", term.id, term.cmd.Args[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestWindow(t *testing.T) {
+	const text = "one\ntwo\r\n\nfour\rstill four\nfive"
+	tests := map[string]struct {
+		text string
+		w    window
+		want string
+	}{
+		"whole":                  {text, wholeText, text},
+		"first line":             {text, window{1, 1}, "one\n"},
+		"CRLF is kept":           {text, window{2, 1}, "two\r\n"},
+		"an empty line":          {text, window{3, 1}, "\n"},
+		"CR alone ends no line":  {text, window{4, 1}, "four\rstill four\n"},
+		"last line without LF":   {text, window{5, 1}, "five"},
+		"two":                    {text, window{2, 2}, "two\r\n\n"},
+		"more than there are":    {text, window{4, 100}, "four\rstill four\nfive"},
+		"to the end":             {text, window{4, -1}, "four\rstill four\nfive"},
+		"no lines":               {text, window{1, 0}, ""},
+		"behind the end":         {text, window{6, -1}, ""},
+		"far behind":             {text, window{1 << 31, 10}, ""},
+		"behind a final newline": {"a\nb\n", window{3, -1}, ""},
+		"empty text":             {"", wholeText, ""},
+		"empty text, second":     {"", window{2, 1}, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for limit := int64(len(tt.want)); limit <= int64(len(tt.want))+1; limit++ {
+				got, err := tt.w.read(t.Context(), iotest.OneByteReader(strings.NewReader(tt.text)), limit)
+				if err != nil || got != tt.want {
+					t.Errorf("limit %d: got %q, %v, want %q", limit, got, err, tt.want)
+				}
+			}
+			if limit := int64(len(tt.want)) - 1; limit >= 0 {
+				if got, err := tt.w.read(t.Context(), strings.NewReader(tt.text), limit); !errors.Is(err, ErrTooLarge) {
+					t.Errorf("limit %d: got %q, %v, want %v", limit, got, err, ErrTooLarge)
+				}
+			}
+		})
+	}
+}
+
+func TestWindowOfLongLines(t *testing.T) {
+	long := strings.Repeat("x", 200<<10) // longer than any buffer
+	text := long + "\nshort\n" + long
+	for _, tt := range []struct {
+		w    window
+		want string
+	}{
+		{window{1, 1}, long + "\n"},
+		{window{2, 1}, "short\n"},
+		{window{2, 2}, "short\n" + long},
+		{window{3, -1}, long},
+	} {
+		if got, err := tt.w.read(t.Context(), strings.NewReader(text), 1<<20); err != nil || got != tt.want {
+			t.Errorf("%v: got %d bytes, %v, want %d", tt.w, len(got), err, len(tt.want))
+		}
+	}
+}
+
+// zeros is a text of one line that never ends.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestWindowIsBounded(t *testing.T) {
+	for _, w := range []window{wholeText, {1, 1}} {
+		if _, err := w.read(t.Context(), zeros{}, 1<<20); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%v: got %v, want %v", w, err, ErrTooLarge)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	read := 0
+	_, err := window{2, 1}.read(ctx, readerFunc(func(p []byte) (int, error) {
+		if read++; read == 3 {
+			cancel(enough)
+		}
+		return len(p), nil
+	}), 1<<20)
+	if !errors.Is(err, enough) {
+		t.Errorf("cancelled: got %v, want %v", err, enough)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestWindowReportsFailure(t *testing.T) {
+	broken := errors.New("broken disk")
+	for _, w := range []window{wholeText, {1, 5}, {3, -1}} {
+		r := iotest.OneByteReader(&failing{strings.NewReader("a\nb"), broken})
+		if got, err := w.read(t.Context(), r, 100); !errors.Is(err, broken) || got != "" {
+			t.Errorf("%v: got %q, %v, want %v", w, got, err, broken)
+		}
+	}
+}
+
+// failing is a text that ends in an error.
+type failing struct {
+	text *strings.Reader
+	err  error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	if f.text.Len() == 0 {
+		return 0, f.err
+	}
+	return f.text.Read(p)
+}
