@@ -1,0 +1,245 @@
+// A value against a definition: the compiled schema made fit for judging, and the library's tree of
+// errors turned into a few findings.
+
+package conformance
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+// maxFindings bounds the findings of one message.
+const maxFindings = 20
+
+// extension names our keyword among those of a compiled schema.
+const extension = "acp"
+
+// prepare replaces, in a compiled schema and all that it refers to, what the library would judge
+// without measure: unions by trying every branch, arrays and maps by listing every bad element.
+// Schemas shared with definitions that are in use already were prepared with those and stay as they
+// are.
+func (s *Schema) prepare(c *jsonschema.Schema) {
+	if c == nil || s.prepared[c] {
+		return
+	}
+	s.prepared[c] = true
+	s.prepare(c.Ref)
+	s.prepare(c.Not)
+	for _, list := range [][]*jsonschema.Schema{c.AllOf, c.AnyOf, c.OneOf} {
+		for _, below := range list {
+			s.prepare(below)
+		}
+	}
+	for name, below := range c.Properties {
+		s.prepare(below)
+		c.Properties[name] = resolve(below)
+	}
+	k := &keywords{named: c.Properties}
+	if values, ok := c.AdditionalProperties.(*jsonschema.Schema); ok {
+		s.prepare(values)
+		k.values, c.AdditionalProperties = resolve(values), nil
+	}
+	if c.Items2020 != nil {
+		s.prepare(c.Items2020)
+		k.items, c.Items2020 = resolve(c.Items2020), nil
+	}
+	if len(c.AnyOf) > 0 {
+		k.unions = append(k.unions, newUnion("anyOf", c, c.AnyOf))
+		c.AnyOf = nil
+	}
+	if len(c.OneOf) > 0 {
+		k.unions = append(k.unions, newUnion("oneOf", c, c.OneOf))
+		c.OneOf = nil
+	}
+	if k.values != nil || k.items != nil || len(k.unions) > 0 {
+		c.Extensions = map[string]jsonschema.ExtSchema{extension: k}
+	}
+}
+
+// resolve follows references that add nothing, {"allOf": [{"$ref": …}]} among them: each costs the
+// library as much as an object does.
+func resolve(s *jsonschema.Schema) *jsonschema.Schema {
+	for {
+		if s.Always != nil || s.Types != nil || s.Constant != nil || s.Properties != nil || s.Required != nil ||
+			s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.Extensions != nil || s.Format != "" ||
+			s.AdditionalProperties != nil || s.UnevaluatedProperties != nil {
+			return s
+		}
+		switch {
+		case s.Ref != nil && len(s.AllOf) == 0:
+			s = s.Ref
+		case s.Ref == nil && len(s.AllOf) == 1:
+			s = s.AllOf[0]
+		default:
+			return s
+		}
+	}
+}
+
+// keywords are the replaced keywords of one schema.
+type keywords struct {
+	unions []*union
+	items  *jsonschema.Schema // what every element of an array must be
+	values *jsonschema.Schema // what every member that is not named must be
+	named  map[string]*jsonschema.Schema
+}
+
+// keywordsOf returns the replaced keywords of a schema, none rather than nil.
+func keywordsOf(s *jsonschema.Schema) *keywords {
+	if k, ok := s.Extensions[extension].(*keywords); ok {
+		return k
+	}
+	return &keywords{}
+}
+
+// Validate implements jsonschema.ExtSchema. It stops where a message has enough findings.
+func (k *keywords) Validate(ctx jsonschema.ValidationContext, v any) error {
+	var failed []error
+	fail := func(err error) (enough bool) {
+		if err != nil {
+			failed = append(failed, err)
+		}
+		return len(failed) > maxFindings
+	}
+	for _, u := range k.unions {
+		fail(u.Validate(ctx, v))
+	}
+	if items, ok := v.([]any); ok && k.items != nil {
+		for i, item := range items {
+			if fail(ctx.Validate(k.items, "items", item, strconv.Itoa(i))) {
+				break
+			}
+		}
+	}
+	if members, ok := v.(map[string]any); ok && k.values != nil {
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			if k.named[name] == nil && fail(ctx.Validate(k.values, "additionalProperties", members[name], escapeLocation(name))) {
+				break
+			}
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return jsonschema.ValidationError{}.Group(ctx.Error(extension, ""), failed...)
+}
+
+// escapeLocation writes a member's name as the library does in locations.
+func escapeLocation(name string) string { return url.PathEscape(escape.Replace(name)) }
+
+// flaw is a finding before it is known which message it is about.
+type flaw struct {
+	severity   Severity
+	pointer    string
+	message    string
+	definition string
+}
+
+// check judges a value by a definition: first the schema's demands, then, as warnings, the members
+// that it does not know.
+func (s *Schema) check(name string, v any) []flaw {
+	c, err := s.definition(name)
+	if err != nil {
+		return []flaw{{Error, "", clip(err.Error()), name}}
+	}
+	var flaws []flaw
+	if err := c.Validate(v); err != nil {
+		failure, ok := err.(*jsonschema.ValidationError)
+		if !ok {
+			return []flaw{{Error, "", clip(err.Error()), name}}
+		}
+		flaws = flatten(flaws, failure, "", "")
+		slices.SortFunc(flaws, func(a, b flaw) int {
+			return cmp.Or(
+				strings.Compare(a.pointer, b.pointer),
+				strings.Compare(a.message, b.message),
+				strings.Compare(a.definition, b.definition))
+		})
+		flaws = slices.CompactFunc(flaws, redundant)
+	}
+	flaws = append(flaws, unknownMembers(c, v)...)
+	if len(flaws) > maxFindings {
+		flaws = flaws[:maxFindings]
+		flaws[maxFindings-1] = flaw{flaws[maxFindings-1].severity, "", "more findings are left out", name}
+	}
+	return flaws
+}
+
+// flatten appends the leaves of an error. variant names the union's branch that an error at the
+// location within belongs to.
+func flatten(flaws []flaw, e *jsonschema.ValidationError, within, variant string) []flaw {
+	_, member, own := strings.Cut(e.KeywordLocation, marker)
+	if len(e.Causes) == 0 {
+		f := flaw{Error, instance(e.InstanceLocation), e.Message, definitionOf(e.AbsoluteKeywordLocation)}
+		switch {
+		case own && member != "":
+			f.pointer = pointer(f.pointer, member)
+		case !own:
+			f.message = phrase(f.message)
+		}
+		if variant != "" && within == e.InstanceLocation && !own {
+			f.definition = variant
+		}
+		f.message = clip(f.message)
+		return append(flaws, f)
+	}
+	if own {
+		within, variant = e.InstanceLocation, e.Message
+	}
+	for _, cause := range e.Causes {
+		flaws = flatten(flaws, cause, within, variant)
+	}
+	return flaws
+}
+
+// instance turns the library's location of a value, whose tokens are percent-encoded, into a JSON
+// pointer.
+func instance(location string) string {
+	if location == "" {
+		return ""
+	}
+	tokens := strings.Split(location[1:], "/")
+	for i, token := range tokens {
+		if plain, err := url.PathUnescape(token); err == nil {
+			tokens[i] = clip(plain)
+		}
+	}
+	return "/" + strings.Join(tokens, "/")
+}
+
+// phrase puts the library's most frequent verdicts in the words of ours.
+func phrase(message string) string {
+	if names, ok := strings.CutPrefix(message, "missing properties: "); ok {
+		noun := "property "
+		if strings.Contains(names, ", ") {
+			noun = "properties "
+		}
+		return "missing " + noun + strings.ReplaceAll(names, "'", `"`)
+	}
+	if rest, ok := strings.CutPrefix(message, "expected "); ok {
+		if want, got, ok := strings.Cut(rest, ", but got "); ok {
+			return "got " + got + ", want " + want
+		}
+	}
+	if got, want, ok := strings.Cut(message, " is not valid '"); ok {
+		const most = 60
+		if len(got) > most {
+			got = strings.ToValidUTF8(got[:most], "") + "…"
+		}
+		return "got " + got + ", want " + strings.TrimSuffix(want, "'")
+	}
+	return message
+}
+
+// redundant says whether a flaw adds nothing to the one before it: a number below its minimum is
+// outside its format too.
+func redundant(f, before flaw) bool {
+	return f.pointer == before.pointer &&
+		(f.message == before.message || strings.HasPrefix(f.message, "must be ") && strings.HasPrefix(before.message, "got "))
+}

@@ -1,0 +1,180 @@
+// What a validator reports, and the words for who said what to whom.
+
+package conformance
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Side is one of the two ends of a connection.
+type Side int
+
+// The two ends of a connection.
+const (
+	Client Side = iota + 1 // the editor, or whatever starts the agent
+	Agent                  // the program that answers prompts
+)
+
+// Peer is the other side.
+func (s Side) Peer() Side {
+	if s == Client {
+		return Agent
+	}
+	return Client
+}
+
+// String is "client" or "agent", the names that the schema uses.
+func (s Side) String() string {
+	switch s {
+	case Client:
+		return "client"
+	case Agent:
+		return "agent"
+	}
+	return "Side(" + strconv.Itoa(int(s)) + ")"
+}
+
+// Direction is the way that a message goes.
+type Direction int
+
+// The two directions of a connection.
+const (
+	ToAgent  Direction = iota + 1 // written by the client
+	ToClient                      // written by the agent
+)
+
+// Sender is the side that writes the messages of this direction.
+func (d Direction) Sender() Side {
+	if d == ToAgent {
+		return Client
+	}
+	return Agent
+}
+
+// String names both ends: "client → agent" or "agent → client".
+func (d Direction) String() string {
+	switch d {
+	case ToAgent, ToClient:
+		return d.Sender().String() + " → " + d.Sender().Peer().String()
+	}
+	return "Direction(" + strconv.Itoa(int(d)) + ")"
+}
+
+// direction is the way of what the side writes.
+func (s Side) direction() Direction {
+	if s == Client {
+		return ToAgent
+	}
+	return ToClient
+}
+
+// Kind is what a message is in JSON-RPC; it is empty where that cannot be told.
+type Kind string
+
+// The kinds of message.
+const (
+	Request      Kind = "request"
+	Response     Kind = "response" // an answer with a result
+	ErrorReply   Kind = "error"    // an answer with an error
+	Notification Kind = "notification"
+)
+
+// Severity says how much a finding weighs.
+type Severity int
+
+const (
+	// Error is a message that the protocol forbids.
+	Error Severity = iota + 1
+	// Warning is a message that peers must cope with but that should not have been sent so, such as
+	// a member that the schema does not know.
+	Warning
+)
+
+// String is "error" or "warning".
+func (s Severity) String() string {
+	switch s {
+	case Error:
+		return "error"
+	case Warning:
+		return "warning"
+	}
+	return "Severity(" + strconv.Itoa(int(s)) + ")"
+}
+
+// Envelope is the Definition of a finding about the JSON-RPC message itself.
+const Envelope = "JSON-RPC"
+
+// Finding is one thing that is wrong with one message. Its texts are short whatever the message
+// held: long values are cut.
+type Finding struct {
+	Severity  Severity
+	Direction Direction
+	// Method is the method of a request or notification, or the one that a response answers; empty
+	// where it cannot be told.
+	Method string
+	Kind   Kind
+	// ID is the JSON text of the message's id, empty when there is none.
+	ID string
+	// Pointer is the JSON pointer (RFC 6901) of the offending value in the params, the result or the
+	// error; in the whole message when Definition is Envelope.
+	Pointer string
+	Message string
+	// Definition is the schema's definition that the value breaks ("PlanEntry"), with the tag when it
+	// is a variant of a union ("ContentBlock text").
+	Definition string
+}
+
+// String is one line, such as
+//
+//	session/update: /update/content: missing property "text" (ContentBlock text)
+func (f Finding) String() string {
+	var b strings.Builder
+	if f.Severity == Warning {
+		b.WriteString("warning: ")
+	}
+	b.WriteString(f.subject())
+	b.WriteString(": ")
+	if f.Pointer != "" {
+		b.WriteString(f.Pointer)
+		b.WriteString(": ")
+	}
+	b.WriteString(f.Message)
+	if f.Definition != "" {
+		b.WriteString(" (" + f.Definition + ")")
+	}
+	return b.String()
+}
+
+// subject names the message: a notification by its method alone.
+func (f Finding) subject() string {
+	s := f.Method
+	if s == "" {
+		s = "message"
+	}
+	switch f.Kind {
+	case Request:
+		return s + " request " + f.ID
+	case Response:
+		return s + " response " + f.ID
+	case ErrorReply:
+		return s + " error " + f.ID
+	}
+	return s
+}
+
+// maxText bounds each text of a finding, in bytes.
+const maxText = 240
+
+// clip cuts a text to maxText bytes, at a character boundary, and keeps it on one line.
+func clip(s string) string {
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,144 @@
+package conformance_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// TestFindings runs the conversations of testdata/findings.txtar: each file is one connection, each
+// message is followed by exactly the findings that it must get.
+func TestFindings(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/findings.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := 0
+	for _, file := range archive.Files {
+		t.Run(file.Name, func(t *testing.T) {
+			v := conformance.NewValidator(conformance.V1())
+			var got, want []string
+			var last string
+			check := func() {
+				if !slices.Equal(got, want) {
+					t.Errorf("%s\n got %s\nwant %s", last, list(got), list(want))
+				}
+				got, want = nil, nil
+			}
+			for line := range strings.Lines(string(file.Data)) {
+				line = strings.TrimSuffix(line, "\n")
+				mark, text, _ := strings.Cut(line, " ")
+				switch mark {
+				case "->", "<-":
+					check()
+					messages++
+					last = line
+					direction := conformance.ToAgent
+					if mark == "<-" {
+						direction = conformance.ToClient
+					}
+					for _, f := range v.Message(direction, []byte(text)) {
+						got = append(got, f.String())
+					}
+				case "!":
+					want = append(want, text)
+				case "", "#":
+				default:
+					t.Fatalf("neither a message nor a finding: %q", line)
+				}
+			}
+			check()
+		})
+	}
+	t.Logf("%d messages", messages)
+}
+
+func list(findings []string) string {
+	if len(findings) == 0 {
+		return "nothing"
+	}
+	return "\n\t" + strings.Join(findings, "\n\t")
+}
+
+// TestFindingFields looks at the fields that String leaves out.
+func TestFindingFields(t *testing.T) {
+	v := conformance.NewValidator(conformance.V1())
+	v.Message(conformance.ToAgent, []byte(`{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`))
+	got := v.Message(conformance.ToClient, []byte(`{"jsonrpc":"2.0","id":"p","result":{"stopReason":"tired"}}`+"\n"))
+	want := []conformance.Finding{{
+		Severity:   conformance.Error,
+		Direction:  conformance.ToClient,
+		Method:     "session/prompt",
+		Kind:       conformance.Response,
+		ID:         `"p"`,
+		Pointer:    "/stopReason",
+		Message:    `unknown value "tired"; known: end_turn, max_tokens, max_turn_requests, refusal, cancelled`,
+		Definition: "StopReason",
+	}}
+	if !slices.Equal(got, want) {
+		t.Errorf(" got %+v\nwant %+v", got, want)
+	}
+	if got, want := conformance.ToClient.String(), "agent → client"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestManyFindings shows that a message full of mistakes gets a bounded number of findings.
+func TestManyFindings(t *testing.T) {
+	for name, line := range map[string]string{
+		"elements": `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[` + strings.Repeat("1,", 100_000) + `1]}}`,
+		"members":  `{"jsonrpc":"2.0","id":1,"method":"logout","params":{"x` + strings.Repeat(`":1,"x`, 10_000) + `":1}}`,
+		"unknown":  `{"jsonrpc":"2.0","id":1,"method":"logout","params":{` + numbered(10_000) + `}}`,
+		"envelope": `{"jsonrpc":"2.0","id":1,"method":"logout",` + numbered(10_000) + `}`,
+		"long":     `{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 1<<20) + `","method":"` + strings.Repeat("m", 1<<20) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			findings := conformance.NewValidator(conformance.V1()).Message(conformance.ToAgent, []byte(line))
+			if len(findings) == 0 || len(findings) > 50 {
+				t.Fatalf("got %d findings", len(findings))
+			}
+			for _, f := range findings {
+				if len(f.String()) > 4096 {
+					t.Errorf("a finding of %d bytes", len(f.String()))
+				}
+			}
+		})
+	}
+}
+
+// numbered lists n members with different names.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`"x` + strings.Repeat("y", i%100) + string(rune('a'+i%26)) + strings.Repeat("z", i/100) + `":1`)
+	}
+	return b.String()
+}
+
+// TestManyRequests shows that a validator does not remember requests without bound, and says so once.
+func TestManyRequests(t *testing.T) {
+	const most = 1 << 16
+	v := conformance.NewValidator(conformance.V1())
+	var warnings []string
+	for i := range most + 2 {
+		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"_x"}`, i)
+		for _, f := range v.Message(conformance.ToAgent, line) {
+			warnings = append(warnings, f.String())
+		}
+	}
+	want := []string{"warning: _x request 65536: more than 65536 unanswered requests: the answers to further ones are not validated (JSON-RPC)"}
+	if !slices.Equal(warnings, want) {
+		t.Errorf("got %s\nwant %s", list(warnings), list(want))
+	}
+	if f := v.Message(conformance.ToClient, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":0}`, most+1)); len(f) > 0 {
+		t.Errorf("got %v for an answer to a request that was forgotten", f)
+	}
+}

@@ -1,0 +1,293 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// goClient is the state of this module's client in a conversation with the TypeScript agent.
+type goClient struct {
+	mu          sync.Mutex
+	choice      string // the kind of option to choose begins with it
+	permissions []acp.PermissionOptionKind
+	updates     []acp.SessionUpdate
+}
+
+func (c *goClient) choose(choice string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.choice = choice
+}
+
+func (c *goClient) requestPermission(
+	_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest,
+) (*acp.RequestPermissionResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, option := range req.Options {
+		if strings.HasPrefix(string(option.Kind), c.choice) {
+			c.permissions = append(c.permissions, option.Kind)
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}, nil
+		}
+	}
+	return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+}
+
+func (c *goClient) sessionUpdate(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.updates = append(c.updates, n.Update)
+	return nil
+}
+
+// take returns the updates since the last call.
+func (c *goClient) take() []acp.SessionUpdate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	updates := c.updates
+	c.updates = nil
+	return updates
+}
+
+// TestTypeScriptAgent has this module's client drive the TypeScript agent.
+func TestTypeScriptAgent(t *testing.T) {
+	dir := install(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "greeting.txt"), []byte("Good morning\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roots, err := local.OpenRoots(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminals := local.NewTerminals(roots, nil)
+	defer func() {
+		if err := errors.Join(terminals.Close(), roots.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	c := &goClient{choice: "allow"}
+	handlers := acp.ClientHandlers{RequestPermission: c.requestPermission, SessionUpdate: c.sessionUpdate}
+	local.NewFiles(roots, nil).Register(&handlers)
+	terminals.Register(&handlers)
+
+	command := exec.Command("node", filepath.Join(dir, "agent.mjs"))
+	command.Stderr = t.Output()
+	agent, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, acp.Command(command), nil), handlers, &acp.ClientOptions{
+		Info: acp.Implementation{Name: "go-client", Version: "1.0.0"},
+		Session: acp.ClientSessionCapabilities{ConfigOptions: acp.Some(acp.SessionConfigOptionsCapabilities{
+			Boolean: acp.Some(acp.BooleanConfigOptionCapabilities{}),
+		})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := agent.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if got := agent.Initialized().AgentInfo.Value().Name; got != "interop-agent" {
+		t.Errorf("got agent %q", got)
+	}
+	if _, err := agent.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: "none"}); err != nil {
+		t.Error(err)
+	}
+	session, err := agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("settings", func(t *testing.T) { settings(t, ctx, c, session) })
+	t.Run("allowed", func(t *testing.T) {
+		turn(t, ctx, session, "allow", acp.StopReasonEndTurn)
+		text, err := os.ReadFile(filepath.Join(root, "greeting.txt"))
+		if want := "Good morning\nHello, world ✓\n"; err != nil || string(text) != want {
+			t.Errorf("got file %q, %v, want %q", text, err, want)
+		}
+		checkTurn(t, c.take(), acp.ToolCallStatusCompleted)
+	})
+	t.Run("rejected", func(t *testing.T) {
+		c.choose("reject")
+		turn(t, ctx, session, "reject", acp.StopReasonEndTurn)
+		checkTurn(t, c.take(), acp.ToolCallStatusFailed)
+		want := []acp.PermissionOptionKind{acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindRejectOnce}
+		if !slices.Equal(c.permissions, want) {
+			t.Errorf("got permissions %q, want %q", c.permissions, want)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) { cancelled(t, ctx, session) })
+	t.Run("lifecycle", func(t *testing.T) { lifecycle(t, ctx, c, agent, session.ID(), root) })
+	if _, err := agent.Logout(ctx, &acp.LogoutRequest{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// settings changes the mode and back, and every config option.
+func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.SessionAgent) {
+	c.take()
+	if err := session.SetMode(ctx, "auto"); err != nil {
+		t.Fatal(err)
+	}
+	updates := c.take()
+	if len(updates) != 1 {
+		t.Fatalf("got %d updates before the answer to set_mode, want 1", len(updates))
+	}
+	if u, ok := updates[0].Variant.(*acp.SessionUpdateCurrentModeUpdate); !ok || u.CurrentModeID != "auto" {
+		t.Errorf("got %+v, want mode auto", updates[0].Variant)
+	}
+	if err := session.SetMode(ctx, "ask"); err != nil {
+		t.Fatal(err)
+	}
+	req := acp.NewSetSessionConfigOptionRequestValueID(session.ID(), "tone", "warm")
+	if _, err := session.Agent().SetSessionConfigOption(ctx, &req); err != nil {
+		t.Error(err)
+	}
+	req = acp.NewSetSessionConfigOptionRequestBoolean(session.ID(), "brief", true)
+	res, err := session.Agent().SetSessionConfigOption(ctx, &req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	brief, ok := res.ConfigOptions[1].Variant.(*acp.SessionConfigOptionBoolean)
+	if !ok || !brief.CurrentValue {
+		t.Errorf("got %+v, want brief set", res.ConfigOptions)
+	}
+	req = acp.NewSetSessionConfigOptionRequestValueID(session.ID(), "tone", "icy")
+	if _, err := session.Agent().SetSessionConfigOption(ctx, &req); !errors.Is(err, acp.ErrInvalidParams) {
+		t.Errorf("got %v for a value that is none, want %v", err, acp.ErrInvalidParams)
+	}
+}
+
+func turn(t *testing.T, ctx context.Context, session *acp.SessionAgent, prompt string, want acp.StopReason) {
+	t.Helper()
+	res, err := session.Prompt(ctx, acp.TextBlock(prompts[prompt]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StopReason != want {
+		t.Errorf("got stop reason %q, want %q", res.StopReason, want)
+	}
+}
+
+// checkTurn looks for a plan, a thought, text, and a tool call that ends with the status.
+func checkTurn(t *testing.T, updates []acp.SessionUpdate, status acp.ToolCallStatus) {
+	t.Helper()
+	var plan, thought, text, diff, location, ended bool
+	for _, u := range updates {
+		switch u := u.Variant.(type) {
+		case *acp.SessionUpdatePlan:
+			plan = true
+		case *acp.SessionUpdateAgentThoughtChunk:
+			thought = true
+		case *acp.SessionUpdateAgentMessageChunk:
+			text = true
+		case *acp.SessionUpdateToolCall:
+			location = location || len(u.Locations) > 0
+			for _, content := range u.Content {
+				_, is := content.Variant.(*acp.ToolCallContentDiff)
+				diff = diff || is
+			}
+		case *acp.SessionUpdateToolCallUpdate:
+			ended = ended || u.Status.Value() == status
+		}
+	}
+	if !plan || !thought || !text || !diff || !location || !ended {
+		t.Errorf("plan %v, thought %v, text %v, diff %v, location %v, %s %v", plan, thought, text, diff, location, status, ended)
+	}
+}
+
+// cancelled ends turns in the middle, by the turn and by a context, and shows that the next one is
+// whole.
+func cancelled(t *testing.T, ctx context.Context, session *acp.SessionAgent) {
+	turn := session.Stream(ctx, acp.TextBlock(prompts["long"]))
+	chunks := 0
+	for range turn.Updates() {
+		if chunks++; chunks == 3 {
+			turn.Cancel()
+		}
+	}
+	res, err := turn.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StopReason != acp.StopReasonCancelled || chunks < 3 {
+		t.Errorf("got stop reason %q after %d chunks", res.StopReason, chunks)
+	}
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	turn = session.Stream(short, acp.TextBlock(prompts["long"]))
+	for range turn.Updates() {
+		cancel()
+	}
+	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Errorf("got %+v, %v for a turn whose context ended, want %q", res, err, acp.StopReasonCancelled)
+	}
+	again, err := session.Prompt(ctx, acp.TextBlock(prompts["reject"]))
+	if err != nil || again.StopReason != acp.StopReasonEndTurn {
+		t.Errorf("got %+v, %v for the next turn", again, err)
+	}
+}
+
+// lifecycle lists, closes, loads, resumes and deletes a session.
+func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acp.AgentConn, id acp.SessionID, root string) {
+	listed := func() bool {
+		for info, err := range agent.Sessions(ctx, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.SessionID == id {
+				return info.Cwd == root
+			}
+		}
+		return false
+	}
+	if !listed() {
+		t.Error("the session is not listed")
+	}
+	if err := agent.Session(id).Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := agent.Session(id).Prompt(ctx, acp.TextBlock("anybody?")); !errors.Is(err, acp.ErrResourceNotFound) {
+		t.Errorf("got %v from a closed session, want %v", err, acp.ErrResourceNotFound)
+	}
+	c.take()
+	if _, err := agent.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: root}); err != nil {
+		t.Fatal(err)
+	}
+	history := c.take()
+	if len(history) == 0 {
+		t.Fatal("nothing was replayed")
+	}
+	if _, ok := history[0].Variant.(*acp.SessionUpdateUserMessageChunk); !ok {
+		t.Errorf("the history begins with %T", history[0].Variant)
+	}
+	if err := agent.Session(id).Close(ctx); err != nil {
+		t.Error(err)
+	}
+	session, err := agent.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: id, Cwd: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if updates := c.take(); len(updates) > 0 {
+		t.Errorf("%d updates came with session/resume", len(updates))
+	}
+	if err := session.Delete(ctx); err != nil {
+		t.Error(err)
+	}
+	if listed() {
+		t.Error("a deleted session is listed")
+	}
+}

@@ -1,0 +1,217 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(traceVariable); path != "" {
+		os.Exit(relay(path, os.Args[1:]))
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if installed.dir != "" {
+			_ = os.RemoveAll(installed.dir) // a temporary folder
+		}
+		os.Exit(code)
+	}))
+}
+
+// installed is a copy of the TypeScript programs with the SDK beside them.
+var installed struct {
+	sync.Once
+	dir string
+	err error
+}
+
+// install makes the copy, once. Without npm the test is skipped, but not in CI.
+func install(t *testing.T) (dir string) {
+	t.Helper()
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("CI must have %s: %v", tool, err)
+			}
+			t.Skipf("SKIPPED: the interoperation tests need %s: %v", tool, err)
+		}
+	}
+	installed.Do(func() { installed.dir, installed.err = npmInstall() })
+	if installed.err != nil {
+		t.Fatal(installed.err)
+	}
+	return installed.dir
+}
+
+func npmInstall() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "acp-interop-"); err != nil {
+		return "", err
+	}
+	for _, name := range []string{"package.json", "package-lock.json", "client.mjs", "agent.mjs"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return dir, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return dir, err
+		}
+	}
+	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("npm ci: %w\n%s", err, out)
+	}
+	return dir, nil
+}
+
+// build compiles the example agent.
+func build(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "agent.exe")
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/acpgo/sdk/examples/agent").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// prompts are what the clients say. The TypeScript agent plays the same turn for all but the long one;
+// the example agent goes by the words.
+var prompts = map[string]string{
+	"allow":  "Make a plan, think, read notes.txt, edit notes.txt, and run `cat notes.txt`.",
+	"reject": "Now edit notes.txt, and run `cat notes.txt` again.",
+	"long":   "Write a very long story.",
+}
+
+// summary is what client.mjs reports.
+type summary struct {
+	Agent            string
+	StopReasons      map[string]string
+	Updates          map[string]int
+	Text             map[string]string
+	ToolCalls        map[string]string
+	Permissions      map[string][]string
+	Reads, Writes    []string
+	Terminals        []string
+	Steps            []string
+	Replayed         int
+	ReplayedOnResume int
+	Exit             any
+}
+
+// TestTypeScriptClient has the TypeScript client drive agents through a relay.
+func TestTypeScriptClient(t *testing.T) {
+	dir := install(t)
+	for _, test := range []struct {
+		name  string
+		agent func(t *testing.T) []string
+	}{
+		{"go", func(t *testing.T) []string { return []string{build(t), "-state", t.TempDir()} }},
+		{"typescript", func(*testing.T) []string { return []string{"node", filepath.Join(dir, "agent.mjs")} }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			agent := test.agent(t)
+			trace := filepath.Join(t.TempDir(), "trace.jsonl")
+			s := drive(t, dir, trace, agent)
+			validate(t, trace)
+			s.check(t)
+		})
+	}
+}
+
+// drive runs client.mjs, with this program as a relay before the agent.
+func drive(t *testing.T, dir, trace string, agent []string) summary {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := json.Marshal(map[string]string{
+		"root": root, "allow": prompts["allow"], "reject": prompts["reject"], "long": prompts["long"],
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	client := exec.CommandContext(ctx, "node", append([]string{filepath.Join(dir, "client.mjs"), string(plan), self}, agent...)...)
+	client.Env = append(os.Environ(), traceVariable+"="+trace)
+	client.WaitDelay = 10 * time.Second
+	var stdout, stderr bytes.Buffer
+	client.Stdout, client.Stderr = &stdout, &stderr
+	if err := client.Run(); err != nil {
+		t.Errorf("client: %v\n%s", err, &stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	last := lines[len(lines)-1]
+	t.Log(last)
+	var s summary
+	if err := json.Unmarshal([]byte(last), &s); err != nil {
+		t.Fatalf("summary: %v\n%s", err, &stderr)
+	}
+	return s
+}
+
+// check says whether the turns were what the prompts ask for.
+func (s summary) check(t *testing.T) {
+	t.Helper()
+	for prompt, want := range map[string]string{"allow": "end_turn", "reject": "end_turn", "long": "cancelled"} {
+		if got := s.StopReasons[prompt]; got != want {
+			t.Errorf("%s: got stop reason %q, want %q", prompt, got, want)
+		}
+		if s.Text[prompt] == "" {
+			t.Errorf("%s: no text", prompt)
+		}
+	}
+	if s.Agent == "" {
+		t.Error("the agent did not name itself")
+	}
+	for _, kind := range []string{"plan", "agent_thought_chunk", "agent_message_chunk", "tool_call", "tool_call_update"} {
+		if s.Updates[kind] == 0 {
+			t.Errorf("no update %s", kind)
+		}
+	}
+	for prompt, kind := range map[string]string{"allow": "allow", "reject": "reject"} {
+		other := func(chosen string) bool { return !strings.HasPrefix(chosen, kind) }
+		if got := s.Permissions[prompt]; len(got) == 0 || slices.ContainsFunc(got, other) {
+			t.Errorf("%s: got permissions %q, want some, and all to %s", prompt, got, kind)
+		}
+	}
+	if len(s.Reads) == 0 || len(s.Writes) == 0 || len(s.Terminals) == 0 {
+		t.Errorf("got reads %q, writes %q, terminals %q: want some of each", s.Reads, s.Writes, s.Terminals)
+	}
+	for _, status := range []string{"completed", "failed"} {
+		if !slices.Contains(slices.Collect(maps.Values(s.ToolCalls)), status) {
+			t.Errorf("no tool call is %s: %v", status, s.ToolCalls)
+		}
+	}
+	for _, step := range []string{
+		"initialize", "authenticate", "session/new", "session/set_mode", "session/set_config_option",
+		"session/list", "session/close", "session/load", "session/resume", "session/delete", "logout",
+	} {
+		if !slices.Contains(s.Steps, step) {
+			t.Errorf("no %s", step)
+		}
+	}
+	if s.Replayed == 0 || s.ReplayedOnResume > 0 {
+		t.Errorf("got %d updates with session/load and %d with session/resume, want some and none", s.Replayed, s.ReplayedOnResume)
+	}
+	if s.Exit != 0.0 {
+		t.Errorf("the agent ended with %v when its input did", s.Exit)
+	}
+}

@@ -1,0 +1,124 @@
+package interop
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// traceVariable names the file of a relay's recording. A process of this test in whose environment it
+// is set is a relay: it starts the agent that its arguments name and records what passes. That is how
+// the test sees what a client and an agent say that are both not its own.
+const traceVariable = "ACP_INTEROP_TRACE"
+
+// traced is a line of a recording.
+type traced struct {
+	Direction conformance.Direction
+	Line      []byte
+}
+
+// relay is the main function of a relay.
+func relay(path string, command []string) int {
+	code, err := record(path, command)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "relay:", err)
+		return 1
+	}
+	return code
+}
+
+func record(path string, command []string) (code int, err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	agent := exec.Command(command[0], command[1:]...)
+	agent.Stderr = os.Stderr
+	stdin, err := agent.StdinPipe()
+	if err != nil {
+		return 0, err
+	}
+	stdout, err := agent.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := agent.Start(); err != nil {
+		return 0, err
+	}
+	var mu sync.Mutex
+	trace := json.NewEncoder(file)
+	// A line is recorded before it is handed on, so that no answer is recorded before its request.
+	forward := func(direction conformance.Direction, from io.Reader, to io.Writer) error {
+		lines := bufio.NewReader(from)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if len(line) > 0 {
+				mu.Lock()
+				recordErr := trace.Encode(traced{direction, line})
+				mu.Unlock()
+				if recordErr != nil {
+					return recordErr
+				}
+				if _, err := to.Write(line); err != nil {
+					return nil // the other end is gone, as its exit status tells
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	go func() {
+		// Ends with the client, or with this process.
+		if err := errors.Join(forward(conformance.ToAgent, os.Stdin, stdin), stdin.Close()); err != nil {
+			fmt.Fprintln(os.Stderr, "relay:", err)
+		}
+	}()
+	if err := forward(conformance.ToClient, stdout, os.Stdout); err != nil {
+		return 0, err
+	}
+	if _, exited := errors.AsType[*exec.ExitError](agent.Wait()); exited {
+		return agent.ProcessState.ExitCode(), nil
+	}
+	return 0, nil
+}
+
+// validate judges a recording.
+func validate(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	v := conformance.NewValidator(conformance.V1())
+	messages, findings := 0, 0
+	for dec := json.NewDecoder(file); ; messages++ {
+		var line traced
+		if err := dec.Decode(&line); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range v.Message(line.Direction, line.Line) {
+			findings++
+			t.Errorf("%s: %s\n\t%.300s", line.Direction, f, line.Line)
+		}
+	}
+	t.Logf("%d messages, %d findings", messages, findings)
+	if messages == 0 {
+		t.Error("nothing was recorded")
+	}
+}

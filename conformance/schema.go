@@ -1,0 +1,287 @@
+// The schema: which definition judges which message, and its compilation on demand.
+
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+// Schema is one published version of the protocol's JSON schema. Definitions are compiled when a
+// message first needs them and are then shared; a Schema may be used by any number of validators
+// at once.
+type Schema struct {
+	definitions map[string]any
+	methods     map[methodKey]string // the definition of what is sent
+	failure     string               // the definition of a response's error, "" if there is none
+	id          string               // the definition of a request's id, "" if there is none
+
+	compiled sync.Map   // definition name → *jsonschema.Schema
+	mu       sync.Mutex // guards what follows
+	compiler *jsonschema.Compiler
+	prepared map[*jsonschema.Schema]bool
+}
+
+// methodKey tells messages apart: a method can be known to both sides, and be both a request and a
+// notification.
+type methodKey struct {
+	handler Side // the side that answers or takes the method
+	method  string
+	kind    Kind // Request, Response or Notification
+}
+
+// NewSchema reads a schema. It must be one that marks the definitions of its methods with x-method
+// and x-side, as all do since August 2025.
+func NewSchema(schemaJSON []byte) (*Schema, error) {
+	dec := json.NewDecoder(bytes.NewReader(schemaJSON))
+	dec.UseNumber()
+	var root map[string]any
+	if err := dec.Decode(&root); err != nil {
+		return nil, fmt.Errorf("conformance: schema: %w", err)
+	}
+	definitions, ok := root["$defs"].(map[string]any)
+	if !ok {
+		return nil, errors.New("conformance: schema: no $defs")
+	}
+	s := &Schema{
+		definitions: definitions,
+		methods:     map[methodKey]string{},
+		prepared:    map[*jsonschema.Schema]bool{},
+	}
+	if err := s.findMethods(root); err != nil {
+		return nil, fmt.Errorf("conformance: schema: %w", err)
+	}
+	s.compiler = newCompiler(definitions)
+	return s, nil
+}
+
+// findMethods fills the method table. What kind of message a definition is for is read from the
+// envelopes that the schema's root lists: an envelope with a method and an id holds requests, one
+// with only a method notifications, one with a result responses.
+func (s *Schema) findMethods(root map[string]any) error {
+	kinds := map[string]Kind{}
+	for envelope := range s.envelopes(root) {
+		properties := object(envelope["properties"])
+		_, hasID := properties["id"]
+		switch {
+		case properties["result"] != nil:
+			s.mark(kinds, properties["result"], Response)
+		case properties["error"] != nil:
+			s.failure = firstRef(properties["error"])
+		case properties["method"] != nil && hasID:
+			s.mark(kinds, properties["params"], Request)
+			s.id = firstRef(properties["id"])
+		case properties["method"] != nil:
+			s.mark(kinds, properties["params"], Notification)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.definitions)) {
+		definition := object(s.definitions[name])
+		method, ok := definition["x-method"].(string)
+		if !ok {
+			continue
+		}
+		kind, ok := kinds[name]
+		if !ok {
+			kind, ok = kindByName(name)
+		}
+		if !ok {
+			return fmt.Errorf("/$defs/%s: method %q is in no envelope", name, method)
+		}
+		var sides []Side
+		switch side := definition["x-side"]; side {
+		case "client":
+			sides = []Side{Client}
+		case "agent":
+			sides = []Side{Agent}
+		case "both", "protocol", "proxy":
+			sides = []Side{Client, Agent}
+		default:
+			return fmt.Errorf("/$defs/%s: unknown x-side %v", name, side)
+		}
+		for _, side := range sides {
+			key := methodKey{side, method, kind}
+			if other, ok := s.methods[key]; ok {
+				return fmt.Errorf("/$defs: %s and %s are both the %s %q of the %s", other, name, kind, method, side)
+			}
+			s.methods[key] = name
+		}
+	}
+	if len(s.methods) == 0 {
+		return errors.New("no definition has x-method")
+	}
+	return nil
+}
+
+// kindByName is for older schemas, whose envelopes leave out the protocol's own notifications.
+func kindByName(name string) (Kind, bool) {
+	for suffix, kind := range map[string]Kind{"Request": Request, "Response": Response, "Notification": Notification} {
+		if strings.HasSuffix(name, suffix) {
+			return kind, true
+		}
+	}
+	return "", false
+}
+
+// envelopes yields the message shapes below the schema's root: every object that has properties,
+// found through anyOf, oneOf, allOf and references.
+func (s *Schema) envelopes(root map[string]any) func(yield func(map[string]any) bool) {
+	return func(yield func(map[string]any) bool) {
+		seen := map[string]bool{}
+		var walk func(schema map[string]any) bool
+		walk = func(schema map[string]any) bool {
+			if name := firstRef(schema); name != "" && !seen[name] {
+				seen[name] = true
+				if !walk(object(s.definitions[name])) {
+					return false
+				}
+			}
+			for below := range branches(schema) {
+				if !walk(below) {
+					return false
+				}
+			}
+			return schema["properties"] == nil || yield(schema)
+		}
+		walk(root)
+	}
+}
+
+// mark gives a kind to every definition that the schema of a params or result member refers to.
+func (s *Schema) mark(kinds map[string]Kind, schema any, kind Kind) {
+	if name := firstRef(schema); name != "" {
+		kinds[name] = kind
+	}
+	for below := range branches(object(schema)) {
+		s.mark(kinds, below, kind)
+	}
+}
+
+// branches yields the schemas that apply to the same value by anyOf, oneOf and allOf.
+func branches(schema map[string]any) func(yield func(map[string]any) bool) {
+	return func(yield func(map[string]any) bool) {
+		for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
+			list, _ := schema[keyword].([]any)
+			for _, below := range list {
+				if !yield(object(below)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// firstRef is the name of the definition that a schema refers to, directly or by an allOf of one.
+func firstRef(schema any) string {
+	o := object(schema)
+	if list, ok := o["allOf"].([]any); ok && len(list) == 1 && o["$ref"] == nil {
+		o = object(list[0])
+	}
+	ref, _ := o["$ref"].(string)
+	return strings.TrimPrefix(ref, "#/$defs/")
+}
+
+func object(v any) map[string]any {
+	o, _ := v.(map[string]any)
+	return o
+}
+
+// scheme is the URL scheme under which each definition is a document of its own for the compiler,
+// so that it compiles, and checks against the meta-schema, only what is used.
+const scheme = "acp:///"
+
+// definitionOf is the name of the definition that a schema location lies in.
+func definitionOf(location string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(location, scheme), "#")
+	return name
+}
+
+func newCompiler(definitions map[string]any) *jsonschema.Compiler {
+	c := jsonschema.NewCompiler()
+	c.Draft = jsonschema.Draft2020
+	c.AssertFormat = true
+	c.ExtractAnnotations = true // titles name the branches of unions
+	c.Formats = formats
+	c.LoadURL = func(url string) (io.ReadCloser, error) {
+		definition, ok := definitions[strings.TrimPrefix(url, scheme)]
+		if !ok {
+			return nil, fmt.Errorf("no definition %s", url)
+		}
+		text, err := json.Marshal(detach(definition))
+		if err != nil {
+			return nil, err
+		}
+		return io.NopCloser(bytes.NewReader(text)), nil
+	}
+	return c
+}
+
+// detach copies a definition so that it stands alone: references name documents, and prose is left
+// out, which is most of the bytes.
+func detach(schema any) any {
+	switch schema := schema.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(schema))
+		for keyword, value := range schema {
+			text, isText := value.(string)
+			switch {
+			case keyword == "$ref" && isText:
+				out[keyword] = scheme + strings.TrimPrefix(text, "#/$defs/")
+			case keyword == "description" && isText:
+			default:
+				out[keyword] = detach(value)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(schema))
+		for i, value := range schema {
+			out[i] = detach(value)
+		}
+		return out
+	}
+	return schema
+}
+
+// definition compiles a definition, or returns what was compiled before.
+func (s *Schema) definition(name string) (*jsonschema.Schema, error) {
+	if c, ok := s.compiled.Load(name); ok {
+		return c.(*jsonschema.Schema), nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.compiler.Compile(scheme + name)
+	if err != nil {
+		return nil, fmt.Errorf("schema definition %s: %w", name, err)
+	}
+	s.prepare(c)
+	s.compiled.Store(name, c)
+	return c, nil
+}
+
+// roles lists who handles a method, and as what.
+func (s *Schema) roles(method string) (roles []methodKey) {
+	for _, side := range []Side{Client, Agent} {
+		for _, kind := range []Kind{Request, Notification} {
+			key := methodKey{side, method, kind}
+			if _, ok := s.methods[key]; ok {
+				roles = append(roles, key)
+			}
+		}
+	}
+	return roles
+}
+
+// extension says whether a method is one that the schema leaves to others.
+func (s *Schema) extension(method string) bool {
+	return (strings.HasPrefix(method, "_") || strings.HasPrefix(method, "$/")) && len(s.roles(method)) == 0
+}

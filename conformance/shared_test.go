@@ -1,0 +1,236 @@
+package conformance_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// example is an entry of the index of the messages in the protocol's documents.
+type example struct {
+	Name, Group, Kind, Method, Definition, Valid string
+	Findings                                     []string
+}
+
+// TestExamples judges every message of the protocol's documents: the valid ones have no finding,
+// each invalid one has an error where the index says, and nowhere else.
+func TestExamples(t *testing.T) {
+	dir := shared(t, "examples")
+	text, err := os.ReadFile(filepath.Join(dir, "index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples []example
+	if err := json.Unmarshal(text, &examples); err != nil {
+		t.Fatal(err)
+	}
+	schemas := map[string]*conformance.Schema{
+		"v1":   conformance.V1(),
+		"seed": conformance.V1(),
+		"v2":   schemaOf(t, "schema", "v2.json"),
+	}
+	files := map[string]string{"v1": "schema.json", "seed": "schema.json", "v2": "schema/v2.json"}
+	// The page on migration shows these as they were in version 1.
+	before := []string{"v2-migration-1", "v2-migration-3", "v2-migration-6"}
+	counts := map[string]int{}
+	for _, e := range examples {
+		t.Run(e.Name, func(t *testing.T) {
+			counts[e.Group+" "+e.Valid]++
+			if slices.Contains(before, e.Name) {
+				e.Group = "v1"
+			}
+			text, err := os.ReadFile(filepath.Join(dir, e.Name+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var line bytes.Buffer
+			if err := json.Compact(&line, text); err != nil {
+				t.Fatal(err)
+			}
+			v := conformance.NewValidator(schemas[e.Group])
+			direction := e.direction(t, filepath.Join("..", files[e.Group]))
+			if e.Kind == "response" || e.Kind == "error" {
+				ask(t, v, direction, e.Method, text)
+			}
+			e.compare(t, v.Message(direction, line.Bytes()))
+		})
+	}
+	for _, group := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%d examples: %s", counts[group], group)
+	}
+}
+
+// direction is that of the message, by the side that handles its method.
+func (e example) direction(t *testing.T, schema string) conformance.Direction {
+	t.Helper()
+	text, err := os.ReadFile(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Defs map[string]struct {
+			Side string `json:"x-side"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	toClient := s.Defs[e.Definition].Side == "client"
+	if e.Kind == "response" || e.Kind == "error" {
+		toClient = !toClient
+	}
+	if toClient {
+		return conformance.ToClient
+	}
+	return conformance.ToAgent
+}
+
+// ask lets the validator see the request that a response answers.
+func ask(t *testing.T, v *conformance.Validator, answer conformance.Direction, method string, response []byte) {
+	t.Helper()
+	var m struct{ ID json.RawMessage }
+	if err := json.Unmarshal(response, &m); err != nil {
+		t.Fatal(err)
+	}
+	direction := conformance.ToAgent
+	if answer == conformance.ToAgent {
+		direction = conformance.ToClient
+	}
+	v.Message(direction, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q}`, m.ID, method))
+}
+
+func (e example) compare(t *testing.T, findings []conformance.Finding) {
+	t.Helper()
+	var errors, warnings []string
+	for _, f := range findings {
+		if f.Severity == conformance.Error {
+			errors = append(errors, f.Pointer)
+		} else {
+			warnings = append(warnings, f.Pointer)
+		}
+	}
+	var want []string
+	for _, f := range e.Findings {
+		pointer, reason, _ := strings.Cut(f, ": ")
+		if !strings.HasPrefix(reason, "matches none") { // explains the one that follows it
+			want = append(want, strings.TrimSuffix(pointer, "/"))
+		}
+	}
+	// Where the index names a value whose tag is wrong, the finding may name the tag itself.
+	same := func(got, want string) bool { return got == want || strings.HasPrefix(got, want+"/") }
+	if !slices.EqualFunc(errors, want, same) {
+		t.Errorf("got %v, want errors at %q", findings, want)
+	}
+	if unknown := e.Valid == "ok-unknown-fields"; len(errors) == 0 && unknown != (len(warnings) > 0) {
+		t.Errorf("got %v, want unknown members: %v", findings, unknown)
+	}
+}
+
+// TestTraces judges recordings of real agents. They break no rule of the schema; what they send
+// beyond it are members of its unstable features and of older versions, which are listed here and
+// must be all.
+func TestTraces(t *testing.T) {
+	known := map[string]string{
+		`initialize: /agentCapabilities/providers`:                        "unstable: providers/*",
+		`initialize: /agentCapabilities/sessionCapabilities/fork`:         "unstable: session/fork",
+		`initialize: /agentCapabilities/sessionCapabilities/systemPrompt`: "unstable: systemPrompt of a session",
+		`session/prompt: /usage`:                                          "unstable: tokens of a turn",
+		`session/new: /models`:                                            "older: before models became a config option",
+	}
+	files, err := filepath.Glob(filepath.Join(shared(t, "traces"), "*", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no traces: %v", err)
+	}
+	messages, warnings, seen := 0, 0, map[string]bool{}
+	for _, file := range files {
+		v := conformance.NewValidator(conformance.V1())
+		for _, m := range trace(t, file) {
+			messages++
+			for _, f := range v.Message(m.direction, m.line) {
+				place := f.Method + ": " + f.Pointer
+				if f.Severity == conformance.Warning && f.Kind == conformance.Response && known[place] != "" {
+					warnings++
+					seen[place] = true
+					continue
+				}
+				t.Errorf("%s: %s", file, f)
+			}
+		}
+	}
+	for place, why := range known {
+		if !seen[place] {
+			t.Errorf("no trace has %s (%s) any more", place, why)
+		}
+	}
+	t.Logf("%d messages of %d traces, %d unknown members", messages, len(files), warnings)
+}
+
+type traced struct {
+	direction conformance.Direction
+	line      []byte
+}
+
+func trace(t *testing.T, path string) []traced {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var messages []traced
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var entry struct{ From, Raw string }
+		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
+			t.Fatal(err)
+		}
+		switch entry.From {
+		case "client":
+			messages = append(messages, traced{conformance.ToAgent, []byte(entry.Raw)})
+		case "agent":
+			messages = append(messages, traced{conformance.ToClient, []byte(entry.Raw)})
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
+// TestPublishedSchemas reads every schema ever published that marks its methods, and compiles all of
+// the newer ones, those of the TypeScript SDK.
+func TestPublishedSchemas(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(shared(t, "schemas"), "*", "schema.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no schemas: %v", err)
+	}
+	read, compiled := 0, 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(text, []byte(`"x-method"`)) {
+			continue
+		}
+		read++
+		name := filepath.Base(filepath.Dir(file))
+		if strings.HasPrefix(name, "npm-sdk-") {
+			compiled++
+			t.Run(name, func(t *testing.T) { compileAll(t, text) })
+		} else if _, err := conformance.NewSchema(text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	t.Logf("%d schemas read, %d of them compiled; %d more do not mark their methods", read, compiled, len(files)-read)
+}

@@ -1,0 +1,260 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// exchange plays lines over a pipe, whose client end is wrapped: "> " is written by the client, "< "
+// by the agent. One Write carries all lines of a side that follow each other.
+func exchange(t *testing.T, wrap func(rpc.Transport) rpc.Transport, lines ...string) {
+	t.Helper()
+	a, b := rpc.Pipe()
+	client, err := wrap(a).Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := b.Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(lines) > 0 {
+		from, to, mark := client, agent, lines[0][:2]
+		if mark == "< " {
+			from, to = to, from
+		}
+		n := slices.IndexFunc(lines, func(l string) bool { return l[:2] != mark })
+		if n < 0 {
+			n = len(lines)
+		}
+		var batch strings.Builder
+		for _, line := range lines[:n] {
+			batch.WriteString(line[2:] + "\n")
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := from.Write([]byte(batch.String())); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, line := range lines[:n] {
+			got, err := to.Read()
+			if err != nil || string(got) != line[2:] {
+				t.Errorf("got %q, %v, want %q", got, err, line[2:])
+			}
+		}
+		wg.Wait()
+		lines = lines[n:]
+	}
+	if err := errors.Join(client.Close(), agent.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Read(); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("read after close: %v", err)
+	}
+}
+
+var talk = []string{
+	`> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`,
+	`> {"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/"}}`,
+	`< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"extra":0}}`,
+	`< {"jsonrpc":"2.0","id":2,"result":{}}`,
+	`< not JSON`,
+}
+
+var talkFindings = []string{
+	`client → agent: session/new request 2: missing property "mcpServers" (NewSessionRequest)`,
+	`agent → client: warning: initialize response 1: /extra: unknown member "extra" (InitializeResponse)`,
+	`agent → client: session/new response 2: missing property "sessionId" (NewSessionResponse)`,
+	`agent → client: message: not JSON: invalid character 'o' in literal null (expecting 'u') (byte 2) (JSON-RPC)`,
+}
+
+func TestMonitor(t *testing.T) {
+	var lines, findings []string
+	m := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{
+		OnMessage: func(m conformance.Message) {
+			lines = append(lines, string(m.Line))
+			for _, f := range m.Findings {
+				findings = append(findings, fmt.Sprintf("%s: %s", f.Direction, f))
+			}
+		},
+	})
+	exchange(t, m.WrapClient, talk...)
+	if len(lines) != len(talk) {
+		t.Errorf("got %d messages, want %d", len(lines), len(talk))
+	}
+	if !slices.Equal(findings, talkFindings) {
+		t.Errorf("got %s\nwant %s", list(findings), list(talkFindings))
+	}
+	if got, want := m.Stats(), (conformance.Stats{Messages: 5, Errors: 3, Warnings: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, want := m.Stats().String(), "5 messages, 4 findings (1 of them warnings)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	// A second connection has its own ids, and the same counts.
+	exchange(t, m.WrapClient, talk[:1]...)
+	if got, want := m.Stats(), (conformance.Stats{Messages: 6, Errors: 3, Warnings: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestMonitorAgentEnd(t *testing.T) {
+	m := conformance.NewMonitor(conformance.V1(), nil)
+	// The wrapped end is the agent's here.
+	exchange(t, m.WrapAgent,
+		`> {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[]}}}`,
+		`< {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`)
+	if got, want := m.Stats().String(), "2 messages, 0 findings"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestMonitorConnectError(t *testing.T) {
+	a, _ := rpc.Pipe()
+	m := conformance.NewMonitor(conformance.V1(), nil)
+	wrapped := m.WrapClient(a)
+	s, err := wrapped.Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wrapped.Connect(context.Background()); err == nil {
+		t.Error("a pipe connected twice")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Write([]byte("{}\n")); err == nil {
+		t.Error("a closed stream took a message")
+	}
+}
+
+// recorder is a test that is looked at from outside.
+type recorder struct {
+	errors, logs []string
+	cleanups     []func()
+}
+
+func (r *recorder) Helper() {}
+func (r *recorder) Errorf(format string, args ...any) {
+	r.errors = append(r.errors, fmt.Sprintf(format, args...))
+}
+func (r *recorder) Logf(format string, args ...any) {
+	r.logs = append(r.logs, fmt.Sprintf(format, args...))
+}
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+func (r *recorder) end() {
+	for _, f := range slices.Backward(r.cleanups) {
+		f()
+	}
+}
+
+func tapTalk(t *testing.T, options *conformance.TapOptions) *recorder {
+	t.Helper()
+	r := &recorder{}
+	exchange(t, func(inner rpc.Transport) rpc.Transport {
+		return conformance.Tap(r, conformance.Client, inner, options)
+	}, talk...)
+	r.end()
+	return r
+}
+
+func TestTap(t *testing.T) {
+	r := tapTalk(t, nil)
+	if len(r.errors) != len(talkFindings) {
+		t.Fatalf("got %s", list(r.errors))
+	}
+	for i, want := range talkFindings {
+		if !strings.HasPrefix(r.errors[i], want+"\n\t") {
+			t.Errorf("got %q, want %q", r.errors[i], want)
+		}
+	}
+	if want := []string{"conformance: 5 messages, 4 findings (1 of them warnings)"}; !slices.Equal(r.logs, want) {
+		t.Errorf("got %q, want %q", r.logs, want)
+	}
+}
+
+func TestTapExpect(t *testing.T) {
+	messages := 0
+	options := &conformance.TapOptions{
+		Schema: conformance.V1(),
+		Expect: []string{`session/new request 2: missing property "mcpServers"`, "not JSON", "never seen"},
+		Ignore: func(f conformance.Finding) bool {
+			return f.Direction == conformance.ToClient && f.Kind == conformance.Response
+		},
+		OnMessage: func(conformance.Message) { messages++ },
+	}
+	r := tapTalk(t, options)
+	if want := []string{`conformance: no finding contained "never seen"`}; !slices.Equal(r.errors, want) {
+		t.Errorf("got %q, want %q", r.errors, want)
+	}
+	if messages != len(talk) {
+		t.Errorf("got %d messages, want %d", messages, len(talk))
+	}
+}
+
+// TestTapConcurrently reads and writes at once, and goes on after the test's end.
+func TestTapConcurrently(t *testing.T) {
+	r := &recorder{}
+	a, b := rpc.Pipe()
+	client, err := conformance.Tap(r, conformance.Client, a, nil).Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := b.Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 200
+	var wg sync.WaitGroup
+	for _, s := range []rpc.Stream{client, agent} {
+		wg.Go(func() {
+			for range n {
+				if _, err := s.Read(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	write := func(s rpc.Stream, line string) {
+		for range n {
+			if err := s.Write([]byte(line + "\n")); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+	wg.Go(func() { write(client, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`) })
+	wg.Go(func() { write(agent, chunk) })
+	wg.Wait()
+	r.end()
+	if want := []string{fmt.Sprintf("conformance: %d messages, 0 findings", 2*n)}; !slices.Equal(r.logs, want) {
+		t.Errorf("got %q, want %q", r.logs, want)
+	}
+	wg.Go(func() {
+		if _, err := agent.Read(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := client.Write([]byte("late\n")); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if len(r.errors) > 0 {
+		t.Errorf("got %s", list(r.errors))
+	}
+	if err := errors.Join(client.Close(), agent.Close()); err != nil {
+		t.Error(err)
+	}
+}

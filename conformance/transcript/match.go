@@ -1,0 +1,191 @@
+// Comparing a message with a pattern, and making a message of one.
+
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// rest is the member that lets an object have more members than its pattern lists.
+const rest = "..."
+
+// anything is the name that stands for any value, a different one each time.
+const anything = "any"
+
+var variable = regexp.MustCompile(`^\$([A-Za-z][A-Za-z0-9]*)$`)
+
+// variableName is the name that a pattern stands for.
+func variableName(pattern any) (string, bool) {
+	s, _ := pattern.(string)
+	m := variable.FindStringSubmatch(s)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+// match compares a value with a pattern. Names that the pattern meets first are bound in names, also
+// where it then fails. The error says where they differ.
+func match(pattern, got any, names map[string]any, at string) error {
+	if name, ok := variableName(pattern); ok {
+		if name == anything {
+			return nil
+		}
+		value, bound := names[name]
+		if !bound {
+			names[name] = got
+			return nil
+		}
+		if !equal(value, got) {
+			return fmt.Errorf("%s: got %s, want %s, which is $%s", place(at), text(got), text(value), name)
+		}
+		return nil
+	}
+	switch want := pattern.(type) {
+	case map[string]any:
+		if members, ok := got.(map[string]any); ok {
+			return matchObject(want, members, names, at)
+		}
+	case []any:
+		if items, ok := got.([]any); ok && len(items) == len(want) {
+			for i := range want {
+				if err := match(want[i], items[i], names, at+"/"+strconv.Itoa(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	default:
+		if equal(want, got) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: got %s, want %s", place(at), text(got), text(pattern))
+}
+
+func matchObject(want, got map[string]any, names map[string]any, at string) error {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if name == rest {
+			continue
+		}
+		value, ok := got[name]
+		if !ok {
+			return fmt.Errorf("%s: missing %q", place(at), name)
+		}
+		if err := match(want[name], value, names, at+"/"+escape.Replace(name)); err != nil {
+			return err
+		}
+	}
+	if _, open := want[rest]; open {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[name]; !ok {
+			return fmt.Errorf("%s: unexpected %q", place(at), name)
+		}
+	}
+	return nil
+}
+
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+func place(at string) string {
+	if at == "" {
+		return "the message"
+	}
+	return at
+}
+
+// equal compares JSON values, numbers by what they are worth.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, equal)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, equal)
+	case json.Number:
+		b, ok := b.(json.Number)
+		x, okX := new(big.Rat).SetString(string(a))
+		y, okY := new(big.Rat).SetString(string(b))
+		return ok && (a == b || okX && okY && x.Cmp(y) == 0)
+	}
+	switch b.(type) {
+	case map[string]any, []any:
+		return false // not comparable by ==
+	}
+	return a == b
+}
+
+// fill makes a value of a pattern: names get the values they are bound to.
+func fill(pattern any, names, values map[string]any) (any, error) {
+	if name, ok := variableName(pattern); ok {
+		if name == anything {
+			return anything, nil
+		}
+		value, bound := names[name]
+		if !bound {
+			if value, bound = values[name]; !bound {
+				return nil, fmt.Errorf("$%s has no value yet, nor one in the file \"values\"", name)
+			}
+			names[name] = value
+		}
+		return value, nil
+	}
+	var err error
+	switch pattern := pattern.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(pattern))
+		for name, member := range pattern {
+			if name == rest {
+				continue
+			}
+			if out[name], err = fill(member, names, values); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case []any:
+		out := make([]any, len(pattern))
+		for i, item := range pattern {
+			if out[i], err = fill(item, names, values); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return pattern, nil
+}
+
+// text is a value as JSON on one line, cut where it is long.
+func text(v any) string {
+	const most = 400
+	line, err := encode(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if len(line) > most {
+		return string(bytes.ToValidUTF8(line[:most], nil)) + "…"
+	}
+	return string(line)
+}
+
+// encode writes a value as one line of JSON, without the newline.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

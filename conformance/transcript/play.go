@@ -1,0 +1,230 @@
+// Playing one side of a script over a transport.
+
+package transcript
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// Patience is how long Run waits for a whole script.
+const Patience = 30 * time.Second
+
+// Run plays one side of a script in a test, within Patience, and fails the test when the peer
+// departs from it. It may be called from any goroutine of the test.
+func Run(tb conformance.TB, script *Script, side conformance.Side, transport rpc.Transport) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), Patience, fmt.Errorf("nothing more within %v", Patience))
+	defer cancel()
+	if err := script.Play(ctx, side, transport); err != nil {
+		tb.Errorf("%v", err)
+	}
+}
+
+// Play connects and plays one side of the script: it writes that side's messages and compares what
+// the peer writes with the other's. It returns at the first difference, when the peer ends the
+// connection too early, or when ctx is done, and closes the connection in every case. What the peer
+// writes after the last message is not looked at, so a script that shows that something is not
+// answered ends with a request that is.
+func (s *Script) Play(ctx context.Context, side conformance.Side, transport rpc.Transport) error {
+	stream, err := transport.Connect(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	p := &player{script: s, side: side, stream: stream, names: map[string]any{}, inbox: inbox{more: make(chan struct{}, 1)}}
+	var reader sync.WaitGroup
+	reader.Go(func() { p.inbox.fill(stream) })
+	unblock := context.AfterFunc(ctx, func() { _ = stream.Close() }) // its error is that of the Close below
+	err = p.play(ctx)
+	unblock()
+	closeErr := stream.Close()
+	reader.Wait()
+	if err == nil && closeErr != nil {
+		err = fmt.Errorf("%s: close: %w", s.name, closeErr)
+	}
+	return err
+}
+
+type player struct {
+	script *Script
+	side   conformance.Side
+	stream rpc.Stream
+	names  map[string]any
+	inbox  inbox
+}
+
+// inbox holds what was read, without bound: a peer that must get rid of a message before it reads
+// the next one shall not lock up with a player that does the same.
+type inbox struct {
+	more chan struct{} // of capacity one: something was put since the last look
+
+	mu    sync.Mutex
+	lines []incoming
+}
+
+// incoming is what one Read gave.
+type incoming struct {
+	line []byte
+	err  error
+}
+
+// fill reads until the stream ends.
+func (b *inbox) fill(stream rpc.Stream) {
+	for {
+		line, err := stream.Read()
+		b.mu.Lock()
+		b.lines = append(b.lines, incoming{bytes.Clone(line), err})
+		b.mu.Unlock()
+		select {
+		case b.more <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// next takes the oldest line.
+func (b *inbox) next(ctx context.Context) ([]byte, error) {
+	for {
+		b.mu.Lock()
+		if len(b.lines) > 0 {
+			in := b.lines[0]
+			b.lines = b.lines[1:]
+			b.mu.Unlock()
+			return in.line, in.err
+		}
+		b.mu.Unlock()
+		select {
+		case <-b.more:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (p *player) play(ctx context.Context) error {
+	for steps := p.script.steps; len(steps) > 0; {
+		n := 1
+		for n < len(steps) && steps[n].writer == steps[0].writer {
+			n++
+		}
+		run := steps[:n]
+		steps = steps[n:]
+		var err error
+		if run[0].writer == p.side {
+			err = p.write(run)
+		} else {
+			err = p.expect(ctx, run)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *player) write(run []step) error {
+	for _, step := range run {
+		line := step.raw
+		if line == nil {
+			message, err := fill(step.message, p.names, p.script.values)
+			if err != nil {
+				return p.fail(step, err)
+			}
+			if line, err = encode(message); err != nil {
+				return p.fail(step, err)
+			}
+		}
+		if err := p.stream.Write(append(slices.Clone(line), '\n')); err != nil {
+			return p.fail(step, err)
+		}
+	}
+	return nil
+}
+
+// expect reads until every step of the run was met that must be.
+func (p *player) expect(ctx context.Context, run []step) error {
+	for {
+		at := slices.IndexFunc(run, func(s step) bool { return !s.repeated })
+		if at < 0 {
+			return nil
+		}
+		line, err := p.inbox.next(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case errors.Is(err, io.EOF):
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return p.fail(run[at], err)
+		}
+		met, err := p.meet(run, at, line)
+		if err != nil {
+			return err
+		}
+		if !run[met].repeated {
+			run = slices.Concat(run[at:met], run[met+1:])
+		}
+	}
+}
+
+// meet finds the step that a line is: the next one that must come, one of its group if the order is
+// free, or else one of the repeated ones before it.
+func (p *player) meet(run []step, at int, line []byte) (met int, err error) {
+	last := at
+	for run[at].anyOrder && last+1 < len(run) && run[last+1].anyOrder {
+		last++
+	}
+	var difference error
+	for i := at; i <= last; i++ {
+		if err := p.is(run[i], line); err == nil {
+			return i, nil
+		} else if difference == nil {
+			difference = err
+		}
+	}
+	for i := range at {
+		if p.is(run[i], line) == nil {
+			return i, nil
+		}
+	}
+	return 0, p.fail(run[at], difference)
+}
+
+// is says whether a line is a step's message, and keeps the names that it binds if it is.
+func (p *player) is(s step, line []byte) error {
+	got := fmt.Errorf("got %q", line)
+	if s.raw != nil {
+		if !bytes.Equal(s.raw, line) {
+			return got
+		}
+		return nil
+	}
+	var message any
+	if err := decode(line, &message); err != nil {
+		return fmt.Errorf("%w: %w", got, err)
+	}
+	names := maps.Clone(p.names)
+	if err := match(s.message, message, names, ""); err != nil {
+		return fmt.Errorf("%w\n\tgot  %s\n\twant %s", err, line, text(s.message))
+	}
+	p.names = names
+	return nil
+}
+
+func (p *player) fail(s step, err error) error {
+	return fmt.Errorf("%s:%d: %s: %w", p.script.name, s.line, s.writer, err)
+}

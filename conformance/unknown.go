@@ -1,0 +1,138 @@
+// The closed pass: members that no schema in force at their place declares. JSON Schema lets them
+// through, ACP keeps the names for itself (custom data belongs in _meta).
+
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+// unknownMembers lists them as warnings. It follows the branch that a value meant, also where the
+// value is invalid, so that a misspelt member shows beside the one that is missing.
+func unknownMembers(c *jsonschema.Schema, v any) []flaw {
+	var w closedPass
+	w.visit([]*jsonschema.Schema{c}, v, "")
+	return w.flaws
+}
+
+type closedPass struct {
+	flaws []flaw
+}
+
+// visit judges a value at a place where all of the schemas apply.
+func (w *closedPass) visit(at []*jsonschema.Schema, v any, where string) {
+	if len(w.flaws) >= maxFindings {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		f := inForce(at, v)
+		if f.open {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			below := pointer(where, name)
+			switch schemas := f.members(name); {
+			case len(schemas) > 0:
+				w.visit(schemas, v[name], below)
+			case name != "_meta": // allowed everywhere, also where the schema forgot it
+				w.flaws = append(w.flaws, flaw{Warning, below, fmt.Sprintf("unknown member %q", clip(name)), f.name})
+			}
+		}
+	case []any:
+		f := inForce(at, v)
+		if len(f.items) == 0 {
+			return
+		}
+		for i, item := range v {
+			w.visit(f.items, item, pointer(where, strconv.Itoa(i)))
+		}
+	}
+}
+
+// force is the sum of the schemas that apply to one value.
+type force struct {
+	name       string // the definition to name in a finding
+	open       bool   // anything goes
+	properties []map[string]*jsonschema.Schema
+	values     []*jsonschema.Schema
+	items      []*jsonschema.Schema
+}
+
+// members are the schemas for a member.
+func (f *force) members(name string) []*jsonschema.Schema {
+	var schemas []*jsonschema.Schema
+	for _, properties := range f.properties {
+		if s := properties[name]; s != nil {
+			schemas = append(schemas, s)
+		}
+	}
+	if len(schemas) == 0 {
+		return f.values
+	}
+	return schemas
+}
+
+func inForce(at []*jsonschema.Schema, v any) *force {
+	f := &force{}
+	for _, s := range at {
+		f.add(s, v)
+	}
+	return f
+}
+
+// add collects from a schema and from what it refers to; of a union, from what the value means.
+func (f *force) add(s *jsonschema.Schema, v any) {
+	k := keywordsOf(s)
+	if anything(s) || s.AdditionalProperties == true || s.UnevaluatedProperties != nil {
+		f.open = true
+		return
+	}
+	if s.Properties != nil {
+		f.properties = append(f.properties, s.Properties)
+	}
+	if f.name == "" && (s.Properties != nil || s.Types != nil) {
+		f.name = definitionOf(s.Location)
+	}
+	if k.values != nil {
+		f.values = append(f.values, k.values)
+	}
+	if k.items != nil {
+		f.items = append(f.items, k.items)
+	}
+	if s.Ref != nil {
+		f.add(s.Ref, v)
+	}
+	for _, below := range s.AllOf {
+		f.add(below, v)
+	}
+	for _, u := range k.unions {
+		c := u.choose(v)
+		branches := c.branches
+		if len(branches) > 1 || c.otherwise != "" {
+			valid := slices.DeleteFunc(slices.Clone(branches), func(b branch) bool { return b.schema.Validate(v) != nil })
+			if len(valid) > 0 || c.otherwise != "" {
+				branches = valid
+			}
+		}
+		if len(branches) == 0 {
+			f.open = true // nothing to hold the members against
+			return
+		}
+		for _, b := range branches {
+			f.add(b.schema, v)
+		}
+	}
+}
+
+// anything says whether a schema demands nothing, as those of raw input and extensions do.
+func anything(s *jsonschema.Schema) bool {
+	return s.Always != nil && *s.Always ||
+		s.Always == nil && s.Ref == nil && len(s.AllOf) == 0 && len(s.Types) == 0 && len(s.Constant) == 0 &&
+			s.Properties == nil && s.Extensions == nil && s.Not == nil && s.Required == nil
+}
