@@ -1,4 +1,30 @@
-// Package acp holds the types, peers and handlers of the Agent Client Protocol, version 1.
+// Package acp is the Agent Client Protocol, version 1: what authors of coding agents and of their
+// clients (editors, terminals, bots) import.
+//
+// An agent is a set of handlers that [ServeAgent] serves over a transport, usually [Stdio]; a client
+// connects to one with [Connect], usually over [Command], which starts it. Handlers are structs of
+// functions, [AgentHandlers] and [ClientHandlers]: one that is nil is not there, and which are set says
+// which capabilities are advertised.
+//
+// Either side sees the other as a peer, [ClientPeer] or [AgentPeer], with a typed call for every method,
+// and most of the time as a session: [SessionClient] has the updates, permission requests, files and
+// terminals of one session, [SessionAgent] its prompts. [SessionAgent.Prompt] blocks and leaves the
+// updates to the client's handler, [SessionAgent.Stream] yields them. The context of a prompt cancels
+// the turn as the protocol wants it.
+//
+// # Values
+//
+// Types are generated from the protocol's schema. A member that may be absent or null is an [Opt]. A
+// union is a struct with the field Variant, an interface that its variants implement, to be told apart
+// by a type switch; what a newer peer sent is the Unknown variant, byte for byte. Constructors such as
+// [TextBlock] keep literals short. Values are encoded strictly and decoded as leniently as the schema
+// says; what was repaired is reported to [Hooks].
+//
+// # Errors
+//
+// What a peer answered is an [*Error], to be matched with errors.Is and the sentinels of this package.
+// An error that a handler returns reaches the peer as an internal error without its text, unless it is
+// an [*Error] or wrapped by [Public]. When the connection is over, errors match [ErrClosed] and say why.
 package acp
 
 //go:generate go run ../cmd/acpgen

@@ -17,7 +17,12 @@ import (
 	"github.com/acpgo/sdk/conformance/transcript"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if kind := os.Getenv(childEnv); kind != "" {
+		os.Exit(child(kind))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // shop is the agent of the transcripts.
 type shop struct {
