@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/rpc"
 )
@@ -87,6 +88,7 @@ type agentSide struct {
 	handlers AgentHandlers
 	opts     AgentOptions
 	client   *ClientPeer
+	said     atomic.Pointer[InitializeResponse] // what the agent says of itself, and is held to
 }
 
 var errNotInitialized = ErrInvalidRequest.WithMessage("Invalid request: initialize comes first")
@@ -94,15 +96,13 @@ var errNotInitialized = ErrInvalidRequest.WithMessage("Invalid request: initiali
 // routes says what an agent serves.
 func (a *agentSide) routes(conn *rpc.Conn) []rpc.Route {
 	a.client = &ClientPeer{conn: conn}
-	initialized := func() *Error {
-		if a.client.said.Load() == nil {
-			return errNotInitialized
-		}
-		return nil
-	}
 	routes := append(a.handlers.routes(a.client), a.handlers.Extensions.Routes()...)
+	if ext := a.handlers.Extensions; ext == nil || ext.Fallback == nil {
+		routes = append(routes, rpc.Route{}) // so that unknown methods are gated too
+	}
 	for i := range routes {
 		r := &routes[i]
+		r.Check = checkParams
 		switch r.Method {
 		case MethodPrompt:
 			r.Turn = true
@@ -111,9 +111,11 @@ func (a *agentSide) routes(conn *rpc.Conn) []rpc.Route {
 			r.CancelsTurn = true
 		case MethodCloseSession, MethodDeleteSession:
 			r.EndsTurn = true
+		case MethodAuthenticate:
+			r.Check = a.checkAuthenticate
 		}
 		if !r.Notification {
-			r.Gate = initialized
+			r.Gate = func() *Error { return a.gate(r.Method) }
 		}
 	}
 	initialize := methodInitialize.Handle(a.initialize)
@@ -121,9 +123,35 @@ func (a *agentSide) routes(conn *rpc.Conn) []rpc.Route {
 	return append(routes, initialize)
 }
 
+// gate refuses requests before initialize, and what initialize did not advertise.
+func (a *agentSide) gate(method string) *Error {
+	said := a.said.Load()
+	switch {
+	case said == nil:
+		return errNotInitialized
+	case !agentServes(&said.AgentCapabilities, method):
+		return rpc.MethodNotFound(method)
+	}
+	return nil
+}
+
+// checkAuthenticate refuses methods that were not offered, and those that are not for authenticate.
+func (a *agentSide) checkAuthenticate(params any) *Error {
+	req, ok := params.(*AuthenticateRequest)
+	if !ok {
+		return nil
+	}
+	for _, m := range a.said.Load().AuthMethods {
+		if m, ok := m.Variant.(*AuthMethodAgent); ok && m.ID == req.MethodID {
+			return nil
+		}
+	}
+	return invalid("/methodId", "not the id of an authentication method for authenticate")
+}
+
 // initialize negotiates: a version that is not ours is answered with ours, and the client decides.
 func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
-	if a.client.said.Load() != nil {
+	if a.said.Load() != nil {
 		return nil, ErrInvalidRequest.WithMessage("Invalid request: initialized already")
 	}
 	res := &InitializeResponse{
@@ -140,6 +168,7 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 		}
 	}
 	a.client.said.Store(req)
+	a.said.Store(res)
 	return res, nil
 }
 

@@ -17,6 +17,8 @@ type (
 	Meta = rpc.Meta
 	// Error is a JSON-RPC error: what a peer answered, or what a handler wants it to see.
 	Error = rpc.Error
+	// CallError is what a call returns when the peer answered with an error, which it wraps.
+	CallError = rpc.CallError
 	// ExitError says that the agent's process has ended, how, and what it last wrote to standard error.
 	ExitError = rpc.ExitError
 	// Transport knows how to reach a peer.
@@ -65,6 +67,12 @@ func Public(err error) error { return rpc.Public(err) }
 // outside a request handler.
 func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return rpc.AfterResponse(ctx, fn)
+}
+
+// InvalidParams is the answer to parameters that a handler cannot take: unknown ids and values, a bad
+// cursor. The message reaches the peer.
+func InvalidParams(format string, args ...any) *Error {
+	return ErrInvalidParams.WithMessage("Invalid params: "+format, args...)
 }
 
 // SessionNotFound is the answer to a request for a session that does not exist or is not active

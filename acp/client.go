@@ -49,7 +49,8 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("acp: the agent speaks protocol version %d, not %d", e.Got, Version)
 }
 
-// Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards.
+// Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards;
+// ending a subprocess that does not answer takes up to its StopTime and KillTime more.
 // The error matches ErrClosed when the agent ended meanwhile, and is then or wraps an *ExitError if it
 // was a subprocess; it is an *Error that the agent answered, or a *VersionError.
 //
@@ -62,22 +63,22 @@ func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, 
 	if opts != nil {
 		c.opts = *opts
 	}
-	req, err := c.request()
-	if err != nil {
+	var err error
+	if c.sent, err = c.request(); err != nil {
 		return nil, err
 	}
 	conn, err := rpc.Connect(ctx, transport, c.routes, &c.opts.Conn)
 	if err != nil {
 		return nil, err
 	}
-	res, err := methodInitialize.Call(ctx, conn, req)
+	// Handlers of what comes right behind the answer find it.
+	res, err := methodInitialize.CallThen(ctx, conn, c.sent, c.agent.said.Store)
 	if err == nil && res.ProtocolVersion != Version {
 		err = &VersionError{Got: res.ProtocolVersion}
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	c.agent.said.Store(res)
 	return &AgentConn{AgentPeer: c.agent}, nil
 }
 
@@ -157,6 +158,7 @@ func (c *AgentConn) Sessions(ctx context.Context, cwd string) iter.Seq2[SessionI
 type clientSide struct {
 	handlers ClientHandlers
 	opts     ClientOptions
+	sent     *InitializeRequest // what the client says of itself, and is held to
 	agent    *AgentPeer
 }
 
@@ -208,37 +210,33 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 // routes says what a client serves.
 func (c *clientSide) routes(conn *rpc.Conn) []rpc.Route {
 	c.agent = &AgentPeer{conn: conn}
-	if elicit := c.handlers.CreateElicitation; elicit != nil {
-		c.handlers.CreateElicitation = func(
-			ctx context.Context, agent *AgentPeer, req *CreateElicitationRequest,
-		) (*CreateElicitationResponse, error) {
-			if !c.advertised(req) {
-				return nil, ErrInvalidParams.WithMessage("Invalid params: elicitation mode not advertised")
+	if ask := c.handlers.RequestPermission; ask != nil {
+		c.handlers.RequestPermission = func(
+			ctx context.Context, agent *AgentPeer, req *RequestPermissionRequest,
+		) (*RequestPermissionResponse, error) {
+			res, err := ask(ctx, agent, req)
+			if err == nil && res != nil {
+				err = checkOutcome(req, res)
 			}
-			return elicit(ctx, agent, req)
+			return res, err
 		}
 	}
+	caps := &c.sent.ClientCapabilities
 	routes := append(c.handlers.routes(c.agent), c.handlers.Extensions.Routes()...)
 	for i := range routes {
 		r := &routes[i]
+		r.Check = checkParams
 		switch r.Method {
 		case MethodRequestPermission:
 			r.Cancelled = func() any { return &RequestPermissionResponse{Outcome: PermissionCancelled()} }
 		case MethodSessionUpdate:
 			r.Feeds = true
+		case MethodCreateElicitation:
+			r.Check = func(params any) *Error { return checkElicitation(caps, params) }
+		}
+		if !r.Notification && !clientServes(caps, r.Method) {
+			r.Gate = func() *Error { return rpc.MethodNotFound(r.Method) }
 		}
 	}
 	return routes
-}
-
-// advertised reports whether the client offered the mode of an elicitation.
-func (c *clientSide) advertised(req *CreateElicitationRequest) bool {
-	switch req.Variant.(type) {
-	case *CreateElicitationRequestForm:
-		return c.opts.Elicitation.Form.Present()
-	case *CreateElicitationRequestURL:
-		return c.opts.Elicitation.URL.Present()
-	default:
-		return false
-	}
 }

@@ -30,6 +30,9 @@ func (c *ClientPeer) Initialized() *InitializeRequest { return c.said.Load() }
 // Session is the client scoped to one session. It costs nothing and checks nothing.
 func (c *ClientPeer) Session(id SessionID) *SessionClient { return &SessionClient{peer: c, id: id} }
 
+// Capabilities are what the client advertised; before initialize, nothing.
+func (c *ClientPeer) Capabilities() ClientCapabilities { return *c.capabilities() }
+
 // SupportsBooleanConfig reports whether the client advertised that it understands boolean config
 // options, which must not be sent otherwise.
 func (c *ClientPeer) SupportsBooleanConfig() bool {
@@ -103,6 +106,9 @@ func (a *AgentPeer) Initialized() *InitializeResponse { return a.said.Load() }
 // Session is the agent scoped to one session. It costs nothing and checks nothing.
 func (a *AgentPeer) Session(id SessionID) *SessionAgent { return &SessionAgent{peer: a, id: id} }
 
+// Capabilities are what the agent advertised; before initialize, nothing.
+func (a *AgentPeer) Capabilities() AgentCapabilities { return *a.capabilities() }
+
 func (a *AgentPeer) capabilities() *AgentCapabilities {
 	if said := a.said.Load(); said != nil {
 		return &said.AgentCapabilities
@@ -121,13 +127,13 @@ func (a *AgentPeer) Prompt(ctx context.Context, req *PromptRequest) (*PromptResp
 	return rpc.RunTurn(ctx, a.conn, methodPrompt, req, turnSpec(req.SessionID))
 }
 
-// Cancel cancels the session's turns (session/cancel): those of this connection's own, which then go
-// on as Prompt says when its context ends; without any, the notification alone is sent.
+// Cancel cancels the session's turns (session/cancel): those of this connection's own go on as Prompt
+// says when its context ends. Without any the client's open permission requests of the session are
+// answered as cancelled all the same, and to the agent it is harmless.
 func (a *AgentPeer) Cancel(ctx context.Context, n *CancelNotification) error {
-	if a.conn.CancelTurns(string(n.SessionID)) {
-		return nil
-	}
-	return methodCancel.Notify(ctx, a.conn, n)
+	spec := turnSpec(n.SessionID)
+	spec.CancelParams = n
+	return a.conn.CancelSession(ctx, spec)
 }
 
 func turnSpec(id SessionID) rpc.TurnSpec {
@@ -165,6 +171,9 @@ func (a *AgentPeer) checkPrompt(req *PromptRequest) error {
 }
 
 func (a *AgentPeer) checkNewSession(req *NewSessionRequest) error {
+	if err := checkParams(req); err != nil {
+		return fmt.Errorf("%s: %w", MethodNewSession, err)
+	}
 	return a.checkSetup(MethodNewSession, req.AdditionalDirectories, req.MCPServers)
 }
 
@@ -172,12 +181,18 @@ func (a *AgentPeer) checkLoadSession(req *LoadSessionRequest) error {
 	if !a.capabilities().LoadSession {
 		return unsupported(MethodLoadSession, "loadSession")
 	}
+	if err := checkParams(req); err != nil {
+		return fmt.Errorf("%s: %w", MethodLoadSession, err)
+	}
 	return a.checkSetup(MethodLoadSession, req.AdditionalDirectories, req.MCPServers)
 }
 
 func (a *AgentPeer) checkResumeSession(req *ResumeSessionRequest) error {
 	if !a.capabilities().SessionCapabilities.Resume.Present() {
 		return unsupported(MethodResumeSession, "sessionCapabilities.resume")
+	}
+	if err := checkParams(req); err != nil {
+		return fmt.Errorf("%s: %w", MethodResumeSession, err)
 	}
 	return a.checkSetup(MethodResumeSession, req.AdditionalDirectories, req.MCPServers)
 }

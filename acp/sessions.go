@@ -45,16 +45,20 @@ func (s *SessionClient) RequestPermission(
 }
 
 // CreateTerminal starts a command in a terminal of the client's (terminal/create). The caller must
-// Close it. When ctx ends meanwhile, the client's answer is waited for all the same, for a bounded
-// time, so that the terminal can be released, and the cause is returned.
+// Close it. When ctx ends meanwhile, the client's answer is waited for all the same, for ten seconds at
+// most, so that the terminal can be released, and the cause is returned.
 func (s *SessionClient) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*TerminalHandle, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	r := *req
 	r.SessionID = s.id
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
-	defer cancel()
+	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(releaseTime, func() { cancel(context.Cause(ctx)) })
+		context.AfterFunc(detached, func() { timer.Stop() })
+	})()
 	res, err := s.peer.CreateTerminal(detached, &r)
 	if err != nil {
 		return nil, err

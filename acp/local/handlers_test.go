@@ -122,6 +122,12 @@ func TestFileErrors(t *testing.T) {
 			Data:    []byte(`{"pointer":"` + pointer + `","reason":"` + reason + `"}`),
 		}
 	}
+	// The connection refuses these before the handler.
+	early := func(pointer, reason string) rpc.Error {
+		e := invalid(pointer, reason)
+		e.Message = "Invalid params: " + pointer + ": " + reason
+		return e
+	}
 	for what, tt := range map[string]struct {
 		path string
 		line acp.Opt[uint32]
@@ -138,10 +144,10 @@ func TestFileErrors(t *testing.T) {
 			Data:    []byte(`{"uri":"file://` + dir + `/latin1/x"}`),
 		}},
 		"outside":   {path: "/etc/passwd", want: invalid("/path", "read /etc/passwd: outside the directories of the session")},
-		"relative":  {path: "a.txt", want: invalid("/path", "read a.txt: not an absolute path")},
+		"relative":  {path: "a.txt", want: early("/path", "not an absolute path")},
 		"directory": {path: dir, want: invalid("/path", "read "+dir+": not a regular file")},
 		"not text":  {path: at("latin1"), want: invalid("/path", "read "+at("latin1")+": not UTF-8 text")},
-		"line 0":    {path: at("latin1"), line: acp.Some[uint32](0), want: invalid("/line", "line: lines count from 1")},
+		"line 0":    {path: at("latin1"), line: acp.Some[uint32](0), want: early("/line", "lines count from 1")},
 	} {
 		_, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: tt.path, Line: tt.line})
 		wantError(t, what, err, tt.want)
@@ -284,7 +290,7 @@ func TestTerminalErrors(t *testing.T) {
 			`command: "ls -l": no such executable; arguments belong in args`,
 			`command: \"ls -l\": no such executable; arguments belong in args`)},
 		"empty cwd": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some("")}, invalid("/cwd",
-			"cwd: chdir : not an absolute path", "cwd: chdir : not an absolute path")},
+			"Invalid params: /cwd: not an absolute path", "not an absolute path")},
 		"cwd outside": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some("/")}, invalid("/cwd",
 			"cwd: chdir /: outside the directories of the session", "cwd: chdir /: outside the directories of the session")},
 		"missing cwd": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some(dir + "/no")}, invalid("/cwd",

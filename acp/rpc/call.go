@@ -33,11 +33,11 @@ func (c *Conn) sendFailure(ctx context.Context, err error) error {
 // call sends a request and waits for its answer; decode is called by the reader.
 func (c *Conn) call(ctx context.Context, method string, params any, decode func([]byte) error) error {
 	return c.bracket(ctx, CallInfo{Method: method}, func(ctx context.Context) error {
-		f := c.flights.begin(ctx)
+		f := c.flights.begin(ctx, false)
 		defer c.flights.end(f)
 		p, err := c.start(f.ctx, method, params, decode)
 		if err != nil {
-			return fmt.Errorf("%s: %w", method, err)
+			return named(method, err)
 		}
 		ended, err := p.response(f.ctx)
 		if ended {
@@ -47,11 +47,16 @@ func (c *Conn) call(ctx context.Context, method string, params any, decode func(
 			p.barrier(f.ctx)
 			err = p.err
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", method, err)
-		}
-		return nil
+		return named(method, err)
 	})
+}
+
+// named adds the method to an error that does not say it.
+func named(method string, err error) error {
+	if _, ok := err.(*CallError); ok || err == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", method, err)
 }
 
 // pending is a request of ours that was sent.
@@ -61,8 +66,8 @@ type pending struct {
 
 	// Set by the reader before the wire's call is done.
 	err     error
-	session *session
-	after   uint64 // the notifications of the session that come before the response
+	session *session // nil when nothing of it is queued
+	after   uint64   // the notifications of the session that come before the response
 }
 
 // start sends a request. decode is called by the reader with the result.
@@ -77,11 +82,10 @@ func (c *Conn) start(ctx context.Context, method string, params any, decode func
 		if id == "" {
 			id = sessionOf(c.decode, resp.Result)
 		}
-		p.session = c.session(id)
-		p.after = p.session.position()
+		p.session, p.after = c.lookUp(id)
 		switch e, ok := errors.AsType[*wire.Error](resp.Err); {
 		case ok:
-			p.err = (*Error)(e)
+			p.err = &CallError{Method: method, Err: (*Error)(e)}
 		case resp.Err != nil:
 			p.err = resp.Err
 		default:
@@ -110,7 +114,7 @@ func (p *pending) response(ctx context.Context) (ended bool, err error) {
 // barrier waits for the notifications before the response, unless ctx belongs to a notification
 // handler, which would wait for itself.
 func (p *pending) barrier(ctx context.Context) {
-	if handlerOf(ctx) != nil {
+	if p.session == nil || insideHandler(ctx) {
 		return
 	}
 	select {
@@ -151,7 +155,8 @@ type flights struct {
 type flight struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	within *session // the session whose notification handler makes the call, or nil
+	within *handling // the notification handler that makes the call and waits for it, or nil
+	apart  bool      // it runs in a goroutine of its own, so that nobody's loop waits for it
 	number uint64
 }
 
@@ -160,8 +165,11 @@ func (fs *flights) init() {
 	fs.change = make(chan struct{})
 }
 
-func (fs *flights) begin(ctx context.Context) *flight {
-	f := &flight{within: handlerOf(ctx)}
+func (fs *flights) begin(ctx context.Context, apart bool) *flight {
+	f := &flight{apart: apart}
+	if h := handlerOf(ctx); h != nil && h.nest() {
+		f.within = h
+	}
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
 	fs.mu.Lock()
 	fs.count++
@@ -170,9 +178,6 @@ func (fs *flights) begin(ctx context.Context) *flight {
 	close(fs.change)
 	fs.change = make(chan struct{})
 	fs.mu.Unlock()
-	if f.within != nil {
-		f.within.nest(1)
-	}
 	return f
 }
 
@@ -182,7 +187,7 @@ func (fs *flights) end(f *flight) {
 	delete(fs.all, f)
 	fs.mu.Unlock()
 	if f.within != nil {
-		f.within.nest(-1)
+		f.within.unnest()
 	}
 }
 
@@ -193,18 +198,21 @@ func (fs *flights) begun() uint64 {
 	return fs.count
 }
 
-// since reports whether a call outside notification handlers is in flight that began after number, and
+// since reports whether a call is in flight that began after number and that a loop may wait for, and
 // returns a channel that is closed when another call begins.
 func (fs *flights) since(number uint64) (bool, <-chan struct{}) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for f := range fs.all {
-		if f.within == nil && f.number > number {
+		if f.of(number) {
 			return true, fs.change
 		}
 	}
 	return false, fs.change
 }
+
+// of reports whether the call may be one that a loop's body makes which began after number.
+func (f *flight) of(number uint64) bool { return f.within == nil && !f.apart && f.number > number }
 
 // fail ends the calls that match with ErrOverflow.
 func (fs *flights) fail(match func(*flight) bool) {

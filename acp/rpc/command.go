@@ -4,6 +4,7 @@ package rpc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -38,15 +39,16 @@ type CommandTransport struct {
 }
 
 // Command returns the transport that starts cmd. Its fields may be set before it is connected.
-func Command(cmd *exec.Cmd) *CommandTransport {
-	t := &CommandTransport{Cmd: cmd, StopTime: 2 * time.Second, KillTime: 3 * time.Second, StderrTail: 8 << 10}
-	t.once.connect = t.start
-	return t
-}
+func Command(cmd *exec.Cmd) *CommandTransport { return &CommandTransport{Cmd: cmd} }
 
 // Connect starts the process. Its context bounds nothing: use the connection's Close to end the
 // process.
-func (t *CommandTransport) Connect(ctx context.Context) (Stream, error) { return t.once.Connect(ctx) }
+func (t *CommandTransport) Connect(context.Context) (Stream, error) {
+	if err := t.once.use(); err != nil {
+		return nil, err
+	}
+	return t.start()
+}
 
 // ExitError says that the subprocess behind a connection has ended. It matches io.EOF.
 type ExitError struct {
@@ -78,29 +80,33 @@ const lingerTime = time.Second
 // one reads its standard error; Close waits for both.
 type process struct {
 	*lineStream
-	transport *CommandTransport
-	group     *proc.Group
-	stdin     *os.File
-	stdout    *os.File
-	stderr    *os.File
-	tail      tail
-	exited    chan struct{} // the process has ended
-	drained   chan struct{} // its standard error has
-	ended     chan struct{} // its output has; closed by Read
-	endOnce   sync.Once
+	cmd      *exec.Cmd
+	stopTime time.Duration
+	killTime time.Duration
+	group    *proc.Group
+	stdin    *os.File
+	stdout   *os.File
+	stderr   *os.File
+	tail     tail
+	exited   chan struct{} // the process has ended
+	drained  chan struct{} // its standard error has
+	ended    chan struct{} // its output has; closed by Read
+	endOnce  sync.Once
 }
 
-func (t *CommandTransport) start(context.Context) (Stream, error) {
+func (t *CommandTransport) start() (Stream, error) {
 	cmd := t.Cmd
 	if cmd.Stdin != nil || cmd.Stdout != nil {
 		return nil, errors.New("the command's Stdin or Stdout is set")
 	}
 	p := &process{
-		transport: t,
-		tail:      tail{max: t.StderrTail, also: cmd.Stderr},
-		exited:    make(chan struct{}),
-		drained:   make(chan struct{}),
-		ended:     make(chan struct{}),
+		cmd:      cmd,
+		stopTime: cmp.Or(t.StopTime, 2*time.Second),
+		killTime: cmp.Or(t.KillTime, 3*time.Second),
+		tail:     tail{max: cmp.Or(t.StderrTail, 8<<10), also: cmd.Stderr},
+		exited:   make(chan struct{}),
+		drained:  make(chan struct{}),
+		ended:    make(chan struct{}),
 	}
 	var child []*os.File
 	pipe := func(childReads bool) (ours, theirs *os.File, err error) {
@@ -152,7 +158,7 @@ func closeAll(files ...*os.File) {
 func (p *process) watch() {
 	defer close(p.exited)
 	// How it ended is read from the ProcessState.
-	_ = p.transport.Cmd.Wait()
+	_ = p.cmd.Wait()
 	p.group.Reaped()
 	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
@@ -190,7 +196,7 @@ func (p *process) Read() ([]byte, error) {
 	}
 	select {
 	case <-p.exited:
-		if state := p.transport.Cmd.ProcessState; state != nil {
+		if state := p.cmd.ProcessState; state != nil {
 			err = &ExitError{State: state, Stderr: p.tail.String()}
 		}
 	default:
@@ -201,7 +207,7 @@ func (p *process) Read() ([]byte, error) {
 // stop ends the process and everything that it started.
 func (p *process) stop() error {
 	p.CloseWrite()
-	if !p.exitsWithin(p.transport.StopTime) && (!p.group.Ask() || !p.exitsWithin(p.transport.KillTime)) {
+	if !p.exitsWithin(p.stopTime) && (!p.group.Ask() || !p.exitsWithin(p.killTime)) {
 		p.group.Kill()
 		<-p.exited
 	}
@@ -209,7 +215,12 @@ func (p *process) stop() error {
 	p.group.Free()
 	p.stdout.Close()
 	p.stderr.SetReadDeadline(time.Now().Add(lingerTime)) // who left the group may hold it open
-	<-p.drained
+	timer := time.NewTimer(2 * lingerTime)
+	defer timer.Stop()
+	select {
+	case <-p.drained:
+	case <-timer.C: // the writer given as Stderr blocks; the goroutine ends with that
+	}
 	p.stderr.Close()
 	return nil
 }

@@ -28,7 +28,9 @@ type Options struct {
 	// nothing more is read; 0 means 4 MiB. A single message may exceed it.
 	QueueBytes int
 	// QueueLimit is how far such a queue grows while its own handler waits for a call, which could
-	// otherwise never be answered; then the call fails with ErrOverflow. Default 64 MiB.
+	// otherwise never be answered; then the call fails with ErrOverflow. The same holds for the
+	// updates that wait for a loop over Turn.Updates whose body may be waiting for a call: which is
+	// any that began while the body runs. Default 64 MiB.
 	QueueLimit int
 	// DrainTime bounds how long requests may still be answered, and notifications handled, after
 	// the peer has ended the stream. Default 2 s.
@@ -117,6 +119,7 @@ type Conn struct {
 	base   context.Context // of all handlers
 	cancel context.CancelCauseFunc
 	tasks  sync.WaitGroup // handlers, workers and turns
+	closed chan struct{}  // closed when the stream is
 	done   chan struct{}
 
 	decode *codec.Decoder // the reader's
@@ -128,7 +131,7 @@ type Conn struct {
 	flights  flights
 	closing  bool  // Close was called
 	stopped  bool  // no more tasks
-	cause    error // why the connection is over; set before done is closed
+	cause    error // why the connection is over, nil when this side ended it
 	closeErr error // what closing the stream gave
 }
 
@@ -144,6 +147,7 @@ func Connect(ctx context.Context, transport Transport, routes func(*Conn) []Rout
 		opts:          opts.withDefaults(),
 		requests:      map[string]*Route{},
 		notifications: map[string]*Route{},
+		closed:        make(chan struct{}),
 		done:          make(chan struct{}),
 		decode:        codec.NewDecoder(nil),
 		sessions:      map[string]*session{},
@@ -188,6 +192,7 @@ func (c *Conn) supervise() {
 	}
 	c.mu.Lock()
 	c.stopped = true
+	c.cause = c.wire.Err()
 	c.mu.Unlock()
 	c.cancel(ErrClosed)
 	c.dropQueues()
@@ -207,9 +212,9 @@ func (c *Conn) supervise() {
 	defer cancel()
 	err := c.wire.Close(ctx)
 	c.mu.Lock()
-	c.cause = c.wire.Err()
 	c.closeErr = err
 	c.mu.Unlock()
+	close(c.closed)
 	<-ended
 }
 
@@ -226,15 +231,16 @@ func (c *Conn) spawn(f func()) bool {
 
 // Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes
 // the stream and waits until nothing runs any more. Handlers and unsent messages are given
-// Options.CloseTime each; the error says that handlers still run after that, or why the stream could
-// not be closed properly. Further calls wait likewise. A handler must not call Close: it would wait
-// for itself.
+// Options.CloseTime each, and closing the stream takes its own time, a subprocess's for example; the
+// error says that handlers still run after that, or why the stream could not be closed properly.
+// Further calls wait likewise. A handler must not call Close: it would wait for itself.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	c.closing = true
 	c.mu.Unlock()
 	c.cancel(ErrClosed)
-	timer := time.NewTimer(3 * c.opts.CloseTime)
+	<-c.closed
+	timer := time.NewTimer(c.opts.CloseTime)
 	defer timer.Stop()
 	select {
 	case <-c.done:
@@ -253,16 +259,24 @@ func (c *Conn) Close() error {
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Wait returns when the connection is over and nothing of it runs any more. It returns nil when it was
-// closed by Close, or by the peer in an orderly way; otherwise an error that matches ErrClosed and
+// ended by Close, or by the peer in an orderly way; otherwise an error that matches ErrClosed and
 // wraps the cause, which is an *ExitError when the peer was a subprocess that failed.
 func (c *Conn) Wait() error {
 	<-c.done
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closing || c.cause == nil || c.cause == io.EOF {
+	if exit, ok := errors.AsType[*ExitError](c.cause); ok && exit.State.Success() || !ok && errors.Is(c.cause, io.EOF) {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrClosed, c.cause)
+	return over(c.cause)
+}
+
+// over is the error that says that the connection is over, and why if this side did not end it.
+func over(cause error) error {
+	if cause == nil || errors.Is(cause, wire.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrClosed, cause)
 }
 
 // failure translates an error of sending or waiting: the value was bad, or the connection is over.
@@ -270,12 +284,10 @@ func (c *Conn) failure(err error) error {
 	if _, ok := errors.AsType[*codec.Error](err); ok {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closing {
-		return ErrClosed
+	if err := over(err); err != nil {
+		return err
 	}
-	return fmt.Errorf("%w: %w", ErrClosed, err)
+	return ErrClosed
 }
 
 // observed shows every message to Hooks.Message.

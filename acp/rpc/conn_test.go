@@ -61,7 +61,7 @@ func TestBadInput(t *testing.T) {
 		{"invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":{\"s\":\"\xff\"}}", `null`, CodeParseError},
 		{"two values", request(1, "echo", `{}`) + request(2, "echo", `{}`), `null`, CodeParseError},
 		{"byte order mark", "\xef\xbb\xbf" + request(1, "echo", `{}`), `null`, CodeParseError},
-		{"too deep", `{"jsonrpc":"2.0","id":1,"method":"echo","params":` + strings.Repeat("[", 100000) + strings.Repeat("]", 100000) + `}`, `null`, CodeParseError},
+		{"too deep", `{"jsonrpc":"2.0","id":1,"method":"echo","params":` + strings.Repeat("[", 100000) + strings.Repeat("]", 100000) + `}`, `1`, CodeInvalidRequest},
 		{"batch", `[` + request(1, "echo", `{}`) + `]`, `null`, CodeInvalidRequest},
 		{"empty batch", `[]`, `null`, CodeInvalidRequest},
 		{"number", `42`, `null`, CodeInvalidRequest},
@@ -378,7 +378,7 @@ func TestTooLong(t *testing.T) {
 	p.send(request("a", "echo", `{"sessionId":"`+long+`"}`))
 	p.expect(`{"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"Invalid request: message too long"}}`)
 	p.send(`{"jsonrpc":"2.0","method":"echo","params":{"sessionId":"` + long + `"},"id":1}`)
-	p.expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: message too long"}}`)
+	p.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: message too long"}}`)
 	fits := strings.Repeat("y", limit-len(request("b", "echo", `{"sessionId":"","n":0}`)))
 	p.send(request("b", "echo", `{"sessionId":"`+fits+`","n":0}`))
 	if got := p.read(); !strings.Contains(got, fits) {

@@ -43,20 +43,25 @@ func (r *reader) HandleRequest(req *wire.Request, params []byte) {
 // receive takes a request up, or says why it is refused.
 func (c *Conn) receive(req *wire.Request, params []byte) error {
 	route := c.requests[req.Method]
-	if !route.handled() {
-		route = c.requests[""]
+	if fallback := c.requests[""]; !route.handled() && fallback != nil {
+		route = fallback
 	}
-	if !route.handled() {
-		return MethodNotFound(req.Method)
-	}
-	if route.Gate != nil {
+	if route != nil && route.Gate != nil {
 		if refused := route.Gate(); refused != nil {
 			return refused
 		}
 	}
+	if !route.handled() {
+		return MethodNotFound(req.Method)
+	}
 	value, err := c.decodeParams(route, req.Method, params)
 	if err != nil {
 		return InvalidParams(err)
+	}
+	if route.Check != nil {
+		if refused := route.Check(value); refused != nil {
+			return refused
+		}
 	}
 	in := &inbound{conn: c, req: req, route: route, params: value, done: make(chan struct{})}
 	in.ctx, in.cancel = context.WithCancelCause(context.WithValue(c.base, inboundKey{}, in))
@@ -102,11 +107,13 @@ func (c *Conn) receive(req *wire.Request, params []byte) error {
 	case moot:
 		in.cancelTurn()
 	case route.Inline:
+		in.after = 0 // it does not wait
 		in.run()
 		return nil
 	}
 	if !c.spawn(in.run) {
 		in.finish(nil, ErrClosed)
+		req.Done()
 	}
 	return nil
 }
@@ -292,6 +299,8 @@ type inboundKey struct{}
 // run serves the request. Its handler runs even if the request was cancelled before, if only to see
 // that, but not if it was answered.
 func (in *inbound) run() {
+	defer in.req.Done()
+	defer in.finish(nil, ErrInternal) // for a handler that ends its goroutine, as a test's FailNow does
 	select {
 	case <-in.session.reached(in.after, true):
 	case <-in.conn.base.Done():
@@ -328,47 +337,49 @@ func (in *inbound) cancelTurn() {
 	in.cancelled = true
 	in.mu.Unlock()
 	in.cancel(ErrTurnCancelled)
-	if !in.route.Turn {
-		in.finish(in.route.Cancelled(), nil)
+	if !in.route.Turn && in.claim() {
+		in.forget()
+		in.sent(in.req.AnswerNow(wire.Answer{Result: encodable(in.route.Cancelled())}))
 	}
+}
+
+// claim reports whether the caller is to answer the request.
+func (in *inbound) claim() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	first := !in.answered
+	in.answered = true
+	return first
 }
 
 // finish answers the request, if nobody has, and runs what is to come after the answer.
 func (in *inbound) finish(result any, err error) {
-	c := in.conn
-	in.mu.Lock()
-	if in.answered {
-		in.mu.Unlock()
+	if !in.claim() {
 		return
 	}
-	in.answered = true
+	in.mu.Lock()
 	cancelled := in.cancelled
 	in.mu.Unlock()
-
 	if err != nil && cancelled && in.route.Cancelled != nil {
 		result, err = in.route.Cancelled(), nil
 	}
 	if err != nil && errors.Is(context.Cause(in.ctx), ErrRequestCancelled) {
-		if e, ok := errors.AsType[*Error](err); !ok || e.Code == CodeInternalError {
+		if e := ownError(err); e == nil || e.Code == CodeInternalError {
 			err = ErrRequestCancelled
 		}
 	}
-	in.cancel(context.Canceled)
-
 	// Before the answer is on its way, because the peer may react to it with its next turn.
-	c.mu.Lock()
-	c.serving--
-	if c.inbound[in.req.ID] == in {
-		delete(c.inbound, in.req.ID)
+	in.forget()
+	answer := wire.Answer{Result: encodable(result)}
+	if err != nil {
+		in.conn.opts.Logger.Debug("request failed", "method", in.req.Method, "error", err)
+		answer = wire.Answer{Failure: toWire(err)}
 	}
-	is := func(other *inbound) bool { return other == in }
-	in.session.turns = slices.DeleteFunc(in.session.turns, is)
-	in.session.asks = slices.DeleteFunc(in.session.asks, is)
-	c.mu.Unlock()
-	c.release(in.session)
-
-	c.answer(in.req, result, err)
-	close(in.done)
+	if in.route.Inline {
+		in.sent(in.req.AnswerNow(answer)) // the reader does not wait
+	} else {
+		in.sent(in.req.Answer(in.conn.base, answer))
+	}
 	for {
 		in.mu.Lock()
 		then := in.then
@@ -379,23 +390,33 @@ func (in *inbound) finish(result any, err error) {
 		}
 		for _, f := range then {
 			// A panic is reported there; a failure is nobody's.
-			_ = c.guard(in.req.Method, func() error { f(c.base); return nil })
+			_ = in.conn.guard(in.req.Method, func() error { f(in.conn.base); return nil })
 		}
 	}
 }
 
-// answer sends the answer to a request.
-func (c *Conn) answer(req *wire.Request, result any, err error) {
-	var sendErr error
+// forget takes the request out of those in progress.
+func (in *inbound) forget() {
+	in.cancel(context.Canceled)
+	c := in.conn
+	c.mu.Lock()
+	c.serving--
+	if c.inbound[in.req.ID] == in {
+		delete(c.inbound, in.req.ID)
+	}
+	is := func(other *inbound) bool { return other == in }
+	in.session.turns = slices.DeleteFunc(in.session.turns, is)
+	in.session.asks = slices.DeleteFunc(in.session.asks, is)
+	c.mu.Unlock()
+	c.release(in.session)
+}
+
+// sent notes that the answer was sent, or why not as it was.
+func (in *inbound) sent(err error) {
 	if err != nil {
-		c.opts.Logger.Debug("request failed", "method", req.Method, "error", err)
-		sendErr = req.Fail(c.base, toWire(err))
-	} else {
-		sendErr = req.Reply(c.base, encodable(result))
+		in.conn.opts.Logger.Warn("answer not sent as it was", "method", in.req.Method, "error", err)
 	}
-	if sendErr != nil {
-		c.opts.Logger.Warn("answer not sent as it was", "method", req.Method, "error", sendErr)
-	}
+	close(in.done)
 }
 
 // AfterResponse has fn called after the answer to the request that ctx belongs to was handed to the
@@ -433,7 +454,8 @@ func (c *Conn) bracket(ctx context.Context, info CallInfo, f func(context.Contex
 	return c.guard(info.Method, func() error { return f(ctx) })
 }
 
-// guard runs what belongs to a handler; its panic is reported and becomes an error.
+// guard runs what belongs to a handler; its panic is reported and becomes an error. A handler that ends
+// its goroutine ends it.
 func (c *Conn) guard(method string, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -25,9 +25,9 @@ const (
 )
 
 // Error is a JSON-RPC error object: what a peer answered, or what a handler wants the peer to see. A
-// handler that returns one, possibly wrapped, has it sent as it is; any other error is sent as
-// CodeInternalError with a neutral message. An Error is not changed after it was made, so one value
-// may be shared.
+// handler that returns one, possibly wrapped, has it sent as it is; any other error, also one that some
+// peer answered (a CallError), is sent as CodeInternalError with a neutral message. An Error is not
+// changed after it was made, so one value may be shared.
 type Error struct {
 	// Code says what kind of failure it is. Codes outside −32768…−32000 and −32899…−32800 are free
 	// for implementations.
@@ -37,6 +37,22 @@ type Error struct {
 	// Data is any JSON value with details, or nil.
 	Data json.RawMessage
 }
+
+// CallError is what a call returns when the peer answered with an error. errors.Is and errors.As see
+// that error. A handler that returns it does not pass it on: what one peer answers to one call is no
+// answer to another call. To pass it on, return its Err.
+type CallError struct {
+	// Method is the method that was called.
+	Method string
+	// Err is what the peer answered.
+	Err *Error
+}
+
+// Error gives method and error.
+func (e *CallError) Error() string { return e.Method + ": " + e.Err.Error() }
+
+// Unwrap returns the peer's error.
+func (e *CallError) Unwrap() error { return e.Err }
 
 // Sentinels for errors.Is, which compares codes only.
 var (
@@ -149,11 +165,29 @@ func (e *Error) UnmarshalJSON(b []byte) error { return codec.Unmarshal(b, e) }
 
 // toWire says what the peer sees of a handler's error.
 func toWire(err error) *wire.Error {
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e := ownError(err); e != nil {
 		return (*wire.Error)(e)
 	}
-	if p, ok := errors.AsType[*publicError](err); ok {
-		return &wire.Error{Code: CodeInternalError, Message: p.Error()}
-	}
 	return (*wire.Error)(ErrInternal)
+}
+
+// ownError finds the error that is meant for the peer, or returns nil.
+func ownError(err error) *Error {
+	switch e := err.(type) {
+	case *Error:
+		return e
+	case *publicError:
+		return &Error{Code: CodeInternalError, Message: e.Error()}
+	case *CallError:
+		return nil
+	case interface{ Unwrap() error }:
+		return ownError(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if e := ownError(err); e != nil {
+				return e
+			}
+		}
+	}
+	return nil
 }

@@ -23,9 +23,10 @@ type session struct {
 	id   string
 
 	mu      sync.Mutex
-	items   []item
-	spare   []item
-	bytes   int    // of items, and of what the worker has taken and not handled
+	items   []item // queued
+	batch   []item // taken by the worker; those before next are handled, or being handled
+	next    int
+	bytes   int    // of what is not handled
 	queued  uint64 // notifications ever queued
 	handled uint64
 	running bool // there is a worker
@@ -65,6 +66,18 @@ func (c *Conn) sessionLocked(id string) *session {
 	return s
 }
 
+// lookUp returns a session and how much was queued in it so far; it is nil when there is none, which has
+// nothing queued.
+func (c *Conn) lookUp(id string) (*session, uint64) {
+	c.mu.Lock()
+	s := c.sessions[id]
+	c.mu.Unlock()
+	if s == nil {
+		return nil, 0
+	}
+	return s, s.position()
+}
+
 // release forgets a session that has nothing going on.
 func (c *Conn) release(s *session) {
 	c.mu.Lock()
@@ -100,7 +113,7 @@ func (s *session) push(it item) bool {
 		change := s.change
 		s.mu.Unlock()
 		if overflow {
-			s.conn.flights.fail(func(f *flight) bool { return f.within == s })
+			s.conn.flights.fail(func(f *flight) bool { return f.within != nil && f.within.session == s })
 		}
 		select {
 		case <-change:
@@ -131,32 +144,51 @@ func (s *session) push(it item) bool {
 
 // work handles what is queued, and ends when nothing is.
 func (s *session) work() {
-	ctx := context.WithValue(s.conn.base, handlerKey{}, s)
+	ended := false
+	defer func() {
+		// A handler that ends its goroutine, as a test's FailNow does, ends this one.
+		if !ended && !s.conn.spawn(s.work) {
+			s.drop()
+		}
+	}()
+	for it, ok := s.take(); ok; it, ok = s.take() {
+		s.handle(it)
+	}
+	ended = true
+	s.conn.release(s)
+}
+
+// take takes the next notification; without one the worker ends.
+func (s *session) take() (it item, ok bool) {
 	s.mu.Lock()
-	for len(s.items) > 0 && !s.dropped {
-		batch := s.items
-		s.items, s.spare = s.spare[:0], nil
-		for i := range batch {
-			s.mu.Unlock()
-			s.conn.handleNotification(ctx, s, &batch[i])
-			s.mu.Lock()
-			s.bytes -= batch[i].size
-			batch[i] = item{}
+	defer s.mu.Unlock()
+	if s.next == len(s.batch) {
+		s.batch, s.items, s.next = s.items, s.batch[:0], 0
+	}
+	if len(s.batch) == 0 || s.dropped {
+		s.running = false
+		return item{}, false
+	}
+	it = s.batch[s.next]
+	s.batch[s.next] = item{}
+	s.next++
+	return it, true
+}
+
+func (s *session) handle(it item) {
+	h := &handling{Context: s.conn.base, session: s}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		h.over = true
+		s.nested -= h.calls
+		if !s.dropped {
+			s.bytes -= it.size
 			s.handled++
 			s.advanced()
-			if s.dropped {
-				break
-			}
 		}
-		s.spare = batch
-	}
-	s.running = false
-	if s.dropped {
-		s.handled = s.queued
-		s.advanced()
-	}
-	s.mu.Unlock()
-	s.conn.release(s)
+	}()
+	s.conn.handleNotification(h, s, &it)
 }
 
 // advanced lets go on what waited for the notifications handled so far; mu is held.
@@ -210,19 +242,35 @@ func (s *session) reached(position uint64, request bool) <-chan struct{} {
 	return w.ready
 }
 
-// nest notes that a handler of the session waits for one call more, or one less.
-func (s *session) nest(n int) {
+// nest notes that a notification handler waits for one call more, and reports false when that handler
+// has returned, so that nobody waits in it.
+func (h *handling) nest() bool {
+	s := h.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.nested += n
-	if s.nested > 0 {
-		s.waiters = slices.DeleteFunc(s.waiters, func(w waiter) bool {
-			if w.request {
-				close(w.ready)
-			}
-			return w.request
-		})
-		s.changed()
+	if h.over {
+		return false
+	}
+	h.calls++
+	s.nested++
+	s.waiters = slices.DeleteFunc(s.waiters, func(w waiter) bool {
+		if w.request {
+			close(w.ready)
+		}
+		return w.request
+	})
+	s.changed()
+	return true
+}
+
+// unnest notes that a call is over for which the handler waited.
+func (h *handling) unnest() {
+	s := h.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !h.over {
+		h.calls--
+		s.nested--
 	}
 }
 
@@ -231,7 +279,7 @@ func (s *session) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropped = true
-	s.items, s.bytes = nil, 0
+	s.items, s.batch, s.next, s.bytes = nil, nil, 0, 0
 	s.handled = s.queued
 	s.advanced()
 }
@@ -264,11 +312,41 @@ func (c *Conn) allSessions() []*session {
 	return all
 }
 
-// handlerKey is the context key under which a notification handler's session is found.
+// handling is one run of a notification handler, and the context that it is given.
+type handling struct {
+	context.Context
+	session *session
+
+	// Guarded by session.mu.
+	calls int  // that the handler waits for
+	over  bool // the handler has returned
+}
+
+// handlerKey is the context key under which a handling is found.
 type handlerKey struct{}
 
-// handlerOf returns the session whose notification handler ctx belongs to, or nil.
-func handlerOf(ctx context.Context) *session {
-	s, _ := ctx.Value(handlerKey{}).(*session)
-	return s
+// Value returns h itself under handlerKey.
+func (h *handling) Value(key any) any {
+	if key == (handlerKey{}) {
+		return h
+	}
+	return h.Context.Value(key)
+}
+
+// handlerOf returns the run of a notification handler that ctx belongs to, or nil. The handler may have
+// returned.
+func handlerOf(ctx context.Context) *handling {
+	h, _ := ctx.Value(handlerKey{}).(*handling)
+	return h
+}
+
+// insideHandler reports whether ctx belongs to a notification handler that has not returned.
+func insideHandler(ctx context.Context) bool {
+	h := handlerOf(ctx)
+	if h == nil {
+		return false
+	}
+	h.session.mu.Lock()
+	defer h.session.mu.Unlock()
+	return !h.over
 }

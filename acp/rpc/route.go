@@ -21,6 +21,9 @@ type Route struct {
 	// Gate, if set, is asked before the parameters are looked at; an error refuses a request, and
 	// drops a notification. The reader calls it: it must be quick.
 	Gate func() *Error
+	// Check, if set, is given the decoded parameters of a request; an error refuses it. The reader calls
+	// it.
+	Check func(params any) *Error
 	// Inline serves a request on the reader, before anything after it is read. Its handler must be
 	// quick and must not call the peer.
 	Inline bool
@@ -60,9 +63,20 @@ type RequestMethod[P, R any] struct {
 // ErrClosed, what is wrong with the answer, or, when ctx ends first, its cause; then the peer is told
 // by $/cancel_request, and a late answer is dropped.
 func (m RequestMethod[P, R]) Call(ctx context.Context, c *Conn, params *P) (*R, error) {
+	return m.CallThen(ctx, c, params, func(*R) {})
+}
+
+// CallThen is Call with a function that the reader calls with the result, before anything behind it is
+// handled.
+func (m RequestMethod[P, R]) CallThen(ctx context.Context, c *Conn, params *P, then func(*R)) (*R, error) {
+	if params == nil {
+		params = new(P)
+	}
 	var res *R
 	err := c.call(ctx, m.Name, params, func(raw []byte) (err error) {
-		res, err = decodeResult[R](c, m.Name, raw, m.NullResult)
+		if res, err = decodeResult[R](c, m.Name, raw, m.NullResult); err == nil {
+			then(res)
+		}
 		return err
 	})
 	if err != nil {
@@ -104,6 +118,9 @@ type NotificationMethod[P any] struct {
 // Notify sends the notification. It returns when that is on its way, after waiting, up to the end of
 // ctx, while too much is unsent. A ctx that has ended already does not keep it from being sent.
 func (m NotificationMethod[P]) Notify(ctx context.Context, c *Conn, params *P) error {
+	if params == nil {
+		params = new(P)
+	}
 	return c.notify(ctx, m.Name, params)
 }
 
@@ -130,11 +147,27 @@ func decodeInto(d *codec.Decoder, v any) {
 		g.DecodeJSON(d)
 		return
 	}
-	if raw := d.Raw(); d.Err() == nil {
-		if err := json.Unmarshal(raw, v); err != nil {
-			d.Fail(err)
-		}
+	raw := d.Raw()
+	if d.Err() != nil {
+		return
 	}
+	switch err := unmarshal(raw, v); err := err.(type) {
+	case nil:
+	case *json.UnmarshalTypeError:
+		d.Failf("%s at %q does not fit", err.Value, err.Field)
+	default:
+		d.Failf("the value does not fit") // the error is the author's, and not for the peer
+	}
+}
+
+// unmarshal is json.Unmarshal, whose methods may be an author's and panic.
+func unmarshal(raw []byte, v any) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return json.Unmarshal(raw, v)
 }
 
 // decodeResult decodes a whole result on the reader.
@@ -168,6 +201,11 @@ func encodable(v any) wire.Encodable {
 type plain struct{ v any }
 
 func (p plain) EncodeJSON(e *codec.Encoder) {
+	defer func() {
+		if r := recover(); r != nil { // of a MarshalJSON of the author's
+			e.Failf("panic: %v", r)
+		}
+	}()
 	b, err := json.Marshal(p.v)
 	if err != nil {
 		e.Fail(err)

@@ -4,6 +4,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 )
@@ -19,17 +20,18 @@ type StdioTransport struct {
 }
 
 // Stdio returns the transport over this process's standard input and output.
-func Stdio() *StdioTransport {
-	t := &StdioTransport{}
-	t.once.connect = func(context.Context) (Stream, error) {
-		in, out := interruptible(os.Stdin), interruptible(os.Stdout)
-		return newLineStream(in, out, t.MaxMessage, nil), nil
-	}
-	return t
-}
+func Stdio() *StdioTransport { return &StdioTransport{} }
 
-// Connect implements Transport.
-func (t *StdioTransport) Connect(ctx context.Context) (Stream, error) { return t.once.Connect(ctx) }
+// Connect implements Transport. Closing the stream closes standard output.
+func (t *StdioTransport) Connect(context.Context) (Stream, error) {
+	if err := t.once.use(); err != nil {
+		return nil, err
+	}
+	in, out := interruptible(os.Stdin), interruptible(os.Stdout)
+	closeOut := out.close
+	out.close = func() error { return errors.Join(closeOut(), os.Stdout.Close()) }
+	return newLineStream(in, out, t.MaxMessage, nil), nil
+}
 
 // stdFile is a standard file whose reading or writing Close interrupts.
 type stdFile struct {

@@ -2,10 +2,7 @@
 
 package rpc
 
-import (
-	"io"
-	"os"
-)
+import "os"
 
 // interruptible returns a form of a standard file whose reading Close interrupts.
-func interruptible(f *os.File) io.ReadWriteCloser { return pumped(f) }
+func interruptible(f *os.File) *stdFile { return pumped(f) }

@@ -3,7 +3,6 @@
 package rpc
 
 import (
-	"io"
 	"os"
 	"syscall"
 )
@@ -12,7 +11,7 @@ import (
 // Close interrupts a Read or Write. That takes non-blocking mode, which is a property of the open file
 // and not of the duplicate: it is set for pipes and sockets only, not when standard error is the same
 // one, and taken back by Close.
-func interruptible(f *os.File) io.ReadWriteCloser {
+func interruptible(f *os.File) *stdFile {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
 		return pumped(f)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acpgo/sdk/internal/wire"
 )
@@ -59,9 +60,21 @@ const DefaultMaxMessage = 64 << 20
 // stdio transport on anything else (a socket, an SSH channel). Closing the stream closes r and w.
 // Messages longer than maxMessage bytes are refused; 0 means DefaultMaxMessage. It connects once.
 func IO(r io.ReadCloser, w io.WriteCloser, maxMessage int) Transport {
-	return &once{connect: func(context.Context) (Stream, error) {
-		return newLineStream(r, w, maxMessage, nil), nil
-	}}
+	return &ioTransport{r: r, w: w, maxMessage: maxMessage}
+}
+
+type ioTransport struct {
+	r          io.ReadCloser
+	w          io.WriteCloser
+	maxMessage int
+	once       once
+}
+
+func (t *ioTransport) Connect(context.Context) (Stream, error) {
+	if err := t.once.use(); err != nil {
+		return nil, err
+	}
+	return newLineStream(t.r, t.w, t.maxMessage, nil), nil
 }
 
 // Pipe returns the two ends of an in-memory connection, for tests and for agents that live in the
@@ -73,21 +86,14 @@ func Pipe() (Transport, Transport) {
 	return IO(r1, w2, 0), IO(r2, w1, 0)
 }
 
-// once is a Transport that can be connected a single time.
-type once struct {
-	mu      sync.Mutex
-	used    bool
-	connect func(context.Context) (Stream, error)
-}
+// once lets a transport be connected a single time.
+type once struct{ used atomic.Bool }
 
-func (t *once) Connect(ctx context.Context) (Stream, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.used {
-		return nil, errConnected
+func (o *once) use() error {
+	if o.used.Swap(true) {
+		return errConnected
 	}
-	t.used = true
-	return t.connect(ctx)
+	return nil
 }
 
 // lineStream frames messages by newlines over a reader and a writer. It is a HalfCloser.

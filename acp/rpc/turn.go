@@ -5,6 +5,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -25,6 +26,7 @@ type TurnSpec struct {
 type ownTurn struct {
 	cancel context.CancelCauseFunc
 	feed   func(params any, size int) // nil: nobody reads updates
+	params any                        // of its cancellation; guarded by Conn.mu
 }
 
 // feed hands a notification to the session's oldest turn; it runs on the session's worker.
@@ -40,23 +42,34 @@ func (c *Conn) feed(s *session, it *item) {
 	}
 }
 
-// CancelTurns cancels the turns that this side has in progress in a session, as ending their contexts
-// would, and reports whether there were any.
-func (c *Conn) CancelTurns(session string) bool {
+// CancelSession cancels the turns that this side has in progress in a session, as ending their contexts
+// would. Without any it tells the peer all the same, and answers what waits for this side's user.
+func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.sessions[session]
-	if s == nil {
-		return false
+	var turns []*ownTurn
+	var asks []*inbound
+	if s := c.sessions[spec.Session]; s != nil {
+		turns, asks = slices.Clone(s.own), slices.Clone(s.asks)
 	}
-	for _, own := range s.own {
+	for _, own := range turns {
+		own.params = spec.CancelParams
+	}
+	c.mu.Unlock()
+	for _, own := range turns {
 		own.cancel(ErrTurnCancelled)
 	}
-	return len(s.own) > 0
+	if len(turns) > 0 {
+		return nil
+	}
+	err := c.notify(ctx, spec.CancelMethod, spec.CancelParams)
+	for _, in := range asks {
+		in.cancelTurn()
+	}
+	return err
 }
 
 // RunTurn sends the request and waits for its answer, which comes after all updates of the turn were
-// handled. When ctx ends, or CancelTurns is called, the turn is cancelled: the peer is told, the
+// handled. When ctx ends, or CancelSession is called, the turn is cancelled: the peer is told, the
 // requests of the session that wait for this side's user are answered as cancelled, updates are still
 // taken, and the answer is waited for, for at most Options.CancelGrace; only then is the request given
 // up and the cause returned.
@@ -75,7 +88,7 @@ func runTurn[P, R any](
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
+		return nil, named(m.Name, err)
 	}
 	return res, nil
 }
@@ -84,8 +97,9 @@ func (c *Conn) turn(
 	ctx context.Context, method string, params any, spec TurnSpec, own *ownTurn, decode func([]byte) error,
 ) error {
 	caller := ctx
-	ctx, own.cancel = context.WithCancelCause(ctx)
-	defer own.cancel(context.Canceled)
+	f := c.flights.begin(ctx, own.feed != nil)
+	defer c.flights.end(f)
+	ctx, own.cancel = f.ctx, f.cancel
 	defer context.AfterFunc(c.base, func() { own.cancel(ErrClosed) })()
 
 	c.mu.Lock()
@@ -105,7 +119,11 @@ func (c *Conn) turn(
 	}
 	cancelled, err := p.response(ctx)
 	if cancelled {
-		defer c.cancelOwn(s, spec)()
+		defer c.cancelOwn(s, own, spec)()
+		if errors.Is(err, ErrOverflow) {
+			p.giveUp() // the caller must go on at once
+			return err
+		}
 		grace, cancel := context.WithTimeout(c.base, c.opts.CancelGrace)
 		defer cancel()
 		late, waited := p.response(grace)
@@ -117,7 +135,7 @@ func (c *Conn) turn(
 	}
 	// What was received before the end of the turn belongs to it, also when there was no answer.
 	after, bound := s.position(), c.opts.DrainTime
-	if err == nil {
+	if err == nil && p.session != nil {
 		after, bound = p.after, 0
 	}
 	c.awaitTurn(caller, s, after, bound)
@@ -129,12 +147,16 @@ func (c *Conn) turn(
 
 // cancelOwn cancels a turn of this side in a session: it tells the peer, and answers what waits for
 // this side. The returned function is called when the turn is over.
-func (c *Conn) cancelOwn(s *session, spec TurnSpec) func() {
+func (c *Conn) cancelOwn(s *session, own *ownTurn, spec TurnSpec) func() {
 	c.mu.Lock()
 	s.cancelling++
 	asks := slices.Clone(s.asks)
+	params := spec.CancelParams
+	if own.params != nil {
+		params = own.params
+	}
 	c.mu.Unlock()
-	if err := c.wire.Post(spec.CancelMethod, encodable(spec.CancelParams)); err != nil {
+	if err := c.wire.Post(spec.CancelMethod, encodable(params)); err != nil {
 		c.opts.Logger.Debug("cancellation not sent", "error", err)
 	}
 	for _, in := range asks {
@@ -150,7 +172,7 @@ func (c *Conn) cancelOwn(s *session, spec TurnSpec) func() {
 // awaitTurn waits until the notifications of a turn were handled: without a bound while its caller
 // wants it to go on, and for bound, or the grace, otherwise.
 func (c *Conn) awaitTurn(ctx context.Context, s *session, position uint64, bound time.Duration) {
-	if handlerOf(ctx) != nil {
+	if insideHandler(ctx) {
 		return
 	}
 	handled := s.reached(position, false)
@@ -197,12 +219,13 @@ type update[U any] struct {
 	size  int
 }
 
-// StartTurn is RunTurn in the background. pick takes the updates from the parameters of the
+// StartTurn is RunTurn in the background, for which a notification handler must not wait. pick takes the updates from the parameters of the
 // notifications that feed turns, see Route.Feeds.
 func StartTurn[U, P, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, pick func(params any) (U, bool),
 ) *Turn[U, R] {
-	ctx, cancel := context.WithCancel(ctx)
+	// It runs on its own: a notification handler that starts it does not wait for it.
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, handlerKey{}, (*handling)(nil)))
 	t := newTurn[U, R](c, cancel)
 	own := &ownTurn{feed: func(params any, size int) {
 		if u, ok := pick(params); ok {
@@ -270,7 +293,8 @@ func (t *Turn[U, R]) Result() (*R, error) {
 	return t.result, t.err
 }
 
-// Done is closed when the turn is over. Updates may still be there to be read.
+// Done is closed when the turn is over. Updates may still be there to be read. To wait for it without
+// reading them or calling Discard holds up the peer.
 func (t *Turn[U, R]) Done() <-chan struct{} { return t.done }
 
 func (t *Turn[U, R]) end() {
@@ -323,7 +347,7 @@ func (t *Turn[U, R]) deliver(u U, size int) {
 	opts, flights := &t.conn.opts, &t.conn.flights
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for t.bytes > 0 && t.bytes+size > opts.QueueBytes && !t.discard {
+	for t.bytes > 0 && t.bytes+size > opts.QueueBytes && !t.discard && !t.ended {
 		change, since := t.change, t.since
 		calling, call := false, (<-chan struct{})(nil)
 		if t.reading {
@@ -334,7 +358,7 @@ func (t *Turn[U, R]) deliver(u U, size int) {
 		}
 		t.mu.Unlock()
 		if calling {
-			flights.fail(func(f *flight) bool { return f.within == nil && f.number > since })
+			flights.fail(func(f *flight) bool { return f.of(since) })
 		}
 		select {
 		case <-change:
@@ -345,7 +369,7 @@ func (t *Turn[U, R]) deliver(u U, size int) {
 		}
 		t.mu.Lock()
 	}
-	if !t.discard {
+	if !t.discard && !t.ended {
 		t.updates = append(t.updates, update[U]{u, size})
 		t.bytes += size
 		t.signal()

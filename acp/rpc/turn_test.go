@@ -135,11 +135,11 @@ func TestCallWhileRangingOverUpdates(t *testing.T) {
 
 // PRM-9, PRM-14: a cancelled turn.
 func TestTurnCancelled(t *testing.T) {
-	for _, how := range []string{"context", "Cancel", "CancelTurns"} {
+	for _, how := range []string{"context", "Cancel", "CancelSession"} {
 		t.Run(how, func(t *testing.T) {
-			asked := make(chan struct{})
+			asked := make(chan struct{}, 1)
 			p, c := newPeer(t, clientRoutes(nil, func(ctx context.Context, _ *sessionParams) (*askResult, error) {
-				close(asked)
+				asked <- struct{}{}
 				<-ctx.Done()
 				if !errors.Is(context.Cause(ctx), ErrTurnCancelled) {
 					t.Errorf("cause %v", context.Cause(ctx))
@@ -158,8 +158,8 @@ func TestTurnCancelled(t *testing.T) {
 			case "Cancel":
 				turn.Cancel()
 			default:
-				if !c.CancelTurns("s") {
-					t.Error("there was no turn")
+				if err := c.CancelSession(t.Context(), inS); err != nil {
+					t.Error(err)
 				}
 			}
 			p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
@@ -178,11 +178,6 @@ func TestTurnCancelled(t *testing.T) {
 			}
 			if res, err := turn.Result(); err != nil || res.StopReason != "cancelled" {
 				t.Error(res, err)
-			}
-			// The next turn is not affected.
-			p.send(request("r", "ask", `{"sessionId":"other"}`))
-			if c.CancelTurns("s") {
-				t.Error("there is still a turn")
 			}
 		})
 	}
@@ -377,4 +372,21 @@ func TestRequestThatEndsTheTurn(t *testing.T) {
 	}
 	p.send(request("e", "end", `{"sessionId":"s"}`))
 	p.expect(`{"jsonrpc":"2.0","id":"e","result":{"outcome":"ended"}}`)
+}
+
+// PRM-9: session/cancel answers open requests also where this side knows of no turn.
+func TestCancelSessionWithoutTurn(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	p, c := newPeer(t, clientRoutes(nil, func(ctx context.Context, _ *sessionParams) (*askResult, error) {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}), nil)
+	p.send(request("p", "ask", `{"sessionId":"s"}`))
+	receive(t, asked)
+	if err := c.CancelSession(t.Context(), inS); err != nil {
+		t.Error(err)
+	}
+	p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
+	p.expect(`{"jsonrpc":"2.0","id":"p","result":{"outcome":"cancelled"}}`)
 }

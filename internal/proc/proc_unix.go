@@ -18,7 +18,9 @@ type Group struct {
 // Start starts a command. It has no controlling terminal, so that a password prompt fails instead of
 // stopping in the background, and a Ctrl-C meant for this program does not reach it.
 func Start(cmd *exec.Cmd) (*Group, error) {
-	attributes(cmd).Setsid = true
+	// A new session brings a new group; asking for both is an error.
+	a := attributes(cmd)
+	a.Setsid, a.Setpgid = true, false
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

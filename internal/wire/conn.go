@@ -3,7 +3,6 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -86,9 +85,11 @@ type Conn struct {
 	endSeen        bool // the handler was told of the end; the reader's
 
 	mu        sync.Mutex
+	starting  map[uint64]*Call    // ours, not sent yet
 	calls     map[uint64]*Call    // ours, unanswered
 	lastCall  uint64              // the last id given out
-	requests  map[uint64]*Request // the peer's, unanswered
+	requests  map[uint64]*Request // the peer's, not done
+	answering map[uint64]*Request // the peer's, whose answer is being written
 	lastToken uint64
 	abandoned []uint64      // calls that the library still waits for and nobody else does
 	idle      chan struct{} // set while the reader waits for requests to be answered
@@ -102,20 +103,23 @@ type message struct {
 	response bool
 }
 
-var errClosed = errors.New("connection closed")
+// ErrClosed says that this side has closed the connection.
+var ErrClosed = errors.New("connection closed")
 
 // NewConn starts a connection on stream.
 func NewConn(stream Stream, cfg Config) *Conn {
 	c := &Conn{
-		stream:   stream,
-		handler:  cfg.Handler,
-		log:      cfg.Logger,
-		drain:    cfg.Drain,
-		noise:    cfg.SkipNoise,
-		decode:   codec.NewDecoder(nil),
-		readDone: make(chan struct{}),
-		calls:    map[uint64]*Call{},
-		requests: map[uint64]*Request{},
+		stream:    stream,
+		handler:   cfg.Handler,
+		log:       cfg.Logger,
+		drain:     cfg.Drain,
+		noise:     cfg.SkipNoise,
+		decode:    codec.NewDecoder(nil),
+		readDone:  make(chan struct{}),
+		starting:  map[uint64]*Call{},
+		calls:     map[uint64]*Call{},
+		requests:  map[uint64]*Request{},
+		answering: map[uint64]*Request{},
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -144,12 +148,12 @@ func (c *Conn) Err() error {
 func (c *Conn) Close(ctx context.Context) error {
 	var err error
 	c.once.Do(func() {
-		if ferr := c.out.flush(ctx); ferr != nil && !errors.Is(ferr, errClosed) {
+		if ferr := c.out.flush(ctx); ferr != nil && !errors.Is(ferr, ErrClosed) {
 			c.log.Debug("closing with messages unsent", "error", ferr)
 		}
 		c.mu.Lock()
 		if c.ended == nil {
-			c.ended = errClosed
+			c.ended = ErrClosed
 		}
 		if c.giveUp != nil {
 			c.giveUp.Stop()
@@ -215,12 +219,13 @@ func (c *Conn) Start(
 	}
 	c.lastCall++
 	call.id = c.lastCall
-	c.calls[call.id] = call
+	c.starting[call.id] = call
 	c.mu.Unlock()
 
 	waiter, err := c.lib.DispatchCall(ctx, method, nil, jsonrpc2.PickID(jsonrpc2.ID{Num: call.id}))
 	if err != nil {
 		c.mu.Lock()
+		delete(c.starting, call.id)
 		delete(c.calls, call.id)
 		c.mu.Unlock()
 		if errors.Is(err, jsonrpc2.ErrClosed) {
@@ -267,11 +272,11 @@ func (c *Conn) cause() error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	return errClosed
+	return ErrClosed
 }
 
-// A Request is one that the peer sent. Reply or Fail must be called exactly once; what comes after the
-// first is an error.
+// A Request is one that the peer sent. It must be answered exactly once, and Done must be called when
+// everything that belongs to it was sent.
 type Request struct {
 	ID     ID
 	Method string
@@ -284,25 +289,25 @@ type Request struct {
 	invalid error // the result could not be encoded
 }
 
+// An Answer is a failure or, if that is nil, a result. A nil result is null.
+type Answer struct {
+	Result  Encodable
+	Failure *Error
+}
+
 var errAnswered = errors.New("the request was answered before")
 
-// Reply answers with a result; nil is null. It waits, up to ctx, while too much is unsent. A result
-// that cannot be encoded is answered as an internal error, and its error returned.
-func (r *Request) Reply(ctx context.Context, result Encodable) error {
-	return r.answer(ctx, highWater, result, nil)
+// Answer answers the request. It waits, up to ctx, while too much is unsent. A result that cannot be
+// encoded is answered as an internal error, and its error returned.
+func (r *Request) Answer(ctx context.Context, a Answer) error {
+	if err := r.conn.out.room(ctx, highWater); err != nil {
+		return err
+	}
+	return r.AnswerNow(a)
 }
 
-// Fail answers with an error, and waits as Reply does.
-func (r *Request) Fail(ctx context.Context, failure *Error) error {
-	return r.answer(ctx, highWater, nil, failure)
-}
-
-// Refuse is Fail for the reader, which must not be held up by what this side has to send.
-func (r *Request) Refuse(failure *Error) error {
-	return r.answer(r.conn.life, floodWater, nil, failure)
-}
-
-func (r *Request) answer(ctx context.Context, limit int, result Encodable, failure *Error) error {
+// AnswerNow is Answer without waiting, for what must get out however much is unsent.
+func (r *Request) AnswerNow(a Answer) error {
 	c := r.conn
 	c.mu.Lock()
 	if r.claimed {
@@ -310,13 +315,13 @@ func (r *Request) answer(ctx context.Context, limit int, result Encodable, failu
 		return errAnswered
 	}
 	r.claimed = true
-	r.result, r.failure = result, failure
+	r.result, r.failure = a.Result, a.Failure
+	c.answering[r.token] = r
 	c.mu.Unlock()
-	defer c.settle(r)
-	if err := c.out.room(ctx, limit); err != nil {
-		return err
-	}
-	err := c.lib.SendResponse(ctx, &jsonrpc2.Response{ID: jsonrpc2.ID{Num: r.token}})
+	err := c.lib.SendResponse(context.Background(), &jsonrpc2.Response{ID: jsonrpc2.ID{Num: r.token}})
+	c.mu.Lock()
+	delete(c.answering, r.token)
+	c.mu.Unlock()
 	if errors.Is(err, jsonrpc2.ErrClosed) {
 		return c.cause()
 	}
@@ -326,8 +331,20 @@ func (r *Request) answer(ctx context.Context, limit int, result Encodable, failu
 	return err
 }
 
-// settle forgets a request that was answered, or cannot be.
-func (c *Conn) settle(r *Request) {
+// Refuse answers with an error, for the reader, and is done. It waits only when a flood of refusals is
+// unsent.
+func (r *Request) Refuse(failure *Error) error {
+	defer r.Done()
+	if err := r.conn.out.room(r.conn.life, floodWater); err != nil {
+		return err
+	}
+	return r.AnswerNow(Answer{Failure: failure})
+}
+
+// Done says that nothing more belongs to the request. Until then the end of the peer's stream does not
+// end the connection, within the drain time.
+func (r *Request) Done() {
+	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.requests, r.token)
@@ -350,31 +367,41 @@ func (c *Conn) noteSending(req *jsonrpc2.Request, resp *jsonrpc2.Response) {
 func (c *Conn) writeObject() error {
 	m := c.sending
 	c.mu.Lock()
-	call, r, ended := c.calls[m.token], c.requests[m.token], c.ended
+	call, r := c.starting[m.token], c.answering[m.token]
 	c.mu.Unlock()
-	if !m.response {
-		if ended != nil {
-			return ended // its response could not be read any more
-		}
-		if call == nil {
-			return errClosed
-		}
-		return c.out.append(func(dst []byte) ([]byte, error) {
-			return appendRequest(dst, call.id, call.method, call.params, call.onSent)
-		})
+	if m.response {
+		return c.writeAnswer(r)
 	}
+	return c.out.append(func(dst []byte) ([]byte, error) {
+		dst, err := appendRequest(dst, call.id, call.method, call.params, call.onSent)
+		if err != nil {
+			return dst, err
+		}
+		// From here on a response counts; before, it was to nothing.
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.ended != nil {
+			return dst, c.ended // its response could not be read any more
+		}
+		delete(c.starting, call.id)
+		c.calls[call.id] = call
+		return dst, nil
+	})
+}
+
+// writeAnswer writes the answer to a request; what cannot be encoded is replaced by an error.
+func (c *Conn) writeAnswer(r *Request) error {
 	if r.failure == nil {
 		err := c.out.append(func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, r.result) })
-		var bad *codec.Error
-		if !errors.As(err, &bad) {
+		bad, ok := errors.AsType[*codec.Error](err)
+		if !ok {
 			return err
 		}
 		r.invalid = fmt.Errorf("answer to %s: %w", r.Method, bad)
 		r.failure = &Error{Code: codeInternal, Message: "Internal error"}
 	}
 	err := c.out.append(func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, r.failure) })
-	var bad *codec.Error
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*codec.Error](err); ok {
 		// Only the data can be at fault; the peer gets the error without it.
 		r.invalid = fmt.Errorf("error answer to %s: %w", r.Method, bad)
 		plain := &Error{Code: r.failure.Code, Message: r.failure.Message}
@@ -500,10 +527,6 @@ func (c *Conn) end() ([]byte, error) {
 
 // dispatch handles one line and returns what the library needs to see of it, if anything.
 func (c *Conn) dispatch(line []byte) []byte {
-	if c.noise && !looksLikeJSON(line) {
-		c.handler.HandleInvalid(line, errNoise)
-		return nil
-	}
 	env := parse(c.decode, line)
 	switch env.kind {
 	case kindNotification:
@@ -519,9 +542,29 @@ func (c *Conn) dispatch(line []byte) []byte {
 	case kindResponse:
 		return c.dispatchResponse(line, &env)
 	default:
-		c.handler.HandleInvalid(line, env.failure)
-		c.refuse(env.id, env.failure)
+		return c.dispatchInvalid(line, &env)
 	}
+	return nil
+}
+
+// dispatchInvalid answers what is no message. If it looks like a response it ends the call instead, of
+// which nothing else would come.
+func (c *Conn) dispatchInvalid(line []byte, env *envelope) []byte {
+	if c.noise && (env.failure.Code == codeParse || line[0] != '{') {
+		c.handler.HandleInvalid(line, errNoise)
+		return nil
+	}
+	c.handler.HandleInvalid(line, env.failure)
+	if env.unread {
+		id, response, known := recoverID(line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):])
+		if response {
+			return c.failCall(id, known, fmt.Errorf("malformed response: %w", env.failure))
+		}
+		if known && env.failure.Code == codeInvalidRequest {
+			env.id = id
+		}
+	}
+	c.refuse(env.id, env.failure)
 	return nil
 }
 
@@ -533,13 +576,13 @@ var (
 
 // dispatchResponse gives a response to its call and the library a stub of it.
 func (c *Conn) dispatchResponse(line []byte, env *envelope) []byte {
-	n, ours := env.id.Int()
+	n, ours := env.id.callNumber()
 	c.mu.Lock()
-	call := c.calls[uint64(n)]
+	call := c.calls[n]
 	if ours && call != nil {
 		delete(c.calls, call.id)
 	}
-	late := ours && n > 0 && uint64(n) <= c.lastCall
+	late := ours && n > 0 && n <= c.lastCall && c.starting[n] == nil
 	c.mu.Unlock()
 	switch {
 	case ours && call != nil:
@@ -567,24 +610,29 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) []byte {
 // refuseLong answers, or fails, what an overlong message was about.
 func (c *Conn) refuseLong(long *TooLongError) []byte {
 	c.handler.HandleInvalid(long.Head, long)
-	id, response, known := recoverID(long.Head)
-	if !response {
-		if !known {
-			id = ID{}
-		}
-		c.refuse(id, &Error{Code: codeInvalidRequest, Message: "Invalid request: message too long"})
-		return nil
+	id, response, known := recoverID(long.Head, long.Tail)
+	if response {
+		return c.failCall(id, known, long)
 	}
-	n, ours := id.Int()
+	if !known {
+		id = ID{}
+	}
+	c.refuse(id, &Error{Code: codeInvalidRequest, Message: "Invalid request: message too long"})
+	return nil
+}
+
+// failCall ends the call that an unreadable response was for, if that is known.
+func (c *Conn) failCall(id ID, known bool, reason error) []byte {
+	n, ours := id.callNumber()
 	c.mu.Lock()
-	call := c.calls[uint64(n)]
+	call := c.calls[n]
 	if !known || !ours || call == nil {
 		c.mu.Unlock()
 		return nil
 	}
-	delete(c.calls, call.id)
+	delete(c.calls, n)
 	c.mu.Unlock()
-	call.onResponse(Response{Err: fmt.Errorf("response to %s: %w", call.method, long)})
+	call.onResponse(Response{Err: fmt.Errorf("response to %s: %w", call.method, reason)})
 	return stub(stubResponse, call.id)
 }
 
@@ -615,11 +663,6 @@ func (c *Conn) writeFailed(err error) {
 			c.log.Debug("closing", "error", cerr)
 		}
 	})
-}
-
-func looksLikeJSON(line []byte) bool {
-	line = bytes.TrimLeft(line, " \t\r")
-	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
 }
 
 // requestHandler receives the library's stubs of requests, on the reader.

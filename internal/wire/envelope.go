@@ -5,6 +5,7 @@ package wire
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 
 	"github.com/acpgo/sdk/acp/codec"
 )
@@ -43,6 +44,7 @@ type envelope struct {
 	result  []byte
 	failure *Error // kindInvalid: the answer; kindResponse: what the peer answered
 	broken  error  // kindResponse: what is wrong with it
+	unread  bool   // kindInvalid: it could not be read to its end
 }
 
 const (
@@ -67,7 +69,7 @@ func parse(d *codec.Decoder, line []byte) envelope {
 	if d.Kind() != '{' {
 		d.Skip()
 		if err := d.End(); err != nil {
-			return invalid(codeParse, "Parse error", err)
+			return unread(err)
 		}
 		if d.Reset(line); d.Kind() == '[' {
 			return invalid(codeInvalidRequest, "Invalid request: batches are not part of ACP", nil)
@@ -120,10 +122,7 @@ func parse(d *codec.Decoder, line []byte) envelope {
 		}
 	}
 	if err := d.End(); err != nil {
-		if errors.Is(err, codec.ErrSyntax) {
-			return invalid(codeParse, "Parse error", err)
-		}
-		return invalid(codeInvalidRequest, "Invalid request", err)
+		return unread(err)
 	}
 
 	if !hasMethod && (hasResult || hasError) {
@@ -170,6 +169,21 @@ func invalid(code int, message string, cause error) envelope {
 		message += ": " + cause.Error()
 	}
 	return envelope{kind: kindInvalid, failure: &Error{Code: code, Message: message}}
+}
+
+// unread is a line that could not be read to its end: because it is not JSON, or for a limit of ours.
+func unread(err error) envelope {
+	var env envelope
+	switch {
+	case errors.Is(err, codec.ErrDepth):
+		env = invalid(codeInvalidRequest, "Invalid request: nested too deeply", nil)
+	case errors.Is(err, codec.ErrSyntax):
+		env = invalid(codeParse, "Parse error", err)
+	default:
+		env = invalid(codeInvalidRequest, "Invalid request", err)
+	}
+	env.unread = true
+	return env
 }
 
 // skipped skips the next value and returns its bytes.
@@ -225,21 +239,32 @@ func decodeError(d *codec.Decoder) *Error {
 	return e
 }
 
-// recoverID finds the id of a message of which only the beginning is known.
-func recoverID(head []byte) (id ID, response, ok bool) {
+// recoverID finds the id of a message of which only the beginning and the end can be read.
+func recoverID(head, tail []byte) (id ID, response, ok bool) {
 	d := codec.NewDecoder(head)
+scan:
 	for o := d.Object(); o.Next(); {
 		switch string(o.Name()) {
 		case "id":
 			id.DecodeJSON(d)
 			ok = d.Err() == nil
 		case "result", "error":
-			return id, true, ok
+			response = true
+			break scan
 		case "params":
-			return id, false, ok
+			break scan
 		default:
 			d.Skip()
 		}
 	}
-	return id, false, ok
+	if ok {
+		return id, response, true
+	}
+	// As the last member it stands right before the brace that closes the message.
+	if m := lastID.FindSubmatch(tail); m != nil && codec.Unmarshal(m[1], &id) == nil {
+		return id, response, true
+	}
+	return ID{}, response, false
 }
+
+var lastID = regexp.MustCompile(`"id"\s*:\s*("[^"\\]*"|-?[0-9]+)\s*\}\s*$`)

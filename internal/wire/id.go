@@ -3,9 +3,13 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp/codec"
 )
@@ -16,12 +20,12 @@ const (
 	idNull idKind = iota
 	idInt
 	idString
-	idNumber // a number that is no int64, kept as its text
+	idText // a number that is no int64, or a string that is no text, kept as it came
 )
 
 // ID is a JSON-RPC request id: a string, a number or null. The zero value is null. Two IDs are equal
-// (==) when type and value are; a number outside int64, or with a fraction, is kept and compared as
-// its text.
+// (==) when type and value are; a number outside int64, or with a fraction, is kept and compared as it
+// was written.
 type ID struct {
 	kind idKind
 	num  int64
@@ -48,6 +52,20 @@ func (id ID) Str() (s string, ok bool) {
 	return id.str, true
 }
 
+// callNumber returns the number of the call of ours that a response with this id is for. Some peers
+// write all numbers with a fraction.
+func (id ID) callNumber() (n uint64, ok bool) {
+	switch id.kind {
+	case idInt:
+		return uint64(id.num), id.num > 0
+	case idText:
+		f, err := strconv.ParseFloat(id.str, 64)
+		return uint64(f), err == nil && f > 0 && f < 1<<53 && f == math.Trunc(f)
+	default:
+		return 0, false
+	}
+}
+
 // String returns the id as it is written in JSON.
 func (id ID) String() string {
 	b, err := codec.Append(nil, &id)
@@ -64,7 +82,7 @@ func (id *ID) EncodeJSON(e *codec.Encoder) {
 		e.Int(id.num)
 	case idString:
 		e.Str(id.str)
-	case idNumber:
+	case idText:
 		e.Raw(json.RawMessage(id.str))
 	default:
 		e.Null()
@@ -77,7 +95,12 @@ var errBadID = errors.New("an id is a string, a number or null")
 func (id *ID) DecodeJSON(d *codec.Decoder) {
 	switch d.Kind() {
 	case '"':
+		start := d.Offset()
 		*id = StringID(d.Str())
+		// A surrogate escaped alone became another character; the id must come back as it was.
+		if raw := d.Slice(start); bytes.Contains(raw, []byte(`\u`)) && strings.ContainsRune(id.str, utf8.RuneError) {
+			*id = ID{kind: idText, str: string(raw)}
+		}
 	case '0':
 		start := d.Offset()
 		d.Skip()
@@ -85,7 +108,7 @@ func (id *ID) DecodeJSON(d *codec.Decoder) {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil && text != "-0" {
 			*id = IntID(n)
 		} else {
-			*id = ID{kind: idNumber, str: text}
+			*id = ID{kind: idText, str: text}
 		}
 	case 'n':
 		d.Null()

@@ -10,7 +10,7 @@ import (
 
 const (
 	readChunk = 64 << 10 // the reader's buffer when no line is longer
-	keepHead  = 4 << 10  // how much of a refused line is kept, to find its id
+	keepEnds  = 4 << 10  // how much of either end of a refused line is kept, to find its id
 	bigBuffer = 4 << 20  // a larger buffer is let go as soon as it is empty
 	calmLines = 256      // a buffer over readChunk is let go after this many small lines
 )
@@ -19,8 +19,8 @@ const (
 type TooLongError struct {
 	// Limit is the longest message accepted, in bytes.
 	Limit int
-	// Head is the beginning of the message, some thousand bytes.
-	Head []byte
+	// Head and Tail are the beginning and the end of the message, some thousand bytes each.
+	Head, Tail []byte
 }
 
 // Error implements the error interface.
@@ -82,7 +82,15 @@ func (l *LineReader) Next() ([]byte, error) {
 }
 
 func (l *LineReader) tooLong(line []byte) *TooLongError {
-	return &TooLongError{Limit: l.max, Head: bytes.Clone(line[:min(len(line), keepHead)])}
+	err := &TooLongError{Limit: l.max, Head: bytes.Clone(line[:min(len(line), keepEnds)])}
+	err.end(line)
+	return err
+}
+
+// end notes what the message ends with so far.
+func (e *TooLongError) end(more []byte) {
+	e.Tail = append(e.Tail, more[max(0, len(more)-keepEnds):]...)
+	e.Tail = e.Tail[max(0, len(e.Tail)-keepEnds):]
 }
 
 // skip drops input up to the end of an overlong line.
@@ -92,9 +100,11 @@ func (l *LineReader) skip() error {
 		l.start, l.end, l.scanned = 0, 0, 0
 		l.fill()
 		if i := bytes.IndexByte(l.buf[:l.end], '\n'); i >= 0 {
+			err.end(l.buf[:i])
 			l.start, l.scanned = i+1, i+1
 			return err
 		}
+		err.end(l.buf[:l.end])
 	}
 	l.start = l.end
 	l.scanned = l.end

@@ -39,7 +39,7 @@ func TestLineReader(t *testing.T) {
 				if line, err = r.Next(); err == nil {
 					got = append(got, string(line))
 				} else if tooLong, ok := errors.AsType[*TooLongError](err); ok {
-					if len(tooLong.Head) > keepHead {
+					if len(tooLong.Head) > keepEnds || len(tooLong.Tail) > keepEnds {
 						t.Errorf("kept %d bytes", len(tooLong.Head))
 					}
 					got = append(got, "!")
@@ -69,21 +69,24 @@ func TestLineReaderLetsGoOfBigBuffers(t *testing.T) {
 
 func TestRecoverID(t *testing.T) {
 	for _, test := range []struct {
-		head     string
-		id       string
-		response bool
-		ok       bool
+		head, tail string
+		id         string
+		response   bool
+		ok         bool
 	}{
-		{`{"jsonrpc":"2.0","id":5,"method":"m","params":{"a":"xxx`, "5", false, true},
-		{`{"jsonrpc":"2.0","method":"m","id":"a","params":{"a":"xxx`, `"a"`, false, true},
-		{`{"jsonrpc":"2.0","method":"m","params":{"a":"xxx`, "null", false, false},
-		{`{"id":7,"result":{"a":"xxx`, "7", true, true},
-		{`{"result":{"a":"xxx`, "null", true, false},
-		{`garbage`, "null", false, false},
+		{`{"jsonrpc":"2.0","id":5,"method":"m","params":{"a":"xxx`, ``, "5", false, true},
+		{`{"jsonrpc":"2.0","method":"m","id":"a","params":{"a":"xxx`, ``, `"a"`, false, true},
+		{`{"jsonrpc":"2.0","method":"m","params":{"a":"xxx`, `xxx"}}`, "null", false, false},
+		{`{"jsonrpc":"2.0","method":"m","params":{"a":"xxx`, `xxx"},"id":7}`, "7", false, true},
+		{`{"jsonrpc":"2.0","method":"m","params":{"a":"xxx`, `xxx","id":7}}`, "null", false, false},
+		{`{"id":7,"result":{"a":"xxx`, ``, "7", true, true},
+		{`{"result":{"a":"xxx`, `"x"`, "null", true, false},
+		{`{"result":{"a":"xxx`, `"x"}, "id" : "q" } `, `"q"`, true, true},
+		{`garbage`, `garbage`, "null", false, false},
 	} {
-		id, response, ok := recoverID([]byte(test.head))
+		id, response, ok := recoverID([]byte(test.head), []byte(test.tail))
 		if id.String() != test.id || response != test.response || ok != test.ok {
-			t.Errorf("%s: %v %v %v", test.head, id, response, ok)
+			t.Errorf("%s … %s: %v %v %v", test.head, test.tail, id, response, ok)
 		}
 	}
 }

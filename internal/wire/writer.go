@@ -138,7 +138,7 @@ func (w *writer) await(ctx context.Context, ready func() bool) error {
 
 func (w *writer) failure() error {
 	if w.err == nil && w.closed {
-		return errClosed
+		return ErrClosed
 	}
 	return w.err
 }
