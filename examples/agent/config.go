@@ -1,0 +1,145 @@
+// This file owns what the user can set in a session: the mode, which is a config option as well, and
+// the other config options.
+
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// settings are the values of a session's options.
+type settings struct {
+	Mode     acp.SessionModeID        `json:"mode"`
+	Thoughts acp.SessionConfigValueID `json:"thoughts"`
+	Usage    bool                     `json:"usage"`
+}
+
+// The modes.
+const (
+	modeAsk  acp.SessionModeID = "ask"
+	modeAuto acp.SessionModeID = "auto"
+)
+
+// The config options, and the values of the one that is neither the mode nor boolean.
+const (
+	optionMode     acp.SessionConfigID = "mode"
+	optionThoughts acp.SessionConfigID = "thoughts"
+	optionUsage    acp.SessionConfigID = "usage"
+
+	thoughtsShown  acp.SessionConfigValueID = "shown"
+	thoughtsHidden acp.SessionConfigValueID = "hidden"
+)
+
+var defaultSettings = settings{Mode: modeAsk, Thoughts: thoughtsShown, Usage: true}
+
+var modes = []acp.SessionMode{
+	{ID: modeAsk, Name: "Ask", Description: acp.Some("Asks before files are written or commands run.")},
+	{ID: modeAuto, Name: "Auto", Description: acp.Some("Writes files and runs commands without asking.")},
+}
+
+var thoughts = []acp.SessionConfigSelectOption{
+	{Value: thoughtsShown, Name: "Shown"},
+	{Value: thoughtsHidden, Name: "Hidden"},
+}
+
+func (s settings) modeState() acp.SessionModeState {
+	return acp.SessionModeState{CurrentModeID: s.Mode, AvailableModes: modes}
+}
+
+// options are all config options with their values (CFG-17, CFG-18), for the client given: one that
+// does not know boolean options must not see any (CFG-3).
+func (s settings) options(client *acp.ClientPeer) []acp.SessionConfigOption {
+	var modeValues []acp.SessionConfigSelectOption
+	for _, m := range modes {
+		modeValues = append(modeValues, acp.SessionConfigSelectOption{
+			Value: acp.SessionConfigValueID(m.ID), Name: m.Name, Description: m.Description,
+		})
+	}
+	mode := acp.NewSessionConfigOptionSelect(optionMode, "Mode", acp.SessionConfigSelect{
+		CurrentValue: acp.SessionConfigValueID(s.Mode),
+		Options:      acp.NewSessionConfigSelectOptionsUngrouped(modeValues),
+	})
+	mode.Category = acp.Some(acp.SessionConfigOptionCategoryMode)
+	thought := acp.NewSessionConfigOptionSelect(optionThoughts, "Thoughts", acp.SessionConfigSelect{
+		CurrentValue: s.Thoughts,
+		Options:      acp.NewSessionConfigSelectOptionsUngrouped(thoughts),
+	})
+	thought.Category = acp.Some(acp.SessionConfigOptionCategoryThoughtLevel)
+	options := []acp.SessionConfigOption{mode, thought}
+	if client.SupportsBooleanConfig() {
+		options = append(options, acp.NewSessionConfigOptionBoolean(optionUsage, "Report usage",
+			acp.SessionConfigBoolean{CurrentValue: s.Usage}))
+	}
+	return options
+}
+
+// setMode changes the mode.
+func (s *settings) setMode(id acp.SessionModeID) error {
+	if !slices.ContainsFunc(modes, func(m acp.SessionMode) bool { return m.ID == id }) {
+		return invalid("no mode %q", id)
+	}
+	s.Mode = id
+	return nil
+}
+
+// set changes the config option that a request names.
+func (s *settings) set(client *acp.ClientPeer, req *acp.SetSessionConfigOptionRequest) error {
+	switch v := req.Variant.(type) {
+	case *acp.SetSessionConfigOptionRequestValueID:
+		known := func(o acp.SessionConfigSelectOption) bool { return o.Value == v.Value }
+		switch {
+		case req.ConfigID == optionMode:
+			return s.setMode(acp.SessionModeID(v.Value))
+		case req.ConfigID == optionThoughts && slices.ContainsFunc(thoughts, known):
+			s.Thoughts = v.Value
+			return nil
+		}
+	case *acp.SetSessionConfigOptionRequestBoolean:
+		if req.ConfigID == optionUsage && client.SupportsBooleanConfig() {
+			s.Usage = v.Value
+			return nil
+		}
+	}
+	return invalid("option %q has no such value, or there is no such option", req.ConfigID)
+}
+
+// setMode serves session/set_mode. Who shows the config options learns of it by an update (CFG-22).
+func (a *agent) setMode(ctx context.Context, client *acp.ClientPeer, req *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+	s, err := a.session(req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.configure(func(set *settings) error { return set.setMode(req.ModeID) })
+	if err != nil {
+		return nil, err
+	}
+	update := acp.NewSessionUpdateConfigOptionUpdate(acp.ConfigOptionUpdate{ConfigOptions: now.options(client)})
+	if err := client.Session(s.id).Update(ctx, update); err != nil {
+		return nil, err
+	}
+	return &acp.SetSessionModeResponse{}, nil
+}
+
+// setConfigOption serves session/set_config_option. Who shows the modes learns of the mode by an update.
+func (a *agent) setConfigOption(
+	ctx context.Context, client *acp.ClientPeer, req *acp.SetSessionConfigOptionRequest,
+) (*acp.SetSessionConfigOptionResponse, error) {
+	s, err := a.session(req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.configure(func(set *settings) error { return set.set(client, req) })
+	if err != nil {
+		return nil, err
+	}
+	if req.ConfigID == optionMode {
+		update := acp.NewSessionUpdateCurrentModeUpdate(acp.CurrentModeUpdate{CurrentModeID: now.Mode})
+		if err := client.Session(s.id).Update(ctx, update); err != nil {
+			return nil, err
+		}
+	}
+	return &acp.SetSessionConfigOptionResponse{ConfigOptions: now.options(client)}, nil
+}

@@ -1,0 +1,440 @@
+// This file owns what the tests share: an agent in memory or as a process, a client for it, and the
+// record of all messages between them.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// runAs makes the test binary another program.
+const runAs = "EXAMPLE_AGENT_TEST_RUN_AS"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(runAs) {
+	case "agent":
+		main()
+	case "mcp":
+		serveMCP()
+	default:
+		goleak.VerifyTestMain(m)
+	}
+}
+
+// patience bounds what should happen soon.
+const patience = 20 * time.Second
+
+// message is one message, as it was on the wire.
+type message struct {
+	From   conformance.Side `json:"-"`
+	ID     json.RawMessage  `json:"id"`
+	Method string           `json:"method"`
+	Params json.RawMessage  `json:"params"`
+	Result json.RawMessage  `json:"result"`
+	Error  *struct {
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	} `json:"error"`
+	line string
+}
+
+// wire is the record of a connection.
+type wire struct {
+	mu       sync.Mutex
+	messages []message
+	changed  chan struct{}
+}
+
+func (w *wire) add(m conformance.Message) {
+	got := message{From: m.Direction.Sender(), line: string(m.Line)}
+	_ = json.Unmarshal(m.Line, &got) // what is no message has findings
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.messages = append(w.messages, got)
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+}
+
+func (w *wire) all() []message {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.messages)
+}
+
+// await waits until a message matches, from index from on, and returns where.
+func (w *wire) await(t *testing.T, from int, what string, match func(message) bool) int {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		w.mu.Lock()
+		for i := from; i < len(w.messages); i++ {
+			if match(w.messages[i]) {
+				w.mu.Unlock()
+				return i
+			}
+		}
+		if w.changed == nil {
+			w.changed = make(chan struct{})
+		}
+		changed := w.changed
+		w.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// index is where the first message is that matches, from index from on, or -1.
+func (w *wire) index(from int, match func(message) bool) int {
+	all := w.all()
+	if i := slices.IndexFunc(all[from:], match); i >= 0 {
+		return from + i
+	}
+	return -1
+}
+
+// kind is the tag of a session/update, or "".
+func (m message) kind() string {
+	var p struct {
+		Update struct {
+			Tag string `json:"sessionUpdate"`
+		} `json:"update"`
+	}
+	if m.Method == acp.MethodSessionUpdate {
+		_ = json.Unmarshal(m.Params, &p)
+	}
+	return p.Update.Tag
+}
+
+func isUpdate(kind string) func(message) bool {
+	return func(m message) bool { return m.kind() == kind }
+}
+
+func calls(method string) func(message) bool {
+	return func(m message) bool { return m.Method == method }
+}
+
+// answerTo matches the answer to the first request of a method at or after an index.
+func (w *wire) answerTo(t *testing.T, from int, method string) int {
+	t.Helper()
+	at := w.index(from, calls(method))
+	if at < 0 {
+		t.Fatalf("no %s", method)
+	}
+	request := w.all()[at]
+	return w.await(t, at+1, "the answer to "+method, func(m message) bool {
+		return m.Method == "" && m.From != request.From && bytes.Equal(m.ID, request.ID)
+	})
+}
+
+// host is the client of a test.
+type host struct {
+	*acp.AgentConn
+	wire *wire
+	dir  string // the session's directory, which the client serves files of
+
+	mu      sync.Mutex
+	updates []acp.SessionNotification
+}
+
+// setup says what differs from a client that can do everything.
+type setup struct {
+	state       string // the agent's; default: a new one
+	dir         string // default: a new one
+	requireAuth bool
+	pageSize    int
+	commandTime time.Duration
+	expect      []string // findings to expect
+	handlers    func(*acp.ClientHandlers)
+	options     func(*acp.ClientOptions)
+	transport   func(t *testing.T, state string) acp.Transport // default: an agent in memory
+}
+
+// connect starts an agent and connects a client to it.
+func connect(t *testing.T, s setup) *host {
+	t.Helper()
+	if s.state == "" {
+		s.state = t.TempDir()
+	}
+	if s.dir == "" {
+		s.dir = t.TempDir()
+	}
+	transport := s.transport
+	if transport == nil {
+		transport = func(t *testing.T, state string) acp.Transport { return inMemory(t, s, state) }
+	}
+	h := &host{wire: &wire{}, dir: s.dir}
+	tapped := conformance.Tap(t, conformance.Client, transport(t, s.state),
+		&conformance.TapOptions{Expect: s.expect, OnMessage: h.wire.add})
+
+	roots, err := local.OpenRoots(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, terminals := local.NewFiles(roots, nil), local.NewTerminals(roots, nil)
+	handlers := acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.updates = append(h.updates, *n)
+			return nil
+		},
+		RequestPermission: choose("allow"),
+		CreateElicitation: func(context.Context, *acp.AgentPeer, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+			res := acp.NewCreateElicitationResponseDecline()
+			return &res, nil
+		},
+	}
+	files.Register(&handlers)
+	terminals.Register(&handlers)
+	if s.handlers != nil {
+		s.handlers(&handlers)
+	}
+	options := &acp.ClientOptions{
+		Info:        acp.Implementation{Name: "test", Version: "0"},
+		Elicitation: acp.ElicitationCapabilities{Form: acp.Some(acp.ElicitationFormCapabilities{}), URL: acp.Some(acp.ElicitationURLCapabilities{})},
+		Session: acp.ClientSessionCapabilities{
+			Compaction:    acp.Some(acp.CompactionCapabilities{}),
+			Notices:       acp.Some(acp.NoticeCapabilities{}),
+			ConfigOptions: acp.Some(acp.SessionConfigOptionsCapabilities{Boolean: acp.Some(acp.BooleanConfigOptionCapabilities{})}),
+		},
+		TerminalAuth: true,
+	}
+	if s.options != nil {
+		s.options(options)
+	}
+	h.AgentConn, err = acp.Connect(t.Context(), tapped, handlers, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+		if err := terminals.Close(); err != nil {
+			t.Errorf("closing the terminals: %v", err)
+		}
+		if err := roots.Close(); err != nil {
+			t.Errorf("closing the roots: %v", err)
+		}
+	})
+	return h
+}
+
+// plain are options of a client that can do nothing beyond what it must.
+func plain(o *acp.ClientOptions) {
+	o.Elicitation, o.Session, o.TerminalAuth = acp.ElicitationCapabilities{}, acp.ClientSessionCapabilities{}, false
+}
+
+// bare leaves a client without files and terminals.
+func bare(h *acp.ClientHandlers) {
+	h.ReadTextFile, h.WriteTextFile = nil, nil
+	h.CreateTerminal, h.TerminalOutput, h.WaitForTerminalExit, h.KillTerminal, h.ReleaseTerminal = nil, nil, nil, nil, nil
+}
+
+// inMemory is an agent in this process.
+func inMemory(t *testing.T, s setup, state string) acp.Transport {
+	t.Helper()
+	logs := slog.New(slog.NewTextHandler(t.Output(), nil))
+	a, err := newAgent(config{state: state, requireAuth: s.requireAuth, pageSize: s.pageSize, commandTime: s.commandTime, log: logs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clientEnd, agentEnd := acp.Pipe()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	served := make(chan error, 1)
+	go func() { served <- acp.ServeAgent(ctx, agentEnd, a.handlers(), a.options()) }()
+	t.Cleanup(func() {
+		time.AfterFunc(patience, cancel)
+		if err := <-served; err != nil {
+			t.Errorf("serving: %v", err)
+		}
+		cancel()
+		if err := a.close(); err != nil {
+			t.Errorf("closing the agent: %v", err)
+		}
+	})
+	return clientEnd
+}
+
+// asProcess is an agent that is this binary in another process.
+func asProcess(args ...string) func(t *testing.T, state string) acp.Transport {
+	return func(t *testing.T, state string) acp.Transport {
+		t.Helper()
+		return acp.Command(agentCommand(t, state, args...))
+	}
+}
+
+func agentCommand(t *testing.T, state string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(self(t), append([]string{"-state", state}, args...)...)
+	// The race detector's sleep at exit is not what is tested.
+	cmd.Env = append(os.Environ(), runAs+"=agent", "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = t.Output()
+	return cmd
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// choose answers permission requests with an option.
+func choose(option acp.PermissionOptionID) func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	return func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option)}, nil
+	}
+}
+
+// session opens a session in the client's directory.
+func (h *host) session(t *testing.T, change ...func(*acp.NewSessionRequest)) *acp.SessionAgent {
+	t.Helper()
+	req := &acp.NewSessionRequest{Cwd: h.dir}
+	for _, f := range change {
+		f(req)
+	}
+	s, err := h.NewSession(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// say prompts with a text and checks how the turn ends.
+func say(t *testing.T, s *acp.SessionAgent, text string, want acp.StopReason) {
+	t.Helper()
+	res, err := s.Prompt(t.Context(), acp.TextBlock(text))
+	if err != nil {
+		t.Fatalf("prompt %q: %v", text, err)
+	}
+	if res.StopReason != want {
+		t.Errorf("prompt %q: got stop reason %s, want %s", text, res.StopReason, want)
+	}
+}
+
+// seen are the updates that the client got so far, of one session.
+func (h *host) seen(id acp.SessionID) []acp.SessionUpdate {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var updates []acp.SessionUpdate
+	for _, n := range h.updates {
+		if n.SessionID == id {
+			updates = append(updates, n.Update)
+		}
+	}
+	return updates
+}
+
+// variants are the updates of one kind.
+func variants[V acp.SessionUpdateVariant](updates []acp.SessionUpdate) []V {
+	var vs []V
+	for _, u := range updates {
+		if v, ok := u.Variant.(V); ok {
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// spoken is the text of all messages of the agent.
+func spoken(updates []acp.SessionUpdate) string {
+	var text strings.Builder
+	for _, chunk := range variants[*acp.SessionUpdateAgentMessageChunk](updates) {
+		part, _ := chunk.Content.Text()
+		text.WriteString(part)
+	}
+	return text.String()
+}
+
+// wantCode checks the code of an error.
+func wantCode(t *testing.T, err error, want *acp.Error) *acp.Error {
+	t.Helper()
+	e := asError(err)
+	if e == nil || e.Code != want.Code {
+		t.Fatalf("got error %v, want code %d", err, want.Code)
+	}
+	return e
+}
+
+func put(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func get(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// serveMCP is an MCP server: it writes down how it was started and what it was asked, in the file named
+// by its argument.
+func serveMCP() {
+	note := func(text string) {
+		file, err := os.OpenFile(os.Args[1], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = io.WriteString(file, text+"\n")
+			file.Close()
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	dir, _ := os.Getwd()
+	note("started with " + os.Getenv("MCP_TEST") + " in " + dir)
+	var ext rpc.Extensions
+	rpc.Handle(&ext, "initialize", func(_ context.Context, p *map[string]any) (*map[string]any, error) {
+		note("initialize " + (*p)["protocolVersion"].(string))
+		return &map[string]any{"protocolVersion": (*p)["protocolVersion"], "capabilities": struct{}{}}, nil
+	})
+	rpc.HandleNotification(&ext, "notifications/initialized", func(context.Context, *struct{}) error {
+		note("initialized")
+		return nil
+	})
+	rpc.Handle(&ext, "tools/list", func(context.Context, *struct{}) (*map[string]any, error) {
+		return &map[string]any{"tools": []map[string]string{{"name": "hammer"}, {"name": "saw"}}}, nil
+	})
+	conn, err := rpc.Connect(context.Background(), rpc.Stdio(), func(*rpc.Conn) []rpc.Route { return ext.Routes() }, nil)
+	if err == nil {
+		err = conn.Wait()
+	}
+	if err != nil {
+		panic(err)
+	}
+	note("ended")
+}

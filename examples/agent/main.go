@@ -1,0 +1,101 @@
+// Command agent is an agent without a model: it speaks the Agent Client Protocol over standard input
+// and output, and plays turns that the words of a prompt choose. It is the project's reference: whole
+// in what it implements and the same on every run, so that clients can be tried against it.
+//
+//	agent [-state DIR] [-require-auth]
+//
+// # Words
+//
+// A prompt that begins with "Write a very long" streams text until it is cancelled, for two minutes at
+// most. In any other prompt each of these words plays a scene, in this order:
+//
+//	plan            a plan of what follows, brought up to date at each step
+//	think           thoughts, if the option "thoughts" shows them
+//	read PATH       reads a file of the session (notes.txt if no path is named)
+//	edit PATH       adds a line to a file (demo.txt if no path is named), after asking
+//	run `COMMAND`   runs a command in a terminal of the client's, after asking
+//	permission      asks for permission whatever the mode is, and does nothing
+//	form            asks the user to fill in a form
+//	link            asks the user to open a page
+//	mode            switches to the other mode
+//	notice          sends a notice
+//	compact         reports that the context was compacted
+//	mcp             lists the tools of the session's MCP servers
+//	fail            a tool call that fails
+//
+// At the end it repeats the prompt and says what was attached to it. These words choose how a turn ends,
+// which is with end_turn otherwise: max_tokens, max_turn_requests, refuse.
+//
+// Where the client lacks what a scene needs, files are read and written directly, within the
+// directories of the session, and everything else is said in words.
+//
+// # State
+//
+// Sessions are kept in the directory that -state names, one file each that every turn replaces, so that
+// another process can load them; by default in acp-example-agent within the user's cache directory, or the one for temporary
+// files when there is none.
+//
+// With -require-auth, sessions are only opened after authenticate, or after somebody ran the program
+// with -login, which clients that can do that in a terminal are told of.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+func main() {
+	state := flag.String("state", "", "directory for sessions (default: in the user's cache directory)")
+	requireAuth := flag.Bool("require-auth", false, "open sessions only after authentication")
+	login := flag.Bool("login", false, "log in, in a terminal, and end")
+	flag.Parse()
+
+	// Standard output belongs to the protocol.
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if *state == "" {
+		*state = defaultState()
+	}
+	run := serve
+	if *login {
+		run = func(_ context.Context, c config) error { return logIn(c.state, os.Stdin, os.Stdout) }
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, config{state: *state, requireAuth: *requireAuth, log: logger})
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
+}
+
+// serve serves the client until it ends the connection, or a signal does.
+func serve(ctx context.Context, c config) error {
+	a, err := newAgent(c)
+	if err != nil {
+		return err
+	}
+	opts := a.options()
+	opts.Conn.Logger = c.log
+	err = acp.ServeAgent(ctx, acp.Stdio(), a.handlers(), opts)
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return errors.Join(err, a.close())
+}
+
+func defaultState() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "acp-example-agent")
+}

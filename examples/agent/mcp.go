@@ -1,0 +1,125 @@
+// This file owns the MCP servers of a session. MCP over stdio frames its messages as ACP does, so the
+// runtime's own connection speaks it.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+const (
+	mcpTime     = 10 * time.Second // for the start of a server, and for a call to it
+	mcpStopTime = time.Second      // to end with its input, and again when it is asked to
+)
+
+// mcpVersion is the version of MCP that is asked for. Whatever the server answers is fine for listing
+// its tools.
+const mcpVersion = "2025-06-18"
+
+// mcpServer is an MCP server that runs.
+type mcpServer struct {
+	name string
+	conn *rpc.Conn
+}
+
+type mcpImplementation struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+type mcpInitialize struct {
+	ProtocolVersion string            `json:"protocolVersion"`
+	Capabilities    struct{}          `json:"capabilities"`
+	ClientInfo      mcpImplementation `json:"clientInfo"`
+}
+
+// startServers starts all servers of a workspace at once. Those that do not start are no reason to
+// refuse the session.
+func startServers(ctx context.Context, w *workspace) (running []*mcpServer, broken []error) {
+	servers, errs := make([]*mcpServer, len(w.servers)), make([]error, len(w.servers))
+	var wg sync.WaitGroup
+	for i, server := range w.servers {
+		if config, ok := server.Variant.(*acp.MCPServerStdio); ok {
+			wg.Go(func() { servers[i], errs[i] = startServer(ctx, config, w.cwd) })
+		}
+	}
+	wg.Wait()
+	for i := range servers {
+		if errs[i] != nil {
+			broken = append(broken, errs[i])
+		} else {
+			running = append(running, servers[i])
+		}
+	}
+	return running, broken
+}
+
+func startServer(ctx context.Context, config *acp.MCPServerStdio, dir string) (*mcpServer, error) {
+	ctx, cancel := context.WithTimeout(ctx, mcpTime)
+	defer cancel()
+	cmd := exec.Command(config.Command, config.Args...)
+	cmd.Dir = dir
+	cmd.Env = os.Environ()
+	for _, v := range config.Env {
+		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
+	}
+	var serve rpc.Extensions
+	rpc.Handle(&serve, "ping", func(context.Context, *struct{}) (*struct{}, error) { return &struct{}{}, nil })
+	transport := rpc.Command(cmd)
+	transport.StopTime, transport.KillTime = mcpStopTime, mcpStopTime
+	conn, err := rpc.Connect(ctx, transport, func(*rpc.Conn) []rpc.Route { return serve.Routes() }, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", config.Name, err)
+	}
+	_, err = rpc.Call[struct{}](ctx, conn, "initialize", mcpInitialize{
+		ProtocolVersion: mcpVersion,
+		ClientInfo:      mcpImplementation{Name: "acp-example-agent", Version: "1.0.0"},
+	})
+	if err == nil {
+		err = rpc.Notify(ctx, conn, "notifications/initialized", nil)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", config.Name, err), conn.Close())
+	}
+	return &mcpServer{config.Name, conn}, nil
+}
+
+// stopServers ends all servers at once.
+func stopServers(servers []*mcpServer) error {
+	errs := make([]error, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() { errs[i] = s.conn.Close() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// tools says which tools a server has.
+func (s *mcpServer) tools(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, mcpTime)
+	defer cancel()
+	res, err := rpc.Call[struct {
+		Tools []struct {
+			Name string `json:"name"`
+		} `json:"tools"`
+	}](ctx, s.conn, "tools/list", struct{}{})
+	if err != nil {
+		return fmt.Sprintf("%s: %v", s.name, err)
+	}
+	names := make([]string, len(res.Tools))
+	for i, tool := range res.Tools {
+		names[i] = tool.Name
+	}
+	return fmt.Sprintf("%s: %s", s.name, strings.Join(names, ", "))
+}

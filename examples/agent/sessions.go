@@ -1,0 +1,350 @@
+// This file owns the life of a session: new, load, resume, list, close and delete.
+
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// defaultPageSize is how many sessions session/list gives at once (LST-12).
+const defaultPageSize = 50
+
+// session is an active session.
+type session struct {
+	id      acp.SessionID
+	log     *slog.Logger
+	store   *store
+	servers []*mcpServer
+	broken  []error // MCP servers that did not start
+
+	mu      sync.Mutex
+	record  *record
+	allowed map[acp.ToolKind]bool // what the user allowed for good
+	busy    bool                  // a turn is in progress
+	ended   bool
+}
+
+// workspace is what a client says of a session's surroundings when it opens one.
+type workspace struct {
+	cwd        string
+	additional []string
+	servers    []acp.MCPServer
+}
+
+// admit refuses to open a session without authentication, or in a workspace that is none.
+func (a *agent) admit(w *workspace) error {
+	if err := a.authorized(); err != nil {
+		return err
+	}
+	return w.check()
+}
+
+// check refuses relative paths (SES-17, SES-20), and MCP servers that initialize did not offer (SES-27,
+// SES-30).
+func (w *workspace) check() error {
+	for _, dir := range append([]string{w.cwd}, w.additional...) {
+		if !filepath.IsAbs(dir) {
+			return invalid("%q is not an absolute path", dir)
+		}
+	}
+	for _, server := range w.servers {
+		if _, ok := server.Variant.(*acp.MCPServerStdio); !ok {
+			return invalid("MCP servers are supported on stdio only")
+		}
+	}
+	return nil
+}
+
+func (a *agent) newSession(ctx context.Context, client *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+	w := &workspace{req.Cwd, req.AdditionalDirectories, req.MCPServers}
+	if err := a.admit(w); err != nil {
+		return nil, err
+	}
+	s, err := a.open(ctx, &record{Info: acp.SessionInfo{SessionID: newSessionID()}, Settings: defaultSettings}, w)
+	if err != nil {
+		return nil, err
+	}
+	greet(ctx, client, s)
+	now := s.settings()
+	return &acp.NewSessionResponse{
+		SessionID:     s.id,
+		Modes:         acp.Some(now.modeState()),
+		ConfigOptions: acp.Some(now.options(client)),
+	}, nil
+}
+
+// loadSession replays the whole conversation before it answers (SES-6, SES-7).
+func (a *agent) loadSession(ctx context.Context, client *acp.ClientPeer, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+	s, err := a.reopen(ctx, req.SessionID, &workspace{req.Cwd, req.AdditionalDirectories, req.MCPServers})
+	if err != nil {
+		return nil, err
+	}
+	for _, update := range s.history() {
+		if err := client.Session(s.id).Update(ctx, update); err != nil {
+			return nil, errors.Join(err, a.shut(s.id))
+		}
+	}
+	greet(ctx, client, s)
+	now := s.settings()
+	return &acp.LoadSessionResponse{
+		Modes:         acp.Some(now.modeState()),
+		ConfigOptions: acp.Some(now.options(client)),
+	}, nil
+}
+
+// resumeSession replays nothing (SES-11).
+func (a *agent) resumeSession(ctx context.Context, client *acp.ClientPeer, req *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+	s, err := a.reopen(ctx, req.SessionID, &workspace{req.Cwd, req.AdditionalDirectories, req.MCPServers})
+	if err != nil {
+		return nil, err
+	}
+	greet(ctx, client, s)
+	now := s.settings()
+	return &acp.ResumeSessionResponse{
+		Modes:         acp.Some(now.modeState()),
+		ConfigOptions: acp.Some(now.options(client)),
+	}, nil
+}
+
+// reopen makes a session active that is kept. One that is active already takes its new workspace, but
+// not in the middle of a turn.
+func (a *agent) reopen(ctx context.Context, id acp.SessionID, w *workspace) (*session, error) {
+	if err := a.admit(w); err != nil {
+		return nil, err
+	}
+	if err := a.shut(id); err != nil {
+		return nil, err
+	}
+	r, err := a.store.load(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, acp.SessionNotFound(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.open(ctx, r, w)
+}
+
+// open makes a session active. The roots given replace those that it had (SES-18), and its MCP servers
+// are started and initialized.
+func (a *agent) open(ctx context.Context, r *record, w *workspace) (*session, error) {
+	r.Info.Cwd, r.Info.AdditionalDirectories = w.cwd, w.additional
+	s := &session{id: r.Info.SessionID, store: a.store, record: r, allowed: map[acp.ToolKind]bool{}}
+	s.log = a.log.With("session", s.id)
+	if _, err := s.save(); err != nil {
+		return nil, err
+	}
+	s.servers, s.broken = startServers(ctx, w)
+	for _, err := range s.broken {
+		s.log.Warn("MCP server did not start", "error", err)
+	}
+	if old := a.put(s); old != nil { // opened twice at once
+		return s, old.end()
+	}
+	return s, nil
+}
+
+// greet sends what belongs to a session that was opened, strictly after the answer that opens it,
+// because clients drop updates of sessions that they do not know yet (SES-31).
+func greet(ctx context.Context, client *acp.ClientPeer, s *session) {
+	acp.AfterResponse(ctx, func(ctx context.Context) {
+		c := client.Session(s.id)
+		updates := []acp.SessionUpdate{acp.NewSessionUpdateAvailableCommandsUpdate(commands())}
+		for _, err := range s.broken {
+			updates = append(updates, acp.NewSessionUpdateNotice(acp.Notice{
+				Severity: acp.NoticeSeverityWarning, Title: "An MCP server did not start", Description: acp.Some(err.Error()),
+			}))
+		}
+		for _, update := range updates {
+			if err := c.Update(ctx, update); err != nil {
+				return // no notices for this client, or no connection any more
+			}
+		}
+	})
+}
+
+// listSessions gives the sessions that are kept, a page at a time, the one used last first.
+func (a *agent) listSessions(_ context.Context, _ *acp.ClientPeer, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+	cwd, filtered := req.Cwd.Get()
+	if filtered && !filepath.IsAbs(cwd) {
+		return nil, invalid("%q is not an absolute path", cwd)
+	}
+	cursor, next := req.Cursor.Get()
+	after, err := parseCursor(cursor)
+	if next && err != nil {
+		return nil, invalid("no such cursor")
+	}
+	infos, err := a.store.list(func(name string, err error) {
+		a.log.Warn("left out of the list", "file", name, "error", err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	infos = slices.DeleteFunc(infos, func(info acp.SessionInfo) bool {
+		return filtered && filepath.Clean(info.Cwd) != filepath.Clean(cwd) ||
+			next && comparePosition(positionOf(info), after) >= 0
+	})
+	res := &acp.ListSessionsResponse{Sessions: infos}
+	if len(infos) > a.pageSize {
+		res.Sessions = infos[:a.pageSize]
+		res.NextCursor = acp.Some(formatCursor(positionOf(infos[a.pageSize-1])))
+	}
+	return res, nil
+}
+
+// A cursor names the last session of its page, so that what changes meanwhile is neither repeated nor
+// skipped.
+func formatCursor(p position) string {
+	text, _ := json.Marshal(p) // two strings
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+func parseCursor(cursor string) (p position, err error) {
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, err
+	}
+	if p.ID == "" {
+		err = errors.New("names no session")
+	}
+	return p, err
+}
+
+func (a *agent) closeSession(_ context.Context, _ *acp.ClientPeer, req *acp.CloseSessionRequest) (*acp.CloseSessionResponse, error) {
+	if _, err := a.session(req.SessionID); err != nil {
+		return nil, err
+	}
+	return &acp.CloseSessionResponse{}, a.shut(req.SessionID)
+}
+
+// deleteSession succeeds whether there was a session or not (DEL-5).
+func (a *agent) deleteSession(_ context.Context, _ *acp.ClientPeer, req *acp.DeleteSessionRequest) (*acp.DeleteSessionResponse, error) {
+	if err := a.shut(req.SessionID); err != nil {
+		return nil, err
+	}
+	return &acp.DeleteSessionResponse{}, a.store.remove(req.SessionID)
+}
+
+// shut ends a session if it is active.
+func (a *agent) shut(id acp.SessionID) error {
+	s, err := a.session(id)
+	if err != nil {
+		return nil // it is not
+	}
+	if err := s.end(); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.active[id] == s {
+		delete(a.active, id)
+	}
+	return nil
+}
+
+// end lets go of what the session holds, unless a turn is in progress. That is not so when session/close
+// or session/delete is handled: the runtime has cancelled it and has seen it answered (SES-15).
+func (s *session) end() error {
+	s.mu.Lock()
+	s.ended = s.ended || !s.busy
+	ended := s.ended
+	s.mu.Unlock()
+	if !ended {
+		return acp.ErrInvalidRequest.WithMessage("the session is busy with a turn")
+	}
+	if err := stopServers(s.servers); err != nil {
+		s.log.Warn("MCP servers did not end", "error", err)
+	}
+	return nil
+}
+
+// begin starts a turn, and history with what the user said.
+func (s *session) begin(t *turn, prompt []acp.ContentBlock) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return acp.SessionNotFound(s.id)
+	}
+	s.busy = true
+	t.start = len(s.record.History)
+	message := acp.Some(newMessageID())
+	for _, block := range prompt {
+		s.record.History = append(s.record.History,
+			acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block, MessageID: message}))
+	}
+	return nil
+}
+
+// remember adds an update to the history.
+func (s *session) remember(update acp.SessionUpdate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record.History = append(s.record.History, update)
+}
+
+// configure changes the settings, and returns them as they are now.
+func (s *session) configure(change func(*settings) error) (settings, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return settings{}, acp.SessionNotFound(s.id)
+	}
+	if err := change(&s.record.Settings); err != nil {
+		return settings{}, err
+	}
+	_, err := s.save()
+	return s.record.Settings, err
+}
+
+func (s *session) settings() settings {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record.Settings
+}
+
+func (s *session) history() []acp.SessionUpdate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.record.History)
+}
+
+// save keeps the session as it is, and returns its size in bytes. s.mu is held, or nobody else knows s.
+func (s *session) save() (int, error) {
+	s.record.Info.UpdatedAt = acp.Some(timestamp())
+	return s.store.save(s.record)
+}
+
+// cwd is the session's directory. It does not change while the session is active.
+func (s *session) cwd() string { return s.record.Info.Cwd }
+
+// absolute makes a path absolute: it is relative to the session's directory (SES-22).
+func (s *session) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(s.cwd(), path)
+}
+
+// within finds the directory of the session that bounds an absolute path (SES-24), and the path in there.
+// There is none for a path outside of them all.
+func (s *session) within(path string) (root, rel string, ok bool) {
+	for _, root := range append([]string{s.cwd()}, s.record.Info.AdditionalDirectories...) {
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+			return root, rel, true
+		}
+	}
+	return "", "", false
+}

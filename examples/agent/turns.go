@@ -1,0 +1,207 @@
+// This file owns a turn: from the prompt to the answer, and what it tells the client on the way.
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// contextSize is how many tokens this agent pretends to have room for.
+const contextSize = 200_000
+
+// turn is a prompt being answered.
+type turn struct {
+	session *session
+	client  *acp.SessionClient
+	start   int // where the turn begins in the history
+
+	commandTime time.Duration
+
+	text     string   // what the user wrote
+	attached []string // what came with it, described
+	outputs  map[acp.TerminalID]string
+	stop     acp.StopReason
+}
+
+func newMessageID() acp.MessageID { return acp.MessageID("msg_" + rand.Text()) }
+
+// prompt serves session/prompt. When the turn was cancelled it returns the error that this led to, and
+// the runtime answers with the stop reason cancelled (PRM-11, PRM-12).
+func (a *agent) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	s, err := a.session(req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{
+		session: s,
+		client:  client.Session(s.id),
+		outputs: map[acp.TerminalID]string{},
+		stop:    acp.StopReasonEndTurn,
+
+		commandTime: a.commandTime,
+	}
+	if err := s.begin(t, req.Prompt); err != nil {
+		return nil, err
+	}
+	for _, block := range req.Prompt {
+		t.take(block)
+	}
+	err = t.play(ctx)
+	if errors.Is(err, errDismissed) {
+		t.stop, err = acp.StopReasonCancelled, nil
+	}
+	if err := t.finish(ctx); err != nil {
+		s.log.Error("turn not kept or not reported", "error", err)
+	}
+	if err == nil && ctx.Err() != nil { // cancelled just now
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &acp.PromptResponse{StopReason: t.stop}, nil
+}
+
+// take takes a block of the prompt.
+func (t *turn) take(block acp.ContentBlock) {
+	describe := func(format string, args ...any) { t.attached = append(t.attached, fmt.Sprintf(format, args...)) }
+	switch b := block.Variant.(type) {
+	case *acp.ContentBlockText:
+		t.text += b.Text
+	case *acp.ContentBlockImage:
+		describe("an image (%s, %s)", b.MimeType, size(b.Data))
+	case *acp.ContentBlockAudio:
+		describe("a sound (%s, %s)", b.MimeType, size(b.Data))
+	case *acp.ContentBlockResourceLink:
+		describe("a link to %s (%s)", b.Name, b.URI)
+	case *acp.ContentBlockResource:
+		switch r := b.Resource.Variant.(type) {
+		case *acp.TextResourceContents:
+			describe("the text of %s (%d bytes)", r.URI, len(r.Text))
+		case *acp.BlobResourceContents:
+			describe("the content of %s (%s)", r.URI, size(r.Blob))
+		}
+	case *acp.ContentBlockUnknown:
+		describe("something of the unknown type %s", b.Tag)
+	}
+}
+
+// size says how much data there is in base64.
+func size(data string) string {
+	bytes, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return "not base64"
+	}
+	return fmt.Sprintf("%d bytes", len(bytes))
+}
+
+// words are the words of the text in lower case, without what surrounds them.
+func (t *turn) words() []string {
+	return strings.FieldsFunc(strings.ToLower(t.text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
+	})
+}
+
+// finish keeps the conversation, and tells the client what the turn has changed of the session. It all
+// comes before the answer (PRM-13), also when the turn was cancelled.
+func (t *turn) finish(ctx context.Context) error {
+	s := t.session
+	s.mu.Lock()
+	s.busy = false
+	if t.stop == acp.StopReasonRefusal { // what was refused is no part of the conversation
+		s.record.History = s.record.History[:t.start]
+	}
+	var changed acp.SessionInfoUpdate
+	if !s.record.Info.Title.Present() && t.text != "" {
+		changed.Title = acp.Some(title(t.text))
+		s.record.Info.Title = changed.Title
+	}
+	bytes, err := s.save()
+	changed.UpdatedAt = s.record.Info.UpdatedAt
+	usage := s.record.Settings.Usage
+	s.mu.Unlock()
+
+	updates := []acp.SessionUpdate{acp.NewSessionUpdateSessionInfoUpdate(changed)}
+	if usage {
+		used := min(uint64(bytes/4), contextSize)
+		updates = append(updates, acp.NewSessionUpdateUsageUpdate(acp.UsageUpdate{Used: used, Size: contextSize}))
+	}
+	for _, update := range updates {
+		err = errors.Join(err, t.client.Update(ctx, update))
+	}
+	return err
+}
+
+// title makes a title of a prompt: its first words on one line.
+func title(text string) string {
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) > 60 {
+		runes = append(runes[:59], '…')
+	}
+	return string(runes)
+}
+
+// send sends an update and keeps it for those who load the session later.
+func (t *turn) send(ctx context.Context, update acp.SessionUpdate) error {
+	t.session.remember(t.lasting(update))
+	return t.client.Update(ctx, update)
+}
+
+// lasting makes an update one that means the same when its terminals are gone: in their place is what
+// they showed, as far as that is known.
+func (t *turn) lasting(update acp.SessionUpdate) acp.SessionUpdate {
+	call, ok := update.Variant.(*acp.SessionUpdateToolCallUpdate)
+	if !ok || !call.Content.Present() {
+		return update
+	}
+	content := []acp.ToolCallContent{}
+	for _, item := range call.Content.Value() {
+		terminal, ok := item.Variant.(*acp.ToolCallContentTerminal)
+		if !ok {
+			content = append(content, item)
+		} else if output, ok := t.outputs[terminal.TerminalID]; ok {
+			content = append(content, acp.ToolContent(acp.TextBlock(output)))
+		}
+	}
+	copied := acp.ToolCallUpdate(*call)
+	copied.Content = acp.Some(content)
+	return acp.NewSessionUpdateToolCallUpdate(copied)
+}
+
+// say sends a message, in chunks of a few words as a model would.
+func (t *turn) say(ctx context.Context, format string, args ...any) error {
+	return t.stream(ctx, acp.NewSessionUpdateAgentMessageChunk, fmt.Sprintf(format, args...))
+}
+
+// think sends thoughts, unless the user does not want to see any.
+func (t *turn) think(ctx context.Context, text string) error {
+	if t.session.settings().Thoughts == thoughtsHidden {
+		return nil
+	}
+	return t.stream(ctx, acp.NewSessionUpdateAgentThoughtChunk, text)
+}
+
+func (t *turn) stream(ctx context.Context, chunk func(acp.ContentChunk) acp.SessionUpdate, text string) error {
+	const wordsAtOnce = 6
+	message := acp.Some(newMessageID())
+	for words := range slices.Chunk(strings.SplitAfter(text, " "), wordsAtOnce) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		block := acp.TextBlock(strings.Join(words, ""))
+		if err := t.send(ctx, chunk(acp.ContentChunk{Content: block, MessageID: message})); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+// Command client starts an agent and talks to it in the terminal.
+//
+//	client [flags] -- AGENT [arguments]
+//
+// What it says comes from -p, which may be repeated, from the file that -script names, or else from
+// standard input, one prompt a line. It prints what the agent does, asks for permission when the agent
+// wants it (or decides itself, with -allow or -reject), and serves files and terminals in the
+// directory -root. Ctrl-C cancels the turn; without one, or a second time, it quits.
+//
+// A script has one prompt a line, after what to do with it:
+//
+//	# a comment
+//	allow: a prompt whose requests for permission are granted
+//	reject: one whose requests are refused
+//	cancel: one that is cancelled after its first few updates
+//
+// With -check, and with a script, every message is checked against the schema. Each finding is printed,
+// the last line is of the form "123 messages, 0 findings", and findings make the exit status 1.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// config is what the command line says.
+type config struct {
+	root        string
+	plays       []play // what to say
+	interactive bool   // say what standard input says
+	policy      policy // of that
+	check       bool
+	command     []string
+}
+
+func main() {
+	c, err := parse(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err == nil {
+		err = run(context.Background(), c, os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "client:", err)
+		os.Exit(1)
+	}
+}
+
+// parse reads the command line.
+func parse(args []string, usage io.Writer) (config, error) {
+	var c config
+	var prompts []string
+	flags := flag.NewFlagSet("client", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	flags.StringVar(&c.root, "root", ".", "directory of the session: its files can be read and written, its commands run there")
+	flags.Func("p", "say `text`; may be repeated", func(text string) error {
+		prompts = append(prompts, text)
+		return nil
+	})
+	script := flags.String("script", "", "say what this `file` says, and check")
+	allow := flags.Bool("allow", false, "grant all requests for permission")
+	reject := flags.Bool("reject", false, "refuse all requests for permission")
+	flags.BoolVar(&c.check, "check", false, "check every message")
+	if err := flags.Parse(args); err != nil {
+		return c, flag.ErrHelp
+	}
+	switch {
+	case *allow && *reject:
+		return c, errors.New("-allow and -reject exclude each other")
+	case *allow:
+		c.policy = policyAllow
+	case *reject:
+		c.policy = policyReject
+	}
+	for _, prompt := range prompts {
+		c.plays = append(c.plays, play{text: prompt, policy: c.policy})
+	}
+	if c.command = flags.Args(); len(c.command) == 0 {
+		return c, errors.New("usage: client [flags] -- AGENT [arguments]")
+	}
+	if *script != "" {
+		text, err := os.ReadFile(*script)
+		if err != nil {
+			return c, err
+		}
+		plays, err := parseScript(string(text))
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", *script, err)
+		}
+		c.plays, c.check = append(c.plays, plays...), true
+	}
+	c.interactive = prompts == nil && *script == ""
+	root, err := filepath.Abs(c.root)
+	c.root = root
+	return c, err
+}
+
+// errFindings says that the check found something, which was printed.
+var errFindings = errors.New("messages did not conform")
+
+// run starts the agent and plays everything. The last thing that it prints is the result of the check.
+func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
+	p := &printer{w: out}
+	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{OnMessage: p.findings})
+	err := converse(ctx, c, in, p, monitor)
+	if c.check {
+		p.line("%s", monitor.Stats())
+		if monitor.Stats().Findings() > 0 {
+			err = errors.Join(err, errFindings)
+		}
+	}
+	return err
+}
+
+// converse starts the agent, opens a session, plays everything in it, and ends all three.
+func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *conformance.Monitor) (err error) {
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	roots, err := local.OpenRoots(c.root)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, roots.Close()) }()
+	terminals := local.NewTerminals(roots, &local.TerminalsOptions{OnOutput: p.terminal})
+	defer func() { err = errors.Join(err, terminals.Close()) }()
+
+	talk := &talk{printer: p, input: input{r: in}, quit: quit}
+	handlers := acp.ClientHandlers{SessionUpdate: talk.update, RequestPermission: talk.requestPermission}
+	local.NewFiles(roots, nil).Register(&handlers)
+	terminals.Register(&handlers)
+
+	command := exec.Command(c.command[0], c.command[1:]...)
+	command.Stderr = os.Stderr
+	var transport acp.Transport = acp.Command(command)
+	if c.check {
+		transport = monitor.WrapClient(transport)
+	}
+	agent, err := acp.Connect(ctx, transport, handlers, &acp.ClientOptions{
+		Info: acp.Implementation{Name: "acp-example-client", Title: acp.Some("Example client"), Version: "1.0.0"},
+		Session: acp.ClientSessionCapabilities{
+			Notices: acp.Some(acp.NoticeCapabilities{}),
+			ConfigOptions: acp.Some(acp.SessionConfigOptionsCapabilities{
+				Boolean: acp.Some(acp.BooleanConfigOptionCapabilities{}),
+			}),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, agent.Close()) }()
+	// Quitting ends the agent, and with that whatever waits for it.
+	defer context.AfterFunc(ctx, func() { agent.Close() })()
+
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	defer signal.Stop(signals)
+	go talk.interrupts(ctx, signals)
+
+	if err := talk.open(ctx, agent, c.root); err != nil {
+		return err
+	}
+	err = talk.playAll(ctx, c.plays)
+	if err == nil && c.interactive {
+		err = talk.interact(ctx, c.policy)
+	}
+	if ctx.Err() != nil {
+		return nil // the user wants to go, whatever that broke
+	}
+	if err != nil {
+		return err
+	}
+	if err := talk.session.Close(ctx); !errors.Is(err, acp.ErrUnsupported) {
+		return err
+	}
+	return nil
+}

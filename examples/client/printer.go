@@ -1,0 +1,279 @@
+// This file owns what the user sees.
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// printer prints what happens. It may be used concurrently.
+type printer struct {
+	mu    sync.Mutex
+	w     io.Writer
+	flow  string // what the last text belongs to: its continuation needs no new line
+	mid   bool   // the last line is not ended
+	tools map[acp.ToolCallID]*tool
+}
+
+// tool is a tool call as it is known so far.
+type tool struct {
+	title  string
+	status acp.ToolCallStatus
+	shown  string // the content that was printed last
+}
+
+// line prints a line.
+func (p *printer) line(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.printf(format, args...)
+}
+
+// ask prints what is answered on the same line.
+func (p *printer) ask(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text("ask", "", text)
+	p.flow, p.mid = "", false
+}
+
+func (p *printer) printf(format string, args ...any) {
+	p.text("", "", fmt.Sprintf(format, args...)+"\n")
+}
+
+// text prints text that continues what was printed last if that belongs to the same flow. Each of its
+// lines begins with prefix.
+func (p *printer) text(flow, prefix, text string) {
+	if p.mid && p.flow != flow {
+		fmt.Fprintln(p.w)
+		p.mid = false
+	}
+	p.flow = flow
+	for line := range strings.Lines(clean(text)) {
+		if !p.mid {
+			fmt.Fprint(p.w, prefix)
+		}
+		fmt.Fprint(p.w, line)
+		p.mid = !strings.HasSuffix(line, "\n")
+	}
+}
+
+// clean takes out what would make the terminal do other things than show text.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// update prints an update.
+func (p *printer) update(update acp.SessionUpdate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch u := update.Variant.(type) {
+	case *acp.SessionUpdateUserMessageChunk:
+		p.chunk("user", "> ", acp.ContentChunk(*u))
+	case *acp.SessionUpdateAgentMessageChunk:
+		p.chunk("agent", "", acp.ContentChunk(*u))
+	case *acp.SessionUpdateAgentThoughtChunk:
+		p.chunk("thought", "~ ", acp.ContentChunk(*u))
+	case *acp.SessionUpdateToolCall:
+		p.toolCall(acp.ToolCall(*u))
+	case *acp.SessionUpdateToolCallUpdate:
+		p.toolUpdate(acp.ToolCallUpdate(*u))
+	case *acp.SessionUpdatePlan:
+		p.plan(u.Entries)
+	case *acp.SessionUpdateAvailableCommandsUpdate:
+		names := make([]string, len(u.AvailableCommands))
+		for i, c := range u.AvailableCommands {
+			names[i] = "/" + c.Name
+		}
+		p.printf("commands: %s", strings.Join(names, " "))
+	case *acp.SessionUpdateCurrentModeUpdate:
+		p.printf("mode: %s", u.CurrentModeID)
+	case *acp.SessionUpdateConfigOptionUpdate:
+		p.options(u.ConfigOptions)
+	case *acp.SessionUpdateSessionInfoUpdate:
+		if title, ok := u.Title.Get(); ok {
+			p.printf("title: %s", title)
+		}
+	case *acp.SessionUpdateUsageUpdate:
+		p.printf("usage: %d of %d tokens", u.Used, u.Size)
+	case *acp.SessionUpdateNotice:
+		p.printf("%s: %s %s", u.Severity, u.Title, u.Description.Value())
+	case *acp.SessionUpdateUnknown:
+		p.printf("update of the unknown kind %s", u.Tag)
+	}
+}
+
+// chunk prints a piece of a message. Another message begins on another line.
+func (p *printer) chunk(who, prefix string, c acp.ContentChunk) {
+	p.text(who+string(c.MessageID.Value()), prefix, blockText(c.Content))
+}
+
+func blockText(block acp.ContentBlock) string {
+	switch b := block.Variant.(type) {
+	case *acp.ContentBlockText:
+		return b.Text
+	case *acp.ContentBlockImage:
+		return fmt.Sprintf("[image, %s]", b.MimeType)
+	case *acp.ContentBlockAudio:
+		return fmt.Sprintf("[audio, %s]", b.MimeType)
+	case *acp.ContentBlockResourceLink:
+		return fmt.Sprintf("[%s: %s]", b.Name, b.URI)
+	case *acp.ContentBlockResource:
+		switch r := b.Resource.Variant.(type) {
+		case *acp.TextResourceContents:
+			return fmt.Sprintf("[%s]\n%s", r.URI, r.Text)
+		case *acp.BlobResourceContents:
+			return fmt.Sprintf("[%s]", r.URI)
+		}
+	}
+	return "[content of an unknown kind]"
+}
+
+// plan prints a plan, which stands for the one before (PLN-4).
+func (p *printer) plan(entries []acp.PlanEntry) {
+	p.printf("plan:")
+	marks := map[acp.PlanEntryStatus]string{acp.PlanEntryStatusCompleted: "x", acp.PlanEntryStatusInProgress: ">"}
+	for _, e := range entries {
+		p.printf("  [%s] %s", cmp.Or(marks[e.Status], " "), e.Content)
+	}
+}
+
+// options prints config options; those of a kind that is not known are left out (CFG-15).
+func (p *printer) options(options []acp.SessionConfigOption) {
+	for _, o := range options {
+		switch v := o.Variant.(type) {
+		case *acp.SessionConfigOptionSelect:
+			p.printf("option %s: %s", o.Name, v.CurrentValue)
+		case *acp.SessionConfigOptionBoolean:
+			p.printf("option %s: %t", o.Name, v.CurrentValue)
+		}
+	}
+}
+
+func (p *printer) toolCall(c acp.ToolCall) {
+	t := p.tool(c.ToolCallID)
+	t.title, t.status = c.Title, cmp.Or(c.Status, acp.ToolCallStatusPending)
+	p.printf("* %s (%s): %s", t.title, cmp.Or(c.Kind, acp.ToolKindOther), t.status)
+	for _, l := range c.Locations {
+		if line, ok := l.Line.Get(); ok {
+			p.printf("  at %s:%d", l.Path, line)
+		} else {
+			p.printf("  at %s", l.Path)
+		}
+	}
+	p.content(t, c.Content)
+}
+
+// toolUpdate prints what has changed of a tool call; what is absent or null has not (TOL-3).
+func (p *printer) toolUpdate(u acp.ToolCallUpdate) {
+	t := p.tool(u.ToolCallID)
+	t.title = u.Title.Or(t.title)
+	if status, ok := u.Status.Get(); ok && status != t.status {
+		t.status = status
+		p.printf("* %s: %s", t.title, status)
+	}
+	p.content(t, u.Content.Value())
+}
+
+func (p *printer) tool(id acp.ToolCallID) *tool {
+	if p.tools == nil {
+		p.tools = map[acp.ToolCallID]*tool{}
+	}
+	if p.tools[id] == nil {
+		p.tools[id] = &tool{title: string(id)}
+	}
+	return p.tools[id]
+}
+
+// content prints the content of a tool call, unless it is what was printed last.
+func (p *printer) content(t *tool, content []acp.ToolCallContent) {
+	var b strings.Builder
+	for _, item := range content {
+		switch c := item.Variant.(type) {
+		case *acp.ToolCallContentContent:
+			b.WriteString(strings.TrimSuffix(blockText(c.Content), "\n") + "\n")
+		case *acp.ToolCallContentDiff:
+			b.WriteString(diff(c.OldText.Value(), c.NewText))
+		}
+		// A terminal is a command of ours, whose output is printed as it comes.
+	}
+	if text := b.String(); text != "" && text != t.shown {
+		t.shown = text
+		p.text("", "    ", text)
+	}
+}
+
+// diff is the lines that differ, without those before and behind that do not.
+func diff(before, after string) string {
+	from, to := slices.Collect(strings.Lines(before)), slices.Collect(strings.Lines(after))
+	for len(from) > 0 && len(to) > 0 && from[0] == to[0] {
+		from, to = from[1:], to[1:]
+	}
+	for len(from) > 0 && len(to) > 0 && from[len(from)-1] == to[len(to)-1] {
+		from, to = from[:len(from)-1], to[:len(to)-1]
+	}
+	var b strings.Builder
+	for _, line := range from {
+		b.WriteString("- " + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	for _, line := range to {
+		b.WriteString("+ " + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	return b.String()
+}
+
+// cancelled says that the turn is being cancelled. Its tool calls count as cancelled at once (PRM-8);
+// what the agent still says of them is printed all the same.
+func (p *printer) cancelled() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.printf("cancelling")
+	for _, t := range p.tools {
+		if t.status == acp.ToolCallStatusPending || t.status == acp.ToolCallStatusInProgress {
+			p.printf("* %s: cancelled", t.title)
+		}
+	}
+}
+
+// permission prints what the agent wants, and the answers that it offers.
+func (p *printer) permission(req *acp.RequestPermissionRequest) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.tool(req.ToolCall.ToolCallID)
+	t.title = req.ToolCall.Title.Or(t.title)
+	p.printf("? %s", t.title)
+	p.content(t, req.ToolCall.Content.Value())
+	for i, o := range req.Options {
+		p.printf("  %d. %s (%s)", i+1, o.Name, o.Kind)
+	}
+}
+
+// terminal prints what a command writes.
+func (p *printer) terminal(_ acp.SessionID, terminal acp.TerminalID, output []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text("terminal "+string(terminal), "  | ", string(output))
+}
+
+// findings prints what is wrong with a message.
+func (p *printer) findings(m conformance.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range m.Findings {
+		p.printf("FINDING %s: %s", f.Direction, f)
+	}
+}

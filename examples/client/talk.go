@@ -1,0 +1,295 @@
+// This file owns the conversation: what is said to the agent, and what is answered to its questions.
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// policy says who decides about permissions.
+type policy int
+
+const (
+	policyAsk policy = iota
+	policyAllow
+	policyReject
+)
+
+// play is one prompt.
+type play struct {
+	text   string
+	policy policy
+	cancel bool // after the first few updates
+}
+
+// fewUpdates is when a play that is to be cancelled is.
+const fewUpdates = 3
+
+// parseScript reads a script.
+func parseScript(text string) ([]play, error) {
+	var plays []play
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		verb, prompt, _ := strings.Cut(line, ":")
+		p := play{text: strings.TrimSpace(prompt)}
+		switch verb {
+		case "allow":
+			p.policy = policyAllow
+		case "reject":
+			p.policy = policyReject
+		case "cancel":
+			p.policy, p.cancel = policyAllow, true
+		default:
+			return nil, fmt.Errorf("line %d: want allow, reject or cancel, a colon and a prompt: %q", number, line)
+		}
+		plays = append(plays, p)
+	}
+	return plays, nil
+}
+
+// talk is a conversation with an agent.
+type talk struct {
+	printer *printer
+	input   input
+	quit    func()
+	agent   *acp.AgentConn
+	session *acp.SessionAgent
+
+	asking sync.Mutex // one question at a time
+
+	mu        sync.Mutex
+	policy    policy
+	turn      *acp.Turn // in progress, or nil
+	cancelled bool
+}
+
+// open opens a session.
+func (t *talk) open(ctx context.Context, agent *acp.AgentConn, root string) error {
+	t.agent = agent
+	return t.authenticated(ctx, func() (err error) {
+		t.session, err = agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
+		return err
+	})
+}
+
+// authenticated calls f, and when that takes authentication, authenticates and calls it once more.
+func (t *talk) authenticated(ctx context.Context, f func() error) error {
+	err := f()
+	if !errors.Is(err, acp.ErrAuthRequired) {
+		return err
+	}
+	for _, method := range t.agent.Initialized().AuthMethods {
+		if m, ok := method.Variant.(*acp.AuthMethodAgent); ok {
+			t.printer.line("authenticating: %s", m.Name)
+			if _, err := t.agent.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: m.ID}); err != nil {
+				return err
+			}
+			return f()
+		}
+	}
+	return err
+}
+
+// playAll plays what is given.
+func (t *talk) playAll(ctx context.Context, plays []play) error {
+	for _, p := range plays {
+		t.printer.line("> %s", p.text)
+		if err := t.play(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interact plays what the user types.
+func (t *talk) interact(ctx context.Context, policy policy) error {
+	for {
+		t.printer.ask("> ")
+		text, err := t.input.line(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		if err := t.play(ctx, play{text: text, policy: policy}); err != nil {
+			if _, refused := errors.AsType[*acp.Error](err); !refused {
+				return err
+			}
+			t.printer.line("error: %v", err) // the agent's, which may like another prompt better
+		}
+	}
+}
+
+// play runs one turn.
+func (t *talk) play(ctx context.Context, p play) error {
+	var res *acp.PromptResponse
+	err := t.authenticated(ctx, func() (err error) {
+		turn := t.session.Stream(ctx, acp.TextBlock(p.text))
+		t.set(turn, p.policy)
+		defer t.set(nil, p.policy)
+		// The updates are printed by the handler, which also gets those between turns.
+		updates := 0
+		for range turn.Updates() {
+			if updates++; p.cancel && updates == fewUpdates {
+				t.cancel()
+			}
+		}
+		res, err = turn.Result()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t.printer.line("stopReason: %s", res.StopReason)
+	return nil
+}
+
+// set says which turn is in progress, and who decides in it.
+func (t *talk) set(turn *acp.Turn, p policy) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.turn, t.policy, t.cancelled = turn, p, false
+}
+
+// cancel cancels the turn, and reports whether there is one that was not cancelled before.
+func (t *talk) cancel() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.turn == nil || t.cancelled {
+		return false
+	}
+	t.cancelled = true
+	t.printer.cancelled()
+	t.turn.Cancel()
+	return true
+}
+
+// interrupts does what Ctrl-C asks for.
+func (t *talk) interrupts(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-signals:
+			if !t.cancel() {
+				t.quit()
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// update serves session/update.
+func (t *talk) update(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+	t.printer.update(n.Update)
+	return nil
+}
+
+// requestPermission serves session/request_permission. When the turn is cancelled, the runtime has
+// answered already, and ctx ends.
+func (t *talk) requestPermission(
+	ctx context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest,
+) (*acp.RequestPermissionResponse, error) {
+	t.asking.Lock()
+	defer t.asking.Unlock()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	t.printer.permission(req)
+	t.mu.Lock()
+	policy := t.policy
+	t.mu.Unlock()
+	var option *acp.PermissionOption
+	switch policy {
+	case policyAllow:
+		option = firstOf(req.Options, acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways)
+	case policyReject:
+		option = firstOf(req.Options, acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways)
+	default:
+		option = t.choose(ctx, req.Options)
+	}
+	if option == nil {
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+	}
+	t.printer.line("  → %s", option.Name)
+	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}, nil
+}
+
+// firstOf returns the first option of the first kind that there is, or nil.
+func firstOf(options []acp.PermissionOption, kinds ...acp.PermissionOptionKind) *acp.PermissionOption {
+	for _, kind := range kinds {
+		if i := slices.IndexFunc(options, func(o acp.PermissionOption) bool { return o.Kind == kind }); i >= 0 {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+// choose has the user choose. Without a user, nothing is chosen.
+func (t *talk) choose(ctx context.Context, options []acp.PermissionOption) *acp.PermissionOption {
+	for {
+		t.printer.ask("  number: ")
+		text, err := t.input.line(ctx)
+		if err != nil {
+			return nil
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 1 && n <= len(options) {
+			return &options[n-1]
+		}
+	}
+}
+
+// input gives the lines of a reader to who wants the next one. Nothing is read before somebody does.
+type input struct {
+	r     io.Reader
+	once  sync.Once
+	lines chan string // closed at the end
+}
+
+// line waits for the next line; its error is io.EOF at the end, or the cause of ctx.
+func (i *input) line(ctx context.Context) (string, error) {
+	i.once.Do(func() {
+		i.lines = make(chan string)
+		// It ends with the input; nothing can end a read from a terminal.
+		go func() {
+			defer close(i.lines)
+			for r := bufio.NewReader(i.r); ; {
+				line, err := r.ReadString('\n')
+				if line != "" {
+					i.lines <- line
+				}
+				if err != nil {
+					return
+				}
+			}
+		}()
+	})
+	select {
+	case line, ok := <-i.lines:
+		if !ok {
+			return "", io.EOF
+		}
+		return line, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}

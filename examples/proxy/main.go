@@ -1,0 +1,122 @@
+// Command proxy stands between a client and an agent.
+//
+//	proxy [-v] -- AGENT [arguments]
+//
+// It starts the agent and passes every message on, both ways, byte for byte: also those that it does not
+// understand. With -v it says on standard error what passes, in a line for each message. When the client
+// ends the connection, so does the agent's, which still gets time to answer; when the agent ends, so
+// does the proxy, with the same exit status.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// What the agent is given to end, after its input has. It adds up to less than clients wait for a proxy.
+const (
+	drainTime = time.Second            // to answer what it was asked, and to end by itself
+	stopTime  = 500 * time.Millisecond // before it is asked to end
+	killTime  = time.Second            // before it is killed
+)
+
+// maxMessage is the longest message that is passed on, in bytes. It is for the ends to have lower limits.
+const maxMessage = 1 << 30
+
+func main() {
+	verbose := flag.Bool("v", false, "say what passes")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: proxy [-v] -- AGENT [arguments]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	w := &watcher{pending: map[string]string{}}
+	if *verbose {
+		w.out = os.Stderr
+	}
+	cmd := exec.Command(flag.Arg(0), flag.Args()[1:]...)
+	cmd.Stderr = os.Stderr
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, cmd, w)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "proxy:", err)
+	}
+	os.Exit(exitStatus(cmd, err))
+}
+
+// run connects both ends, and returns when both are over. It fails when it could not start.
+func run(ctx context.Context, cmd *exec.Cmd, w *watcher) error {
+	down := rpc.Command(cmd)
+	down.MaxMessage, down.StopTime, down.KillTime = maxMessage, stopTime, killTime
+	agent, err := down.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	up := rpc.Stdio()
+	up.MaxMessage = maxMessage
+	client, err := up.Connect(ctx)
+	if err != nil {
+		return errors.Join(err, agent.Close())
+	}
+	defer context.AfterFunc(ctx, func() { agent.Close() })()
+
+	var toAgent sync.WaitGroup
+	toAgent.Go(func() {
+		w.pass(toTheAgent, client, agent)
+		// The client is gone, or the agent is.
+		if h, ok := agent.(rpc.HalfCloser); ok {
+			if err := h.CloseWrite(); err != nil {
+				w.printf("%s: %v", toTheAgent, err)
+			}
+		}
+		time.AfterFunc(drainTime, func() { agent.Close() })
+	})
+	w.pass(toTheClient, agent, client)
+	err = errors.Join(agent.Close(), client.Close())
+	toAgent.Wait()
+	return err
+}
+
+// pass passes messages on until one of the streams ends.
+func (w *watcher) pass(d direction, from, to rpc.Stream) {
+	var out []byte
+	for {
+		line, err := from.Read()
+		if err == nil {
+			w.see(d, line)
+			out = append(append(out[:0], line...), '\n')
+			err = to.Write(out)
+		}
+		if err != nil {
+			w.printf("%s: ended: %v", d, err)
+			return
+		}
+	}
+}
+
+// exitStatus is the agent's, as a shell would give it: 128 and the signal when one ended it.
+func exitStatus(cmd *exec.Cmd, err error) int {
+	state := cmd.ProcessState
+	if state == nil || err != nil {
+		return 1
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}

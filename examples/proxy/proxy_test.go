@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// runAs makes the test binary another program: the proxy, or one of the agents below.
+const runAs = "EXAMPLE_PROXY_TEST_RUN_AS"
+
+// exampleAgent is the reference agent, built for the tests.
+var exampleAgent string
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(runAs)
+	if role == "proxy" {
+		os.Unsetenv(runAs) // agents are other programs
+		main()
+		return
+	}
+	if act, ok := agents[role]; ok {
+		act()
+		return
+	}
+	dir, err := os.MkdirTemp("", "proxy-test")
+	if err == nil {
+		exampleAgent = filepath.Join(dir, "agent.exe")
+		build := exec.Command("go", "build", "-o", exampleAgent, "../agent")
+		build.Stderr = os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "building the agent:", err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// agents are programs to stand behind the proxy.
+var agents = map[string]func(){
+	// gives back what it gets, and ends with status 7
+	"echo": func() {
+		io.Copy(os.Stdout, os.Stdin)
+		os.Exit(7)
+	},
+	// answers only when its input has ended, and then at length
+	"late": func() {
+		io.Copy(io.Discard, os.Stdin)
+		for i := range 1000 {
+			fmt.Printf("{\"n\":%d,\"fill\":%q}\n", i, strings.Repeat("x", 1000))
+		}
+	},
+	// ends without being asked
+	"brief": func() {
+		fmt.Println(`{"last":"words"}`)
+		os.Exit(3)
+	},
+	// neither reads nor ends; it says so when it is asked to
+	"deaf": func() {
+		fmt.Println(`{"pid":` + strconv.Itoa(os.Getpid()) + `}`)
+		select {}
+	},
+}
+
+// through is a proxy before an agent.
+func through(t *testing.T, flags []string, agent ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, append(append(flags, "--"), agent...)...)
+	cmd.Env = append(os.Environ(), runAs+"=proxy", "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+// role is the command line of an agent of this binary.
+func role(t *testing.T, name string) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"env", runAs + "=" + name, self}
+}
+
+// A whole turn, validated on both sides of the proxy, is what it is without one.
+func TestWholeTurn(t *testing.T) {
+	dir := t.TempDir()
+	cmd := through(t, []string{"-v"}, exampleAgent, "-state", t.TempDir())
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	roots, err := local.OpenRoots(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roots.Close()
+	terminals := local.NewTerminals(roots, nil)
+	defer terminals.Close()
+	var sent, received []byte
+	handlers := acp.ClientHandlers{
+		RequestPermission: func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
+		},
+	}
+	local.NewFiles(roots, nil).Register(&handlers)
+	terminals.Register(&handlers)
+	tap := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{
+		OnMessage: func(m conformance.Message) {
+			if m.Direction == conformance.ToAgent {
+				sent = append(append(sent, m.Line...), '\n')
+			} else {
+				received = append(append(received, m.Line...), '\n')
+			}
+		},
+	})
+	agent, err := acp.Connect(t.Context(), tap, handlers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := session.Prompt(t.Context(), acp.TextBlock("plan, edit a.txt, run `echo hello`"))
+	if err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Errorf("got %v, %v", res, err)
+	}
+	turn := session.Stream(t.Context(), acp.TextBlock("Write a very long novel"))
+	for range turn.Updates() {
+		turn.Cancel()
+	}
+	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Errorf("got %v, %v", res, err)
+	}
+	if err := agent.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Wait(); err != nil {
+		t.Errorf("the proxy ended with %v", err)
+	}
+	lines := bytes.Count(sent, []byte("\n")) + bytes.Count(received, []byte("\n"))
+	for _, want := range []string{
+		`agent → client: answer to initialize #1: version 1, "acp-example-agent"`,
+		`client → agent: session/prompt #3 of ` + string(session.ID()) + `: "plan, edit a.txt, run ` + "`echo hello`\"",
+		`agent → client: session/update of ` + string(session.ID()) + `: Plan`,
+		`: "Edit a.txt", 3 options`,
+		`client → agent: answer to session/request_permission #2: "allow"`,
+		`agent → client: answer to session/prompt #4: cancelled`,
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s", want)
+		}
+	}
+	said := 0
+	for line := range strings.Lines(log.String()) {
+		if !strings.Contains(line, ": ended: ") {
+			said++
+		}
+	}
+	if said != lines {
+		t.Errorf("%d lines were logged for %d messages:\n%s", said, lines, log.String())
+	}
+}
+
+// Nothing is changed, added or dropped, whatever it is.
+func TestEveryByte(t *testing.T) {
+	lines := strings.Join([]string{
+		`{"jsonrpc":"2.0","method":"_vendor/thing","params":{"z":1,"a":[1.0,1e2,12345678901234567890],"_meta":{"k": null}}}`,
+		`{ "id" : -1 , "jsonrpc":"2.0", "result" : null, "result2": {"a":1,"a":2} }`,
+		`{"jsonrpc":"2.0","id":"1","method":"unknown/method","params":[1,2],"extra":"\ud83d\ude00 ` + "\u2028" + `"}`,
+		`no JSON at all` + "\r",
+		"\xff\xfe broken",
+		`[{"jsonrpc":"2.0","id":1,"method":"batch"}]`,
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"_new","x":1}}}`,
+		`{"long":"` + strings.Repeat("x", 3<<20) + `"}`,
+	}, "\n") + "\n"
+	for _, flags := range [][]string{nil, {"-v"}} {
+		cmd := through(t, flags, role(t, "echo")...)
+		cmd.Stdin = strings.NewReader(lines)
+		got, err := cmd.Output()
+		if string(got) != lines {
+			t.Errorf("%v: %d bytes came back of %d", flags, len(got), len(lines))
+		}
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 7 {
+			t.Errorf("%v: ended with %v, want status 7", flags, err)
+		}
+	}
+}
+
+// What the agent says after its input has ended still reaches the client.
+func TestLateAnswers(t *testing.T) {
+	cmd := through(t, nil, role(t, "late")...)
+	cmd.Stdin = strings.NewReader("{}\n")
+	got, err := cmd.Output()
+	if n := bytes.Count(got, []byte("\n")); n != 1000 || err != nil {
+		t.Errorf("got %d lines, %v, want 1000", n, err)
+	}
+}
+
+// The proxy ends with its agent although the client is still there.
+func TestAgentEnds(t *testing.T) {
+	cmd := through(t, nil, role(t, "brief")...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	got, err := cmd.Output()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if string(got) != "{\"last\":\"words\"}\n" || !ok || exit.ExitCode() != 3 {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestAgentDoesNotStart(t *testing.T) {
+	out, err := through(t, nil, "/no/such/agent").CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.ExitCode() != 1 || !strings.HasPrefix(string(out), "proxy: ") {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if _, err := through(t, nil).CombinedOutput(); err == nil {
+		t.Error("no agent is no error")
+	}
+}
+
+func TestDescriptions(t *testing.T) {
+	var out strings.Builder
+	w := &watcher{out: &out, pending: map[string]string{}}
+	for _, m := range []struct {
+		d    direction
+		line string
+		want string
+	}{
+		{toTheAgent, `{"jsonrpc":"2.0","id":1,"method":"session/load","params":{}}`, "client → agent: session/load #1"},
+		{toTheClient, `{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[]}}`, `agent → client: session/request_permission #1 of s: "", 0 options`},
+		{toTheClient, `{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"no\nsuch"}}`, `agent → client: answer to session/load #1: error -32002: "no\nsuch"`},
+		{toTheAgent, `{"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"cancelled"}}}`, "client → agent: answer to session/request_permission #1: not chosen"},
+		{toTheAgent, `{"jsonrpc":"2.0","id":1,"result":{}}`, "client → agent: answer to nothing known #1"},
+		{toTheClient, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"later"}}}`, "agent → client: session/update of s: Unknown"},
+		{toTheClient, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":3}}`, "agent → client: session/update: "},
+		{toTheClient, `nonsense`, "agent → client: no message: "},
+	} {
+		out.Reset()
+		w.see(m.d, []byte(m.line))
+		if got := out.String(); !strings.HasPrefix(got, m.want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s\ngot  %swant %s", m.line, got, m.want)
+		}
+	}
+}
+
+// The proxy's own two ends can be any streams.
+func TestPassOverPipes(t *testing.T) {
+	client, up := acp.Pipe()
+	down, agent := acp.Pipe()
+	streams := map[acp.Transport]rpc.Stream{}
+	for _, transport := range []acp.Transport{client, up, down, agent} {
+		stream, err := transport.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams[transport] = stream
+		defer stream.Close()
+	}
+	w := &watcher{pending: map[string]string{}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.pass(toTheAgent, streams[up], streams[down])
+	}()
+	go func() {
+		if err := streams[client].Write([]byte("{}\n")); err != nil {
+			t.Error(err)
+		}
+	}()
+	if got, err := streams[agent].Read(); err != nil || string(got) != "{}" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	streams[client].Close()
+	<-done
+}
