@@ -1,0 +1,70 @@
+package sdk_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestImports keeps the import graph as it was decided: what users import is lean, and imports run one
+// way.
+func TestImports(t *testing.T) {
+	const module = "github.com/acpgo/sdk"
+	type pkg struct {
+		ImportPath string
+		Standard   bool
+		Imports    []string
+		Deps       []string
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]pkg{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all[p.ImportPath] = p
+	}
+
+	for _, lean := range []string{"/acp", "/acp/rpc", "/acp/codec", "/acp/local", "/internal/wire"} {
+		p, ok := all[module+lean]
+		if !ok {
+			t.Fatalf("no package %s", lean)
+		}
+		for _, dep := range p.Deps {
+			switch {
+			case all[dep].Standard, strings.HasPrefix(dep, "vendor/"):
+			case dep == "github.com/sourcegraph/jsonrpc2":
+			case strings.HasPrefix(dep, module+"/acp"), strings.HasPrefix(dep, module+"/internal/"):
+			default:
+				t.Errorf("%s depends on %s", lean, dep)
+			}
+		}
+	}
+	for _, p := range all {
+		own, ok := strings.CutPrefix(p.ImportPath, module)
+		if !ok {
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module)
+			bad := imp == "github.com/sourcegraph/jsonrpc2" && own != "/internal/wire" ||
+				ours && own == "/acp/codec" ||
+				ours && own == "/internal/wire" && to != "/acp/codec" ||
+				ours && own == "/acp/rpc" && !strings.HasPrefix(to, "/internal/") && to != "/acp/codec" ||
+				ours && strings.HasPrefix(own, "/acp") && (strings.HasPrefix(to, "/conformance") || strings.HasPrefix(to, "/gen") || to == "") ||
+				ours && strings.HasPrefix(own, "/gen") && !strings.HasPrefix(to, "/gen")
+			if bad {
+				t.Errorf("%s imports %s", p.ImportPath, imp)
+			}
+		}
+	}
+}
