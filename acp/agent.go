@@ -56,7 +56,7 @@ func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 	select {
 	case <-ctx.Done():
 		return errors.Join(context.Cause(ctx), conn.Close())
-	case <-conn.conn.Done():
+	case <-conn.Done():
 		return conn.Wait()
 	}
 }
@@ -82,6 +82,9 @@ func (c *ClientConn) Close() error { return c.conn.Close() }
 
 // Wait waits until the connection is over and says why; see rpc.Conn.Wait.
 func (c *ClientConn) Wait() error { return c.conn.Wait() }
+
+// Done is closed when the connection is over.
+func (c *ClientConn) Done() <-chan struct{} { return c.conn.Done() }
 
 // agentSide is an agent being served.
 type agentSide struct {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os/exec"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
@@ -29,6 +30,13 @@ type (
 	ConnOptions = rpc.Options
 	// Hooks observe a connection: its messages, calls, repairs and failures.
 	Hooks = rpc.Hooks
+	// CallInfo says what Hooks.Call is about.
+	CallInfo = rpc.CallInfo
+	// Repair is a leniency with which a message was read; Hooks.Repair is told of each.
+	Repair = codec.Repair
+	// StdioTransport and CommandTransport are what Stdio and Command return.
+	StdioTransport   = rpc.StdioTransport
+	CommandTransport = rpc.CommandTransport
 )
 
 // Errors to match with errors.Is.
@@ -36,6 +44,7 @@ var (
 	ErrClosed           = rpc.ErrClosed           // the connection is over
 	ErrUnsupported      = rpc.ErrUnsupported      // the peer did not advertise the capability
 	ErrTurnCancelled    = rpc.ErrTurnCancelled    // the cause of a cancelled turn's context
+	ErrOverflow         = rpc.ErrOverflow         // a call held up its own session's updates
 	ErrAuthRequired     = rpc.ErrAuthRequired     // -32000: authenticate first
 	ErrResourceNotFound = rpc.ErrResourceNotFound // -32002: unknown session, missing file
 	ErrRequestCancelled = rpc.ErrRequestCancelled // -32800: cancelled by $/cancel_request
@@ -51,10 +60,10 @@ func Some[T any](v T) Opt[T] { return rpc.Some(v) }
 func Null[T any]() Opt[T] { return rpc.Null[T]() }
 
 // Stdio returns the transport of an agent over its standard input and output.
-func Stdio() *rpc.StdioTransport { return rpc.Stdio() }
+func Stdio() *StdioTransport { return rpc.Stdio() }
 
 // Command returns the transport that starts an agent as a subprocess.
-func Command(cmd *exec.Cmd) *rpc.CommandTransport { return rpc.Command(cmd) }
+func Command(cmd *exec.Cmd) *CommandTransport { return rpc.Command(cmd) }
 
 // Pipe returns the two ends of an in-memory connection.
 func Pipe() (Transport, Transport) { return rpc.Pipe() }

@@ -98,9 +98,7 @@ func (c *AgentConn) NewSession(ctx context.Context, req *NewSessionRequest) (*Se
 	if err != nil {
 		return nil, err
 	}
-	s := c.Session(res.SessionID)
-	s.modes, s.configOptions = res.Modes, res.ConfigOptions
-	return s, nil
+	return &SessionAgent{c.AgentPeer, res.SessionID, res.Modes, res.ConfigOptions}, nil
 }
 
 // LoadSession loads a session, whose history comes as updates before LoadSession returns
@@ -110,9 +108,7 @@ func (c *AgentConn) LoadSession(ctx context.Context, req *LoadSessionRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	s := c.Session(req.SessionID)
-	s.modes, s.configOptions = res.Modes, res.ConfigOptions
-	return s, nil
+	return &SessionAgent{c.AgentPeer, req.SessionID, res.Modes, res.ConfigOptions}, nil
 }
 
 // ResumeSession goes on with a session without its history (session/resume).
@@ -121,9 +117,7 @@ func (c *AgentConn) ResumeSession(ctx context.Context, req *ResumeSessionRequest
 	if err != nil {
 		return nil, err
 	}
-	s := c.Session(req.SessionID)
-	s.modes, s.configOptions = res.Modes, res.ConfigOptions
-	return s, nil
+	return &SessionAgent{c.AgentPeer, req.SessionID, res.Modes, res.ConfigOptions}, nil
 }
 
 // Sessions yields the agent's sessions, page by page (session/list). cwd limits them to one working

@@ -6,9 +6,14 @@
 // functions, [AgentHandlers] and [ClientHandlers]: one that is nil is not there, and which are set says
 // which capabilities are advertised.
 //
-// Either side sees the other as a peer, [ClientPeer] or [AgentPeer], with a typed call for every method,
-// and most of the time as a session: [SessionClient] has the updates, permission requests, files and
-// terminals of one session, [SessionAgent] its prompts. [SessionAgent.Prompt] blocks and leaves the
+// Either side sees the other as a peer, with a typed call for every method, and most of the time as a
+// session. Who made the connection also ends it:
+//
+//	             the connection   the other side   one session of it
+//	an agent     ClientConn       ClientPeer       SessionClient: updates, permissions, files, terminals
+//	a client     AgentConn        AgentPeer        SessionAgent: prompts, modes, config options
+//
+// [SessionAgent.Prompt] blocks and leaves the
 // updates to the client's handler, [SessionAgent.Stream] yields them. The context of a prompt cancels
 // the turn as the protocol wants it.
 //

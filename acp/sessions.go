@@ -24,9 +24,14 @@ func (s *SessionClient) ID() SessionID { return s.id }
 func (s *SessionClient) Client() *ClientPeer { return s.peer }
 
 // Update sends an update (session/update). Updates arrive in the order in which they were sent, and
-// before the answer to the prompt if they are sent before its handler returns. It can also be sent
-// with the context of a turn that was cancelled.
+// before the answer to the prompt if they are sent before its handler returns. With the context of a
+// turn that was cancelled it still sends, and waits ten seconds at most while too much is unsent.
 func (s *SessionClient) Update(ctx context.Context, update SessionUpdate) error {
+	if errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+		defer cancel()
+	}
 	return s.peer.SessionUpdate(ctx, &SessionNotification{SessionID: s.id, Update: update})
 }
 
@@ -118,7 +123,8 @@ func (t *TerminalHandle) Kill(ctx context.Context) error {
 	return err
 }
 
-// releaseTime bounds the release of a terminal, which also happens when the turn has been cancelled.
+// releaseTime bounds what is still sent for a turn that was cancelled: its last updates, the release of
+// its terminals.
 const releaseTime = 10 * time.Second
 
 // Close ends the command if it still runs and releases the terminal (terminal/release); the id is
@@ -164,7 +170,8 @@ func (s *SessionAgent) Prompt(ctx context.Context, prompt ...ContentBlock) (*Pro
 type Turn = rpc.Turn[SessionUpdate, PromptResponse]
 
 // Stream starts a turn whose updates are read as they come. They also go to the client's handler, if it
-// has one. The turn is over when Result returns.
+// has one; a loop over the updates inside that handler would wait for itself. The turn is over when
+// Result returns.
 func (s *SessionAgent) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
 	req := &PromptRequest{SessionID: s.id, Prompt: prompt}
 	if err := s.peer.checkPrompt(req); err != nil {

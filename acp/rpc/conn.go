@@ -17,7 +17,7 @@ import (
 
 // Options tune a connection. Nil, and the zero value of each field, mean the defaults.
 type Options struct {
-	// Logger gets diagnostics; nil is silence. What the peer sent is logged at debug level only.
+	// Logger gets diagnostics; nil is silence.
 	Logger *slog.Logger
 	// Hooks observe the connection.
 	Hooks Hooks
@@ -25,7 +25,8 @@ type Options struct {
 	// error. Default 4096.
 	MaxRequests int
 	// QueueBytes is how much of one session's notifications may wait for their handler before
-	// nothing more is read; 0 means 4 MiB. A single message may exceed it.
+	// nothing more is read; 0 means 4 MiB. A single message may exceed it. All sessions together
+	// may have four times as much, and MaxRequests sessions may have notifications waiting.
 	QueueBytes int
 	// QueueLimit is how far such a queue grows while its own handler waits for a call, which could
 	// otherwise never be answered; then the call fails with ErrOverflow. The same holds for the
@@ -55,13 +56,13 @@ type Hooks struct {
 	// dropped or replaced where.
 	Repair func(method string, repair codec.Repair)
 	// Invalid is told of what was refused, ignored or skipped: lines that are no message, responses
-	// to nothing, notifications that cannot be decoded. line is valid during the call, and nil when
-	// it is not known.
+	// to nothing, notifications that cannot be decoded. line is the line, its beginning, or the
+	// parameters of a notification; it is valid during the call, and nil when it is not known.
 	Invalid func(line []byte, reason error)
 	// Message is told of every message, as it is on the wire. It is valid during the call.
 	Message func(sent bool, message []byte)
 	// Call brackets every call to the peer and every handler: it may return a context that carries
-	// a span, and a function that is told how it ended. Both may be nil.
+	// a span, made from the given one, and a function that is told how it ended. Both may be nil.
 	Call func(ctx context.Context, call CallInfo) (context.Context, func(error))
 	// Panic is told of a handler's panic. The peer only sees an internal error.
 	Panic func(method string, value any, stack []byte)
@@ -129,6 +130,7 @@ type Conn struct {
 	inbound  map[ID]*inbound // requests in progress, by the peer's id
 	serving  int
 	flights  flights
+	load     load
 	closing  bool  // Close was called
 	stopped  bool  // no more tasks
 	cause    error // why the connection is over, nil when this side ended it

@@ -230,7 +230,7 @@ func (r *reader) HandleInvalid(line []byte, reason error) {
 }
 
 func (c *Conn) invalid(line []byte, reason error) {
-	c.opts.Logger.Warn("invalid message", "reason", reason)
+	c.opts.Logger.Debug("invalid message", "reason", reason)
 	if c.opts.Hooks.Invalid != nil {
 		c.opts.Hooks.Invalid(line, reason)
 	}
@@ -340,6 +340,7 @@ func (in *inbound) cancelTurn() {
 	if !in.route.Turn && in.claim() {
 		in.forget()
 		in.sent(in.req.AnswerNow(wire.Answer{Result: encodable(in.route.Cancelled())}))
+		in.conn.spawn(in.followUp)
 	}
 }
 
@@ -380,6 +381,11 @@ func (in *inbound) finish(result any, err error) {
 	} else {
 		in.sent(in.req.Answer(in.conn.base, answer))
 	}
+	in.followUp()
+}
+
+// followUp runs what was left for after the answer.
+func (in *inbound) followUp() {
 	for {
 		in.mu.Lock()
 		then := in.then

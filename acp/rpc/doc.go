@@ -15,7 +15,7 @@
 //  2. The notifications of one session are handled in order. An answer reaches its caller, and a
 //     request its handler, after the notifications of its session that came before. What is called
 //     from inside a notification handler does not wait for that handler.
-//  3. A session's queue is bounded. When it is full nothing more is read until there is room; nothing
+//  3. A session's queue is bounded, and so are all together. When one is full nothing more is read until there is room; nothing
 //     is dropped. If its handler itself waits for a call, the queue grows to a hard limit instead, at
 //     which that call fails with [ErrOverflow].
 //  4. Cancellations and answers are acted on as soon as they are read. A turn can be cancelled from

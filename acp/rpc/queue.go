@@ -92,7 +92,60 @@ func (c *Conn) release(s *session) {
 
 // enqueue queues a notification of the session with an id. Only the reader calls it.
 func (c *Conn) enqueue(id string, it item) {
+	c.load.await(c, it.size)
 	for !c.session(id).push(it) {
+	}
+}
+
+// load is what all queues of a connection hold together, which is bounded too: the peer chooses how many
+// sessions there are.
+type load struct {
+	mu      sync.Mutex
+	bytes   int // queued
+	workers int
+	nested  int           // calls that notification handlers wait for
+	change  chan struct{} // set while the reader waits; closed when there may be room
+}
+
+// loadFactor is how many full queues a connection holds.
+const loadFactor = 4
+
+// await waits until another notification may be queued, as push does for a single session.
+func (l *load) await(c *Conn, size int) {
+	for {
+		l.mu.Lock()
+		full := l.bytes > 0 && l.bytes+size > loadFactor*c.opts.QueueBytes || l.workers >= c.opts.MaxRequests
+		overflow := full && l.nested > 0 && l.bytes+size > c.opts.QueueLimit
+		if !full || l.nested > 0 && !overflow {
+			l.mu.Unlock()
+			return
+		}
+		if l.change == nil {
+			l.change = make(chan struct{})
+		}
+		change := l.change
+		l.mu.Unlock()
+		if overflow {
+			c.flights.fail(func(f *flight) bool { return f.within != nil })
+		}
+		select {
+		case <-change:
+		case <-c.base.Done():
+			return
+		}
+	}
+}
+
+// add changes what is held.
+func (l *load) add(bytes, workers, nested int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes += bytes
+	l.workers += workers
+	l.nested += nested
+	if l.change != nil {
+		close(l.change)
+		l.change = nil
 	}
 }
 
@@ -136,8 +189,13 @@ func (s *session) push(it item) bool {
 	start := !s.running
 	s.running = true
 	s.mu.Unlock()
-	if start && !s.conn.spawn(s.work) {
-		s.drop()
+	if !start {
+		s.conn.load.add(it.size, 0, 0)
+		return true
+	}
+	s.conn.load.add(it.size, 1, 0)
+	if !s.conn.spawn(s.work) {
+		s.abandon()
 	}
 	return true
 }
@@ -148,7 +206,7 @@ func (s *session) work() {
 	defer func() {
 		// A handler that ends its goroutine, as a test's FailNow does, ends this one.
 		if !ended && !s.conn.spawn(s.work) {
-			s.drop()
+			s.abandon()
 		}
 	}()
 	for it, ok := s.take(); ok; it, ok = s.take() {
@@ -167,6 +225,7 @@ func (s *session) take() (it item, ok bool) {
 	}
 	if len(s.batch) == 0 || s.dropped {
 		s.running = false
+		s.conn.load.add(0, -1, 0)
 		return item{}, false
 	}
 	it = s.batch[s.next]
@@ -182,11 +241,14 @@ func (s *session) handle(it item) {
 		defer s.mu.Unlock()
 		h.over = true
 		s.nested -= h.calls
+		freed := 0
 		if !s.dropped {
+			freed = it.size
 			s.bytes -= it.size
 			s.handled++
 			s.advanced()
 		}
+		s.conn.load.add(-freed, 0, -h.calls)
 	}()
 	s.conn.handleNotification(h, s, &it)
 }
@@ -253,6 +315,7 @@ func (h *handling) nest() bool {
 	}
 	h.calls++
 	s.nested++
+	s.conn.load.add(0, 0, 1)
 	s.waiters = slices.DeleteFunc(s.waiters, func(w waiter) bool {
 		if w.request {
 			close(w.ready)
@@ -271,6 +334,7 @@ func (h *handling) unnest() {
 	if !h.over {
 		h.calls--
 		s.nested--
+		s.conn.load.add(0, 0, -1)
 	}
 }
 
@@ -279,9 +343,19 @@ func (s *session) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropped = true
+	s.conn.load.add(-s.bytes, 0, 0)
 	s.items, s.batch, s.next, s.bytes = nil, nil, 0, 0
 	s.handled = s.queued
 	s.advanced()
+}
+
+// abandon drops a queue whose worker cannot run any more.
+func (s *session) abandon() {
+	s.drop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = false
+	s.conn.load.add(0, -1, 0)
 }
 
 // dropQueues throws away what is queued in all sessions.

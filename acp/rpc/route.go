@@ -72,17 +72,7 @@ func (m RequestMethod[P, R]) CallThen(ctx context.Context, c *Conn, params *P, t
 	if params == nil {
 		params = new(P)
 	}
-	var res *R
-	err := c.call(ctx, m.Name, params, func(raw []byte) (err error) {
-		if res, err = decodeResult[R](c, m.Name, raw, m.NullResult); err == nil {
-			then(res)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return res, nil
+	return call(ctx, c, m.Name, params, m.NullResult, then)
 }
 
 // Handle makes a route. A nil fn makes one that answers that the method does not exist.
@@ -116,7 +106,8 @@ type NotificationMethod[P any] struct {
 }
 
 // Notify sends the notification. It returns when that is on its way, after waiting, up to the end of
-// ctx, while too much is unsent. A ctx that has ended already does not keep it from being sent.
+// ctx, while too much is unsent. A ctx that has ended already does not keep it from being sent when
+// there is room.
 func (m NotificationMethod[P]) Notify(ctx context.Context, c *Conn, params *P) error {
 	if params == nil {
 		params = new(P)
@@ -218,9 +209,16 @@ func (p plain) EncodeJSON(e *codec.Encoder) {
 // an R. It is meant for extension methods, whose names begin with an underscore. See
 // RequestMethod.Call for the errors. A nil params leaves the member out.
 func Call[R any](ctx context.Context, c *Conn, method string, params any) (*R, error) {
+	return call[R](ctx, c, method, params, false, func(*R) {})
+}
+
+// call is what all typed calls share.
+func call[R any](ctx context.Context, c *Conn, method string, params any, null bool, then func(*R)) (*R, error) {
 	var res *R
 	err := c.call(ctx, method, params, func(raw []byte) (err error) {
-		res, err = decodeResult[R](c, method, raw, false)
+		if res, err = decodeResult[R](c, method, raw, null); err == nil {
+			then(res)
+		}
 		return err
 	})
 	if err != nil {

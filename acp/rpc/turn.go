@@ -26,6 +26,7 @@ type TurnSpec struct {
 type ownTurn struct {
 	cancel context.CancelCauseFunc
 	feed   func(params any, size int) // nil: nobody reads updates
+	inside <-chan struct{}            // closed when a notification handler waits for the end
 	params any                        // of its cancellation; guarded by Conn.mu
 }
 
@@ -138,7 +139,7 @@ func (c *Conn) turn(
 	if err == nil && p.session != nil {
 		after, bound = p.after, 0
 	}
-	c.awaitTurn(caller, s, after, bound)
+	c.awaitTurn(caller, s, after, bound, own.inside)
 	if err == nil {
 		err = p.err
 	}
@@ -171,7 +172,9 @@ func (c *Conn) cancelOwn(s *session, own *ownTurn, spec TurnSpec) func() {
 
 // awaitTurn waits until the notifications of a turn were handled: without a bound while its caller
 // wants it to go on, and for bound, or the grace, otherwise.
-func (c *Conn) awaitTurn(ctx context.Context, s *session, position uint64, bound time.Duration) {
+func (c *Conn) awaitTurn(
+	ctx context.Context, s *session, position uint64, bound time.Duration, inside <-chan struct{},
+) {
 	if insideHandler(ctx) {
 		return
 	}
@@ -179,6 +182,8 @@ func (c *Conn) awaitTurn(ctx context.Context, s *session, position uint64, bound
 	if bound == 0 {
 		select {
 		case <-handled:
+			return
+		case <-inside:
 			return
 		case <-c.base.Done():
 			return
@@ -190,6 +195,7 @@ func (c *Conn) awaitTurn(ctx context.Context, s *session, position uint64, bound
 	defer timer.Stop()
 	select {
 	case <-handled:
+	case <-inside:
 	case <-c.base.Done():
 	case <-timer.C:
 	}
@@ -203,6 +209,10 @@ type Turn[U, R any] struct {
 	done   chan struct{}
 	result *R
 	err    error
+
+	starter *handling     // the notification handler that started it, or nil
+	inside  chan struct{} // closed when that handler waits for the end
+	once    sync.Once
 
 	mu      sync.Mutex
 	updates []update[U]
@@ -219,15 +229,18 @@ type update[U any] struct {
 	size  int
 }
 
-// StartTurn is RunTurn in the background, for which a notification handler must not wait. pick takes the updates from the parameters of the
+// StartTurn is RunTurn in the background. A notification handler that starts a turn in its own session
+// must not range over its updates, which come only after the handler has returned. pick takes the updates from the parameters of the
 // notifications that feed turns, see Route.Feeds.
 func StartTurn[U, P, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, pick func(params any) (U, bool),
 ) *Turn[U, R] {
-	// It runs on its own: a notification handler that starts it does not wait for it.
+	starter := handlerOf(ctx)
+	// It runs on its own, whatever becomes of a notification handler that starts it.
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, handlerKey{}, (*handling)(nil)))
 	t := newTurn[U, R](c, cancel)
-	own := &ownTurn{feed: func(params any, size int) {
+	t.starter = starter
+	own := &ownTurn{inside: t.inside, feed: func(params any, size int) {
 		if u, ok := pick(params); ok {
 			t.deliver(u, size)
 		}
@@ -254,7 +267,13 @@ func FailedTurn[U, R any](c *Conn, err error) *Turn[U, R] {
 }
 
 func newTurn[U, R any](c *Conn, cancel context.CancelFunc) *Turn[U, R] {
-	return &Turn[U, R]{conn: c, cancel: cancel, done: make(chan struct{}), change: make(chan struct{})}
+	return &Turn[U, R]{
+		conn:   c,
+		cancel: cancel,
+		done:   make(chan struct{}),
+		inside: make(chan struct{}),
+		change: make(chan struct{}),
+	}
 }
 
 // Updates yields the turn's updates in order, and ends when the turn has. Leaving the loop early throws
@@ -289,6 +308,10 @@ func (t *Turn[U, R]) Cancel() { t.cancel() }
 // there is none.
 func (t *Turn[U, R]) Result() (*R, error) {
 	t.Discard()
+	if h := t.starter; h != nil && h.nest() {
+		defer h.unnest()
+		t.once.Do(func() { close(t.inside) })
+	}
 	<-t.done
 	return t.result, t.err
 }

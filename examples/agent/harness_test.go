@@ -438,3 +438,14 @@ func serveMCP() {
 	}
 	note("ended")
 }
+
+// running waits until the turn has said something; an update may also be one from before it.
+func running(t *testing.T, turn *acp.Turn) {
+	t.Helper()
+	for update := range turn.Updates() {
+		if _, ok := update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
+			return
+		}
+	}
+	t.Fatal("the turn said nothing")
+}

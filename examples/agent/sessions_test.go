@@ -183,9 +183,7 @@ func TestSES15_CloseCancelsTheTurn(t *testing.T) {
 			h := connect(t, setup{})
 			s := h.session(t)
 			turn := s.Stream(t.Context(), acp.TextBlock("Write a very long story"))
-			for range turn.Updates() {
-				break
-			}
+			running(t, turn)
 			if err := shut(t, s); err != nil {
 				t.Fatal(err)
 			}
@@ -207,9 +205,7 @@ func TestLoadOfABusySession(t *testing.T) {
 	h := connect(t, setup{})
 	s := h.session(t)
 	turn := s.Stream(t.Context(), acp.TextBlock("Write a very long story"))
-	for range turn.Updates() {
-		break
-	}
+	running(t, turn)
 	_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: h.dir})
 	wantCode(t, err, acp.ErrInvalidRequest)
 	_, err = h.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: s.ID(), Cwd: h.dir})

@@ -61,7 +61,8 @@ type Config struct {
 // come back as they were, and parameters are encoded once. Notifications, which have nothing to
 // correlate, do not enter the library at all.
 //
-// Two goroutines belong to a Conn, the library's reader and the writer; Close ends both.
+// Two goroutines belong to a Conn, the library's reader and the writer; Close ends both. A third of the
+// library's, which waits for a context, ends with them.
 type Conn struct {
 	stream  Stream
 	handler Handler

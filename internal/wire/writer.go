@@ -34,7 +34,7 @@ type writer struct {
 	closed  bool
 	err     error
 	wake    chan struct{}
-	change  chan struct{} // closed and replaced after each write, for those that wait
+	change  chan struct{} // closed and replaced when there may be room, or nothing is unsent
 }
 
 func newWriter(write func([]byte) error, failed func(error)) *writer {
@@ -64,6 +64,7 @@ func (w *writer) run() {
 		}
 		lines := w.pending
 		w.pending, w.spare, w.busy = w.spare[:0], nil, true
+		w.changed()
 		w.mu.Unlock()
 		err := w.write(lines)
 		if err != nil {
@@ -77,9 +78,14 @@ func (w *writer) run() {
 		if err != nil && w.err == nil {
 			w.err = err
 		}
-		close(w.change)
-		w.change = make(chan struct{})
+		w.changed()
 	}
+}
+
+// changed wakes those that wait; mu is held.
+func (w *writer) changed() {
+	close(w.change)
+	w.change = make(chan struct{})
 }
 
 // signal wakes the goroutine; mu is held.
@@ -153,8 +159,7 @@ func (w *writer) close() {
 	}
 	w.closed = true
 	w.signal()
-	close(w.change)
-	w.change = make(chan struct{})
+	w.changed()
 }
 
 // Encodable is a value that writes itself as JSON. Nil parameters are left out; a nil result is null.
