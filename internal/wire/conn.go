@@ -175,14 +175,15 @@ func (c *Conn) Close(ctx context.Context) error {
 // that, up to ctx, while too much is unsent.
 func (c *Conn) Notify(ctx context.Context, method string, params Encodable) error {
 	if err := c.out.room(ctx, highWater); err != nil {
-		return err
+		return c.because(err)
 	}
 	return c.Post(method, params)
 }
 
 // Post is Notify without waiting: for what must get out however much is unsent.
 func (c *Conn) Post(method string, params Encodable) error {
-	return c.out.append(func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
+	err := c.out.append(func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
+	return c.because(err)
 }
 
 // A Call is a request that was sent.
@@ -210,7 +211,7 @@ func (c *Conn) Start(
 	ctx context.Context, method string, params Encodable, onSent func(params []byte), onResponse func(Response),
 ) (*Call, error) {
 	if err := c.out.room(ctx, highWater); err != nil {
-		return nil, err
+		return nil, c.because(err)
 	}
 	call := &Call{conn: c, method: method, params: params, onSent: onSent, onResponse: onResponse}
 	c.mu.Lock()
@@ -229,10 +230,7 @@ func (c *Conn) Start(
 		delete(c.starting, call.id)
 		delete(c.calls, call.id)
 		c.mu.Unlock()
-		if errors.Is(err, jsonrpc2.ErrClosed) {
-			err = c.cause()
-		}
-		return nil, err
+		return nil, c.because(err)
 	}
 	call.waiter = waiter
 	return call, nil
@@ -250,10 +248,8 @@ func (call *Call) Wait(ctx context.Context) error {
 		call.conn.mu.Lock()
 		defer call.conn.mu.Unlock()
 		return call.err
-	case errors.Is(err, jsonrpc2.ErrClosed):
-		return call.conn.cause()
 	default:
-		return err
+		return call.conn.because(err)
 	}
 }
 
@@ -268,12 +264,15 @@ func (call *Call) Abandon() {
 	}
 }
 
-// cause says why the connection is over.
-func (c *Conn) cause() error {
-	if err := c.Err(); err != nil {
-		return err
+// because replaces an error that only says that the connection is over by the reason.
+func (c *Conn) because(err error) error {
+	if errors.Is(err, ErrClosed) || errors.Is(err, jsonrpc2.ErrClosed) {
+		if why := c.Err(); why != nil {
+			return why
+		}
+		return ErrClosed
 	}
-	return ErrClosed
+	return err
 }
 
 // A Request is one that the peer sent. It must be answered exactly once, and Done must be called when
@@ -323,13 +322,10 @@ func (r *Request) AnswerNow(a Answer) error {
 	c.mu.Lock()
 	delete(c.answering, r.token)
 	c.mu.Unlock()
-	if errors.Is(err, jsonrpc2.ErrClosed) {
-		return c.cause()
-	}
 	if err == nil {
 		err = r.invalid
 	}
-	return err
+	return c.because(err)
 }
 
 // Refuse answers with an error, for the reader, and is done. It waits only when a flood of refusals is
@@ -559,7 +555,7 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) []byte {
 	if env.unread {
 		id, response, known := recoverID(line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):])
 		if response {
-			return c.failCall(id, known, fmt.Errorf("malformed response: %w", env.failure))
+			return c.failCall(id, known, fmt.Errorf("malformed response: %s", env.failure.Message))
 		}
 		if known && env.failure.Code == codeInvalidRequest {
 			env.id = id
