@@ -37,6 +37,26 @@ func TestIDsAreEchoed(t *testing.T) {
 	}
 }
 
+// An id that no string can hold comes back as it was, and is told from others of its kind.
+func TestIDsThatAreNoText(t *testing.T) {
+	block := RequestMethod[echoParams, echoParams]{Name: "block"}
+	p, _ := newPeer(t, []Route{echoMethod.Handle(echo), block.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})}, nil)
+	for _, id := range []string{`"\ud800x"`, `"\udfffx"`, `"\ud800\ud800"`} {
+		p.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"echo","params":{"n":1}}`)
+		if got, want := p.read(), `{"jsonrpc":"2.0","id":`+id+`,"result":{"n":1}}`; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		p.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"block"}`)
+	}
+	p.send(note("$/cancel_request", `{"requestId":"\udfffx"}`))
+	if got := p.read(); !strings.Contains(got, `"id":"\udfffx","error":{"code":-32800`) {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	failing := RequestMethod[echoParams, echoParams]{Name: "fail"}
 	panicking := RequestMethod[echoParams, echoParams]{Name: "panic"}
@@ -180,6 +200,101 @@ func TestCall(t *testing.T) {
 			t.Errorf("%s: got %+v", answer, got)
 		}
 	}
+}
+
+// Some peers write all numbers alike.
+func TestResponseWhoseIDHasAFraction(t *testing.T) {
+	p, c := newPeer(t, nil, nil)
+	done := make(chan error, 1)
+	for i, id := range []string{"1.0", "2e0", "0.3e1"} {
+		go func() {
+			_, err := echoMethod.Call(t.Context(), c, &echoParams{N: i})
+			done <- err
+		}()
+		p.read()
+		p.send(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		if err := receive(t, done); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+// Nothing else will come for the call, so it must end; and responses are not answered.
+func TestUnreadableResponseEndsItsCall(t *testing.T) {
+	const limit = 10_000
+	long := strings.Repeat("x", 2*limit)
+	p, c := newPeerLimit(t, []Route{echoMethod.Handle(echo)}, nil, limit)
+	for _, test := range []struct{ name, line string }{
+		{"syntax", `{"jsonrpc":"2.0","id":%d,"result":{"n":01}}`},
+		{"syntax in an error", `{"jsonrpc":"2.0","id":%d,"error":{"code":1,}}`},
+		{"cut off", `{"jsonrpc":"2.0","id":%d,"result":{"n":1`},
+		{"invalid UTF-8", `{"jsonrpc":"2.0","id":%d,"result":{"sessionId":"` + "\xff" + `"}}`},
+		{"invalid UTF-8, id last", `{"jsonrpc":"2.0","result":{"sessionId":"` + "\xff" + `"},"id":%d}`},
+		{"too deep", `{"jsonrpc":"2.0","id":%d,"result":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
+		{"too long", `{"jsonrpc":"2.0","id":%d,"result":{"sessionId":"` + long + `"}}`},
+		{"too long, id last", `{"jsonrpc":"2.0","result":{"sessionId":"` + long + `"},"id":%d}`},
+		{"too long, id last, spaced", `{"jsonrpc": "2.0", "error": {"code": 1, "message": "` + long + `"}, "id": %d }`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			done := make(chan error, 1)
+			go func() {
+				_, err := echoMethod.Call(t.Context(), c, &echoParams{})
+				done <- err
+			}()
+			var sent struct{ ID int }
+			if err := json.Unmarshal([]byte(p.read()), &sent); err != nil {
+				t.Fatal(err)
+			}
+			p.send(fmt.Sprintf(test.line, sent.ID))
+			err := receive(t, done)
+			if _, answered := errors.AsType[*Error](err); err == nil || answered || errors.Is(err, ErrClosed) {
+				t.Errorf("got %v", err)
+			}
+			p.send(request("alive", "echo", `{"n":2}`))
+			p.expect(`{"jsonrpc":"2.0","id":"alive","result":{"n":2}}`)
+		})
+	}
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","result":{"n":01}}`,
+		`{"jsonrpc":"2.0","id":77,"result":{"n":01}}`,
+		`{"jsonrpc":"2.0","result":{"sessionId":"` + long + `"}}`,
+	} {
+		p.send(line, request("alive", "echo", `{"n":2}`))
+		p.expect(`{"jsonrpc":"2.0","id":"alive","result":{"n":2}}`)
+	}
+}
+
+// Our ids can be guessed. A response that comes before its request was sent is to nothing.
+func TestForgedResponse(t *testing.T) {
+	refused := make(chan error, 1)
+	p, c := newPeer(t, nil, &Options{Hooks: Hooks{Invalid: func(_ []byte, reason error) { refused <- reason }}})
+	params := &slowParams{started: make(chan struct{}), release: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() {
+		res, err := Call[echoParams](t.Context(), c, "echo", params)
+		if err == nil && res.N != 2 {
+			err = fmt.Errorf("got %+v", res)
+		}
+		done <- err
+	}()
+	receive(t, params.started)
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
+	receive(t, refused)
+	close(params.release)
+	p.expect(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{}}`)
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"n":2}}`)
+	if err := receive(t, done); err != nil {
+		t.Error(err)
+	}
+}
+
+// slowParams stop while they are being sent.
+type slowParams struct{ started, release chan struct{} }
+
+func (p *slowParams) MarshalJSON() ([]byte, error) {
+	close(p.started)
+	<-p.release
+	return []byte("{}"), nil
 }
 
 func TestCallCancelled(t *testing.T) {
@@ -371,6 +486,34 @@ type badResult struct{}
 func (*badResult) EncodeJSON(e *codec.Encoder) { e.Failf("cannot be written") }
 func (*badResult) DecodeJSON(d *codec.Decoder) { d.Skip() }
 
+// Rule 14: the peer learns what is wrong with its parameters, and nothing of the types and errors here.
+func TestInvalidParamsLeakNothing(t *testing.T) {
+	var ext Extensions
+	Handle(&ext, "_typed", func(context.Context, *privateParams) (*echoParams, error) { return nil, nil })
+	Handle(&ext, "_own", func(context.Context, *failingParams) (*echoParams, error) { return nil, nil })
+	p, _ := newPeer(t, ext.Routes(), nil)
+	for _, method := range []string{"_typed", "_own"} {
+		p.send(request(1, method, `{"n":"x"}`))
+		got := p.read()
+		if !strings.Contains(got, "-32602") {
+			t.Errorf("got %s", got)
+		}
+		for _, secret := range []string{"Go ", "SecretField", "privateParams", "json:", "hunter2"} {
+			if strings.Contains(got, secret) {
+				t.Errorf("%s in %s", secret, got)
+			}
+		}
+	}
+}
+
+type privateParams struct {
+	SecretField int `json:"n"`
+}
+
+type failingParams struct{}
+
+func (*failingParams) UnmarshalJSON([]byte) error { return errPlain }
+
 func TestTooLong(t *testing.T) {
 	const limit = 200 << 10
 	p, c := newPeerLimit(t, []Route{echoMethod.Handle(echo)}, nil, limit)
@@ -405,10 +548,19 @@ func TestNoiseOnStdout(t *testing.T) {
 		SkipNoise: true,
 		Hooks:     Hooks{Invalid: func(line []byte, _ error) { noise <- string(line) }},
 	})
-	p.send("npm notice new version", request(1, "echo", `{"n":1}`))
-	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
-	if got := receive(t, noise); got != "npm notice new version" {
-		t.Errorf("got %q", got)
+	for _, line := range []string{
+		"npm notice new version", "[INFO] agent starting", "[1]", `"quoted"`, "42", "{starting}", `{"level":"info",`,
+	} {
+		p.send(line, request(1, "echo", `{"n":1}`))
+		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
+		if got := receive(t, noise); got != line {
+			t.Errorf("got %q, want %q", got, line)
+		}
+	}
+	// Somebody meant this to be a message, so it is answered.
+	p.send(`{"jsonrpc":"2.0","id":1}`)
+	if got := p.read(); !strings.Contains(got, "-32600") {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -63,6 +64,18 @@ func child(kind string) int {
 			return 1
 		}
 		fmt.Printf(`{"jsonrpc":"2.0","method":"pids","params":{"pids":[%d]}}`+"\n", cmd.Process.Pid)
+	case "half close": // ends its output, and then waits for the end of its input
+		stream, err := (&StdioTransport{MaxMessage: 100}).Connect(context.Background())
+		if err == nil {
+			err = stream.(HalfCloser).CloseWrite()
+		}
+		if err == nil {
+			_, err = stream.Read()
+		}
+		if err != io.EOF {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	return 0
 }

@@ -1,0 +1,302 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A turn that a notification handler runs must not wait for what waits for that handler: neither for
+// the agent's question, nor for the updates that fill the queue.
+func TestTurnRunByNotificationHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *Conn
+		done := make(chan error, 1)
+		p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
+			if u.N == 0 {
+				_, err := RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
+				done <- err
+			}
+			return nil
+		}, func(context.Context, *sessionParams) (*askResult, error) {
+			return &askResult{"selected"}, nil
+		}), &Options{QueueBytes: 1000})
+		p.send(note("update", `{"sessionId":"s","n":0}`))
+		p.read()
+		p.send(note("update", `{"sessionId":"s","n":1}`), request("q", "ask", `{"sessionId":"s"}`))
+		p.expect(`{"jsonrpc":"2.0","id":"q","result":{"outcome":"selected"}}`)
+		for i := range 100 {
+			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i+2)))
+		}
+		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+		if err := receive(t, done); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The same for a loop over updates, whose body runs the turn of another session.
+func TestTurnRunWhileRangingOverUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200})
+		turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		p.read()
+		done := make(chan error, 1)
+		seen := 0
+		go func() {
+			var err error
+			for u := range turn.Updates() {
+				if seen++; u == 0 {
+					_, err = RunTurn(t.Context(), c, promptMethod, &promptParams{"other", "go"}, TurnSpec{Session: "other"})
+				}
+			}
+			done <- err
+		}()
+		p.send(note("update", `{"sessionId":"s","n":0}`))
+		p.read()
+		go func() {
+			for i := range 100 {
+				p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i+1)))
+			}
+			p.send(`{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`)
+			p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+		}()
+		if err := receive(t, done); err != nil || seen != 101 {
+			t.Errorf("%d updates, %v", seen, err)
+		}
+	})
+}
+
+// A handler that starts a turn for somebody else does not wait for it, so the turn is over only when
+// all its updates were handled.
+func TestTurnStartedByNotificationHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *Conn
+		started := make(chan *Turn[int, promptResult], 1)
+		answered := make(chan struct{})
+		p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
+			if u.N < 0 {
+				started <- StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+			}
+			<-answered
+			return nil
+		}, nil), nil)
+		p.send(note("update", `{"sessionId":"s","n":-1}`))
+		p.read()
+		for i := range 100 {
+			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+		}
+		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+		synctest.Wait() // the answer was read, and no update handled
+		close(answered)
+		seen := 0
+		for u := range receive(t, started).Updates() {
+			if u >= 0 { // not the one from which the turn was started
+				seen++
+			}
+		}
+		if seen != 100 {
+			t.Errorf("%d of 100 updates", seen)
+		}
+	})
+}
+
+// A handler's context is special only as long as the handler runs: a call that goes on behind it holds
+// up nobody, so that the session's order is kept.
+func TestCallThatOutlivesItsHandler(t *testing.T) {
+	for _, begins := range []string{"before the handler returns", "after the handler returned"} {
+		t.Run(begins, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c *Conn
+				leave, returned := make(chan struct{}), make(chan struct{})
+				release, asked := make(chan struct{}), make(chan struct{})
+				p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
+					if u.N == 1 {
+						close(returned)
+						<-release
+						return nil
+					}
+					go func() {
+						if begins == "after the handler returned" {
+							<-returned
+						}
+						echoMethod.Call(ctx, c, &echoParams{})
+					}()
+					<-leave
+					return nil
+				}, func(context.Context, *sessionParams) (*askResult, error) {
+					close(asked)
+					return &askResult{}, nil
+				}), nil)
+				p.send(note("update", `{"sessionId":"s","n":0}`), note("update", `{"sessionId":"s","n":1}`))
+				synctest.Wait()
+				close(leave)
+				p.read()
+				synctest.Wait()
+				p.send(request("q", "ask", `{"sessionId":"s"}`))
+				synctest.Wait()
+				select {
+				case <-asked:
+					t.Error("a request overtook a notification of its session, while no handler waits for a call")
+				default:
+				}
+				close(release)
+				receive(t, asked)
+				p.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+			})
+		})
+	}
+}
+
+// The reader serves these itself, so they must not wait for anybody's handler.
+func TestInlineRequestDoesNotWaitForNotifications(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		inline := echoMethod.Handle(echo)
+		inline.Inline = true
+		p, _ := newPeer(t, []Route{inline, updateMethod.Handle(func(context.Context, *updateParams) error {
+			<-release
+			return nil
+		})}, nil)
+		p.send(note("update", `{}`), request(1, "echo", `{"n":1}`))
+		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
+	})
+}
+
+// An author's own encoding and decoding may panic as a handler may: that is one message's failure.
+func TestPanicInMarshaling(t *testing.T) {
+	var ext Extensions
+	Handle(&ext, "_in", func(context.Context, *panics) (*echoParams, error) { return &echoParams{}, nil })
+	Handle(&ext, "_out", func(context.Context, *echoParams) (*panics, error) { return &panics{}, nil })
+	p, c := newPeer(t, append(ext.Routes(), echoMethod.Handle(echo)), nil)
+	p.send(request(1, "_in", `{}`))
+	if got := p.read(); !strings.Contains(got, "-32602") || strings.Contains(got, "hunter2") {
+		t.Errorf("got %s", got)
+	}
+	p.send(request(2, "_out", `{}`))
+	p.expect(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error"}}`)
+
+	if _, err := Call[echoParams](t.Context(), c, "_x", &panics{}); err == nil || errors.Is(err, ErrClosed) {
+		t.Errorf("parameters that panic: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := Call[panics](t.Context(), c, "_x", nil)
+		done <- err
+	}()
+	p.send(strings.Replace(p.read(), `"method":"_x"`, `"result":{}`, 1))
+	if err := receive(t, done); err == nil || errors.Is(err, ErrClosed) {
+		t.Errorf("a result that panics: %v", err)
+	}
+	p.send(request(3, "echo", `{"n":1}`))
+	p.expect(`{"jsonrpc":"2.0","id":3,"result":{"n":1}}`)
+}
+
+type panics struct{}
+
+func (*panics) MarshalJSON() ([]byte, error) { panic(errPlain) }
+func (*panics) UnmarshalJSON([]byte) error   { panic(errPlain) }
+
+// A test's FailNow, in a handler, ends the goroutine. The peer must not wait for an answer forever.
+func TestGoexitInRequestHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPeer(t, []Route{echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) {
+			runtime.Goexit()
+			return nil, nil
+		})}, nil)
+		p.send(request(1, "echo", `{}`))
+		p.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}`)
+	})
+}
+
+// The same for notifications: the session's next one is handled, and its turn ends.
+func TestGoexitInNotificationHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var handled []int
+		p, c := newPeer(t, clientRoutes(func(_ context.Context, u *updateParams) error {
+			if u.N%2 == 0 {
+				runtime.Goexit()
+			}
+			handled = append(handled, u.N)
+			return nil
+		}, nil), nil)
+		done := make(chan error, 1)
+		go func() {
+			_, err := RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS)
+			done <- err
+		}()
+		p.read()
+		for i := range 4 {
+			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+		}
+		p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+		if err := receive(t, done); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(handled, []int{1, 3}) {
+			t.Errorf("handled %v", handled)
+		}
+	})
+}
+
+// A client that writes one request and closes its end still gets everything.
+func TestAfterResponseAtEndOfInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *Conn
+		p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
+			AfterResponse(ctx, func(ctx context.Context) {
+				time.Sleep(time.Second) // of the two of DrainTime
+				if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: "s"}); err != nil {
+					t.Error(err)
+				}
+			})
+			return p, nil
+		})}, nil)
+		p.send(request(1, "echo", `{"n":1}`))
+		p.w.Close()
+		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
+		p.expect(`{"jsonrpc":"2.0","method":"update","params":{"sessionId":"s","n":0,"text":""}}`)
+	})
+}
+
+// What a peer answered to a call of a handler's is nothing that the handler's own peer asked about.
+func TestErrorsThatReachThePeer(t *testing.T) {
+	foreign := &CallError{Method: "_upstream", Err: ErrAuthRequired.WithData("of another connection")}
+	own := ErrInvalidParams.WithMessage("no such branch")
+	for name, test := range map[string]struct {
+		err  error
+		want *Error
+	}{
+		"plain":                  {errPlain, ErrInternal},
+		"own":                    {fmt.Errorf("checking: %w", own), own},
+		"a peer's":               {foreign, ErrInternal},
+		"a peer's, wrapped":      {fmt.Errorf("asking: %w", foreign), ErrInternal},
+		"a peer's, joined":       {errors.Join(errPlain, foreign), ErrInternal},
+		"own beside a peer's":    {errors.Join(foreign, own), own},
+		"own around a peer's":    {fmt.Errorf("%w: %w", own, foreign), own},
+		"a peer's, passed on":    {foreign.Err, foreign.Err},
+		"a peer's, made public":  {Public(foreign), Errorf(CodeInternalError, "%s", foreign)},
+		"text that is no UTF-8":  {Public(errors.New("caf\xe9")), Errorf(CodeInternalError, "caf\uFFFD")},
+		"data that is not JSON":  {&Error{Code: 5, Message: "m", Data: []byte("{")}, Errorf(5, "m")},
+		"data with a line break": {&Error{Code: 5, Message: "m", Data: []byte("[1,\n2]")}, &Error{Code: 5, Message: "m", Data: []byte("[1,2]")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := newPeer(t, []Route{echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) {
+				return nil, test.err
+			})}, nil)
+			want, err := test.want.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.send(request(1, "echo", `{}`))
+			p.expect(`{"jsonrpc":"2.0","id":1,"error":` + string(want) + `}`)
+		})
+	}
+}
