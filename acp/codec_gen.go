@@ -271,7 +271,7 @@ func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 	}
 	switch string(tag) {
 	case "content":
-		x.Variant = (*ToolCallContentContent)(codec.New[Content](d))
+		x.Variant = (*ToolCallContentContent)(codec.NewWith[Content, TextContent](d))
 	case "diff":
 		x.Variant = (*ToolCallContentDiff)(codec.New[Diff](d))
 	case "terminal":
@@ -334,7 +334,7 @@ func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 	case "resource_link":
 		x.Variant = (*ContentBlockResourceLink)(codec.New[ResourceLink](d))
 	case "resource":
-		x.Variant = (*ContentBlockResource)(codec.New[EmbeddedResource](d))
+		x.Variant = (*ContentBlockResource)(codec.NewWith[EmbeddedResource, TextResourceContents](d))
 	default:
 		x.Variant = &ContentBlockUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
@@ -1268,6 +1268,7 @@ func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationRequestScope) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
+	e.Check(codec.ID(x.RequestID, true))
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1279,6 +1280,7 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
+			d.Check(codec.ID(x.RequestID, true))
 		default:
 			d.Skip()
 		}
@@ -1396,7 +1398,7 @@ func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 	case "boolean":
 		x.Variant = (*ElicitationPropertySchemaBoolean)(codec.New[BooleanPropertySchema](d))
 	case "array":
-		x.Variant = (*ElicitationPropertySchemaArray)(codec.New[MultiSelectPropertySchema](d))
+		x.Variant = (*ElicitationPropertySchemaArray)(codec.NewWith[MultiSelectPropertySchema, StringMultiSelectItems](d))
 	default:
 		x.Variant = &ElicitationPropertySchemaUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
@@ -1861,6 +1863,7 @@ func (x *ElicitationURLMode) encodeMembers(e *codec.Encoder) {
 	x.ElicitationID.EncodeJSON(e)
 	e.Name("url")
 	e.Str(x.URL)
+	e.Check(codec.URI(x.URL))
 	switch v := x.Variant.(type) {
 	case *ElicitationURLModeSession:
 		encodePayload(e, (*ElicitationSessionScope)(v))
@@ -3393,11 +3396,11 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	}
 	switch string(tag) {
 	case "user_message_chunk":
-		x.Variant = (*SessionUpdateUserMessageChunk)(codec.New[ContentChunk](d))
+		x.Variant = (*SessionUpdateUserMessageChunk)(codec.NewWith[ContentChunk, TextContent](d))
 	case "agent_message_chunk":
-		x.Variant = (*SessionUpdateAgentMessageChunk)(codec.New[ContentChunk](d))
+		x.Variant = (*SessionUpdateAgentMessageChunk)(codec.NewWith[ContentChunk, TextContent](d))
 	case "agent_thought_chunk":
-		x.Variant = (*SessionUpdateAgentThoughtChunk)(codec.New[ContentChunk](d))
+		x.Variant = (*SessionUpdateAgentThoughtChunk)(codec.NewWith[ContentChunk, TextContent](d))
 	case "tool_call":
 		x.Variant = (*SessionUpdateToolCall)(codec.New[ToolCall](d))
 	case "tool_call_update":
@@ -3419,7 +3422,7 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 	case "compaction_update":
 		x.Variant = (*SessionUpdateCompactionUpdate)(codec.New[CompactionUpdate](d))
 	case "compaction_summary_chunk":
-		x.Variant = (*SessionUpdateCompactionSummaryChunk)(codec.New[CompactionSummaryChunk](d))
+		x.Variant = (*SessionUpdateCompactionSummaryChunk)(codec.NewWith[CompactionSummaryChunk, TextContent](d))
 	default:
 		x.Variant = &SessionUpdateUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
@@ -3952,7 +3955,7 @@ func (x *Notice) encodeMembers(e *codec.Encoder) {
 	x.Severity.EncodeJSON(e)
 	e.Name("title")
 	e.Str(x.Title)
-	e.MinLength(x.Title, 1)
+	e.Check(codec.MinLength(x.Title, 1))
 	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	rpc.EncodeMeta(e, x.Meta)
 }
@@ -3969,7 +3972,7 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
-			d.MinLength(x.Title, 1)
+			d.Check(codec.MinLength(x.Title, 1))
 		case "description":
 			o.Once(2)
 			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -5747,6 +5750,7 @@ func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CancelRequestNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
+	e.Check(codec.ID(x.RequestID, true))
 	rpc.EncodeMeta(e, x.Meta)
 }
 
@@ -5759,6 +5763,7 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
+			d.Check(codec.ID(x.RequestID, true))
 		case "_meta":
 			o.Once(1)
 			x.Meta = rpc.DecodeMeta(d)

@@ -14,9 +14,10 @@ import (
 	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/gen/sample"
+	"github.com/acpgo/sdk/internal/exercise"
 )
 
-var values = flag.Int("values", 100, "how many values of each definition round-trip")
+var values = flag.Int("values", exercise.Values, "how many values of each definition round-trip")
 
 func loadSchema(t testing.TB) *sample.Schema {
 	t.Helper()
@@ -36,43 +37,15 @@ func mustMarshal(t testing.TB, v any) []byte {
 	return b
 }
 
-// survives decodes data as the definition, encodes it, and requires the same value as want.
-func survives(s *sample.Schema, definition string, data []byte, want any) error {
-	v := definitions[definition]()
-	if err := codec.Unmarshal(data, v); err != nil {
-		return err
-	}
-	out, err := codec.Append(nil, v)
-	if err != nil {
-		return err
-	}
-	got, err := sample.Parse(out)
-	if err != nil {
-		return err
-	}
-	return s.Same(definition, want, got)
+// generated is this package, to be exercised.
+func generated() *exercise.Package {
+	return &exercise.Package{Schema: sdk.SchemaV1(), Definitions: definitions}
 }
 
-func TestRoundTrip(t *testing.T) {
-	s := loadSchema(t)
-	total := 0
-	for seed, definition := range slices.Sorted(maps.Keys(definitions)) {
-		m := sample.NewMaker(s, uint64(seed))
-		failed := 0
-		for range *values {
-			want := m.Value(definition)
-			data := mustMarshal(t, want)
-			total++
-			if err := survives(s, definition, data, want); err != nil {
-				t.Errorf("%s: %s\n\t%v", definition, data, err)
-				if failed++; failed == 3 {
-					break
-				}
-			}
-		}
-	}
-	t.Logf("%d values of %d definitions", total, len(definitions))
-}
+func TestRoundTrip(t *testing.T) { generated().RoundTrips(t, *values) }
+
+// What is sent is valid, and a zero value that the schema forbids is not sent.
+func TestSends(t *testing.T) { generated().Sends(t, *values/10) }
 
 // Every type also works under encoding/json.
 func TestRoundTripEncodingJSON(t *testing.T) {

@@ -8,7 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/acpgo/sdk/gen/model"
@@ -205,6 +208,7 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 		}
 		f := &model.Field{Pointer: p.Pointer, JSON: p.Name, Doc: p.Typed.Description}
 		f.Type, f.Nullable = b.typeOf(p.Node, owner, p.Name)
+		f.Nullable = f.Nullable || f.Type == (model.Null{})
 		if p.Name == "_meta" && f.Type == (model.Map{Elem: model.Any{}}) {
 			f.Type = model.Meta{}
 		}
@@ -213,7 +217,6 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 			f.Presence = model.Required
 		}
 		f.OnError, f.OnNull, f.SkipItems = p.DefaultOnError, p.DefaultOnNull, p.SkipInvalidItems
-		f.MinLength, f.MinItems = p.Typed.MinLength, p.Typed.MinItems
 		b.checkLeniency(f)
 		b.nodes[f] = p.Node
 		out = append(out, f)
@@ -266,8 +269,9 @@ func (b *builder) typeOf(n *schema.Node, owner model.Decl, part string) (t model
 			return t, true
 		}
 		if null {
-			b.problem(n.Pointer, "a nullable choice in place has no Go shape")
-			return model.Any{}, true
+			choice := *n
+			choice.OneOf, choice.AnyOf = nil, rest
+			return b.inPlace(&choice, owner, part), true
 		}
 		return b.inPlace(n, owner, part), false
 	}
@@ -291,13 +295,13 @@ func (b *builder) typeOf(n *schema.Node, owner model.Decl, part string) (t model
 		if n.Const != nil || n.Enum != nil {
 			return b.inPlace(n, owner, part), null
 		}
-		return model.Basic{Kind: model.String}, null
+		return b.text(n), null
 	case "boolean":
 		return model.Basic{Kind: model.Bool}, null
 	case "integer":
-		return b.integer(n), null
+		return bounded(b.integer(n), n), null
 	case "number":
-		return model.Basic{Kind: model.Float}, null
+		return bounded(model.Basic{Kind: model.Float}, n), null
 	case "array":
 		return b.array(n, owner, part), null
 	case "object":
@@ -315,7 +319,7 @@ func isNull(n *schema.Node) bool {
 // named returns the type of a reference.
 func (b *builder) named(ref string) model.Type {
 	if name, ok := b.env.runtime[ref]; ok {
-		return model.Runtime{Name: name}
+		return model.Runtime{Name: name, Null: slices.ContainsFunc(b.doc.Def(ref).Branches(), isNull)}
 	}
 	return model.Named{Decl: b.decls[ref]}
 }
@@ -332,15 +336,27 @@ func (b *builder) array(n *schema.Node, owner model.Decl, part string) model.Typ
 		b.problem(n.Pointer, "an array without a schema for its items has no Go shape")
 		return model.Any{}
 	}
-	elem, null := b.typeOf(n.Items, owner, part)
-	switch elem.(type) {
-	case model.Slice, model.Map, model.Null:
-		b.problem(n.Items.Pointer, "an array of arrays, maps or nulls has no Go shape")
+	elem := b.element(n.Items, owner, part, model.Basic{Kind: model.String})
+	return model.Slice{Elem: elem, MinItems: n.Typed.MinItems, MaxItems: n.Typed.MaxItems}
+}
+
+// element is typeOf for items and the values of maps, which may not be null. The codec has functions for
+// those that read themselves, for plain strings and, in maps, for any value; what is anything else
+// becomes a type of its own.
+func (b *builder) element(n *schema.Node, owner model.Decl, part string, plain ...model.Type) model.Type {
+	t, null := b.typeOf(n, owner, part)
+	if null || t == (model.Null{}) {
+		b.problem(n.Pointer, "items or members that may be null have no Go shape")
+		return t
 	}
-	if null {
-		b.problem(n.Items.Pointer, "an array of nullable items has no Go shape")
+	switch t.(type) {
+	case model.Named, model.Runtime:
+		return t
 	}
-	return model.Slice{Elem: elem}
+	if slices.Contains(plain, t) {
+		return t
+	}
+	return b.inPlace(n, owner, part+" item")
 }
 
 func (b *builder) object(n *schema.Node, owner model.Decl, part string) model.Type {
@@ -350,15 +366,38 @@ func (b *builder) object(n *schema.Node, owner model.Decl, part string) model.Ty
 	if n.AdditionalProperties == nil || n.AdditionalProperties.Any() {
 		return model.Map{Elem: model.Any{}}
 	}
-	elem, null := b.typeOf(n.AdditionalProperties, owner, part)
-	switch elem.(type) {
-	case model.Slice, model.Map, model.Null:
-		b.problem(n.AdditionalProperties.Pointer, "a map of arrays, maps or nulls has no Go shape")
+	return model.Map{Elem: b.element(n.AdditionalProperties, owner, part, model.Basic{Kind: model.String}, model.Any{})}
+}
+
+// text returns the type of a string.
+func (b *builder) text(n *schema.Node) model.Basic {
+	t := model.Basic{Kind: model.String, MinLength: n.Typed.MinLength, Pattern: n.Typed.Pattern}
+	if _, err := regexp.Compile(t.Pattern); err != nil {
+		b.problem(n.Pointer, "the pattern is not one of Go: %v", err)
 	}
-	if null {
-		b.problem(n.AdditionalProperties.Pointer, "a map of nullable values has no Go shape")
+	switch format := model.Format(n.Typed.Format); format {
+	case model.URI, model.DateTime:
+		t.Format = format
 	}
-	return model.Map{Elem: elem}
+	return t
+}
+
+// bounded returns the number type t with those bounds of n that are narrower than the type.
+func bounded(t model.Basic, n *schema.Node) model.Basic {
+	least, most := math.Inf(-1), math.Inf(1)
+	switch t.Kind {
+	case model.Int:
+		least, most = -math.Ldexp(1, t.Bits-1), math.Ldexp(1, t.Bits-1)-1
+	case model.Uint:
+		least, most = 0, math.Ldexp(1, t.Bits)-1
+	}
+	if v := n.Typed.Minimum; v != nil && *v > least {
+		t.Minimum = strconv.FormatFloat(*v, 'f', -1, 64)
+	}
+	if v := n.Typed.Maximum; v != nil && *v < most {
+		t.Maximum = strconv.FormatFloat(*v, 'f', -1, 64)
+	}
+	return t
 }
 
 // integer returns the Go type of an integer by its format.
@@ -382,7 +421,7 @@ func (b *builder) integer(n *schema.Node) model.Basic {
 }
 
 // relate decides what depends on more than one definition: what absence means where, which unions
-// share their object with another, and that no value contains itself.
+// share their object with another, what is allocated together, and that no value contains itself.
 func (b *builder) relate() {
 	for _, d := range b.pkg.Decls {
 		for _, f := range fieldsOf(d) {
@@ -393,6 +432,7 @@ func (b *builder) relate() {
 				if inner, ok := v.Payload.(*model.Union); ok {
 					inner.Nested = true
 				}
+				v.Room = room(v)
 			}
 		}
 	}
@@ -401,6 +441,27 @@ func (b *builder) relate() {
 			b.problem(d.Base().Pointer, "the value contains itself by way of %s", strings.Join(path, ", "))
 		}
 	}
+}
+
+// room returns what the variant's payload nearly always holds by a pointer: if it must have one union,
+// the first variant of that, because schemas begin with the plainest.
+func room(v *model.Variant) model.Decl {
+	s, ok := v.Payload.(*model.Struct)
+	if !ok {
+		return nil
+	}
+	for _, f := range s.Fields {
+		if named, ok := f.Type.(model.Named); ok && f.Presence == model.Required {
+			if u, ok := named.Decl.(*model.Union); ok && !u.Merged() {
+				first, ok := u.Variants[0].Payload.(*model.Struct)
+				if ok && len(first.Fields) > 0 {
+					return first
+				}
+				return nil
+			}
+		}
+	}
+	return nil
 }
 
 // fieldsOf returns the fields that d declares.
@@ -417,6 +478,9 @@ func fieldsOf(d model.Decl) []*model.Field {
 // presence decides what the absence of f is in Go.
 func (b *builder) presence(f *model.Field) {
 	n := b.nodes[f]
+	if n == nil {
+		return // added by the builder, complete
+	}
 	_, raw := f.Type.(model.Any)
 	_, meta := f.Type.(model.Meta)
 	switch {

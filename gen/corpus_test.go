@@ -1,42 +1,168 @@
 package gen
 
+// This file owns the schemas that the generator is tried on: those of the repository, some old releases
+// that npm installs, and, where the folder is that ACP_SHARED names, every published one.
+
 import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"text/tabwriter"
+	"time"
 
 	"github.com/acpgo/sdk/gen/model"
 )
 
-// Every schema that is there becomes Go that compiles: the current ones of the repository, and the
-// published ones in the folder that ACP_SHARED names.
-func TestCorpus(t *testing.T) {
-	paths := []string{"../schema.json", "../schema/v1.unstable.json", "../schema/v2.json", "../schema/v2.unstable.json"}
+var built = flag.Int("built", 8, "how many of the schemas in ACP_SHARED are built and exercised, beside the others")
+
+// A published schema.
+type published struct {
+	name   string
+	data   []byte
+	shared bool // from ACP_SHARED
+}
+
+// corpus returns the schemas that are there, each once.
+func corpus(t *testing.T) []published {
+	t.Helper()
+	var out []published
+	seen := map[[sha256.Size]byte]bool{}
+	add := func(dir, name string, shared bool) {
+		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(data); !seen[sum] || shared { // the whole folder counts, what else is there or not
+			seen[sum] = true
+			out = append(out, published{name, data, shared})
+		}
+	}
+	for _, name := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
+		add("..", name, false)
+	}
+	if dir := installPublished(t); dir != "" {
+		for _, pattern := range []string{"*/schema/*.json", "*/schema/*/*.json"} {
+			for _, path := range glob(t, filepath.Join(dir, "node_modules"), pattern) {
+				if strings.HasPrefix(filepath.Base(path), "schema.") { // not meta.json
+					add(filepath.Join(dir, "node_modules"), path, false)
+				}
+			}
+		}
+	}
+	shared := filepath.Join(sharedFolder(), "schemas")
+	paths := glob(t, shared, "*/schema.json")
+	for _, path := range paths {
+		add(shared, path, true)
+	}
+	if len(paths) == 0 {
+		t.Logf("no schemas in %s: set ACP_SHARED", shared)
+	}
+	return out
+}
+
+// sharedFolder is where ACP_SHARED points, from the module's root if it is relative.
+func sharedFolder() string {
 	root := os.Getenv("ACP_SHARED")
 	if root == "" {
 		root = "../shared"
 	}
 	if !filepath.IsAbs(root) {
-		root = filepath.Join("..", root) // from the module's root
+		root = filepath.Join("..", root)
 	}
-	published, err := filepath.Glob(filepath.Join(root, "schemas", "*", "schema.json"))
+	return root
+}
+
+func glob(t *testing.T, dir, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(published) == 0 {
-		t.Logf("no schemas in %s, so only the current ones: set ACP_SHARED", filepath.Join(root, "schemas"))
+	for i, path := range paths {
+		if paths[i], err = filepath.Rel(dir, path); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return paths
+}
+
+var installation struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if installation.dir != "" {
+		_ = os.RemoveAll(installation.dir) // a temporary folder
+	}
+	os.Exit(code)
+}
+
+// installPublished installs the releases that testdata/published names, once. Without npm there are
+// none, which CI does not accept.
+func installPublished(t *testing.T) (dir string) {
+	t.Helper()
 	if testing.Short() {
-		published = nil
+		return ""
 	}
+	if _, err := exec.LookPath("npm"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("CI must have npm: %v", err)
+		}
+		t.Logf("SKIPPED: the schemas of testdata/published need npm: %v", err)
+		return ""
+	}
+	installation.Do(func() {
+		installation.dir, installation.err = npmInstall("testdata/published")
+	})
+	if installation.err != nil {
+		t.Fatal(installation.err)
+	}
+	return installation.dir
+}
+
+func npmInstall(from string) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "acp-published-"); err != nil {
+		return "", err
+	}
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		text, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			return dir, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return dir, err
+		}
+	}
+	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("npm ci: %w\n%s", err, out)
+	}
+	return dir, nil
+}
+
+// Every schema becomes Go that compiles.
+func TestCorpus(t *testing.T) {
+	schemas := corpus(t)
+	start := time.Now()
 	check := newChecker(t)
-	for _, path := range append(paths, published...) {
-		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files, pkg, err := generate(Config{Schema: data, Source: path, Package: "acp", Module: module, Tests: true})
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "types\tunions\tmethods\t  schema")
+	passed, shared, passedShared := 0, 0, 0
+	for _, s := range schemas {
+		ok := t.Run(strings.ReplaceAll(s.name, "/", "_"), func(t *testing.T) {
+			files, pkg, err := generate(Config{Schema: s.data, Source: s.name, Package: "acp", Module: module, Tests: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,8 +175,105 @@ func TestCorpus(t *testing.T) {
 					unions++
 				}
 			}
-			t.Logf("%d types, %d of them unions, %d methods", len(pkg.Decls), unions, len(pkg.Methods))
+			fmt.Fprintf(w, "%d\t%d\t%d\t  %s\n", len(pkg.Decls), unions, len(pkg.Methods), s.name)
 		})
+		if ok {
+			passed++
+		}
+		if s.shared {
+			shared++
+			if ok {
+				passedShared++
+			}
+		}
 	}
-	t.Logf("%d schemas", len(paths)+len(published))
+	w.Flush()
+	t.Logf("\n%s%d of %d schemas generate and type-check, %d of %d in the folder of all published ones, in %v",
+		table.String(), passed, len(schemas), passedShared, shared, time.Since(start).Round(100*time.Millisecond))
+}
+
+// Packages of all ages of the protocol are built, in a module of their own as another vendor's would be,
+// and exercised there.
+func TestBuilt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds packages")
+	}
+	dir := t.TempDir()
+	var imports, calls strings.Builder
+	count := 0
+	for i, s := range sampleOf(corpus(t), *built) {
+		pkg := fmt.Sprintf("p%03d", i)
+		files, err := Generate(Config{Schema: s.data, Source: s.name, Package: pkg, Module: module, Tests: true})
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		files["definitions.go"] = files["definitions_gen_test.go"]
+		delete(files, "definitions_gen_test.go")
+		files["export.go"] = fmt.Appendf(nil, "package %s\n\nimport _ \"embed\"\n\n//go:embed schema.json\nvar Schema string\n\nvar Definitions = definitions\n", pkg)
+		files["schema.json"] = s.data
+		writeFiles(t, filepath.Join(dir, pkg), files)
+		fmt.Fprintf(&imports, "\t%q\n", module+"/built/"+pkg)
+		fmt.Fprintf(&calls, "\tt.Run(%q, func(t *testing.T) { all(t, %s.Schema, %s.Definitions) })\n", strings.ReplaceAll(s.name, "/", "_"), pkg, pkg)
+		count++
+	}
+
+	goMod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goSum, err := os.ReadFile("../go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, required, _ := strings.Cut(string(goMod), "\n")
+	program, err := os.ReadFile("testdata/built_test.go.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := strings.NewReplacer("\t// imports\n", imports.String(), "\t// calls\n", calls.String()).Replace(string(program))
+	writeFiles(t, dir, map[string][]byte{
+		"go.mod":        fmt.Appendf(nil, "module %s/built\n%s\nrequire %s v0.0.0\nreplace %s => %s\n", module, required, module, module, root),
+		"go.sum":        goSum,
+		"built_test.go": []byte(source),
+	})
+	run := exec.Command("go", "test", "-mod=mod", "-vet=off", "-v", ".")
+	run.Dir = dir
+	run.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, ".go:") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+	t.Logf("%d packages built and exercised", count)
+}
+
+// sampleOf returns all schemas that are always there, and n of the others, from the first to the last.
+func sampleOf(schemas []published, n int) []published {
+	others := slices.DeleteFunc(slices.Clone(schemas), func(s published) bool { return !s.shared })
+	out := slices.DeleteFunc(slices.Clone(schemas), func(s published) bool { return s.shared })
+	n = min(n, len(others))
+	for i := range n {
+		out = append(out, others[i*(len(others)-1)/max(n-1, 1)])
+	}
+	return out
+}
+
+func writeFiles(t *testing.T, dir string, files map[string][]byte) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -7,6 +7,7 @@ package gen
 import (
 	"slices"
 
+	"github.com/acpgo/sdk/gen/model"
 	"github.com/acpgo/sdk/gen/schema"
 )
 
@@ -48,9 +49,9 @@ func (e *envelopes) message(n *schema.Node) {
 		case "params", "result":
 			e.payload(p.Node, p.Typed.Description)
 		case "id":
-			e.owned(p.Node, "ID")
+			e.owned(p.Node, model.RuntimeID)
 		case "error":
-			e.owned(p.Node, "Error")
+			e.owned(p.Node, model.RuntimeError)
 		}
 	}
 	if ref := n.Ref(); ref != "" {

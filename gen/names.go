@@ -7,7 +7,8 @@
 // neighbours, so that it does not change when they do.
 //
 //   - type: the definition's name (McpServerHttp → MCPServerHTTP). What has no definition is named
-//     after its owner and the property that it belongs to.
+//     after its owner and the property that it belongs to; an item of an array or a map that is
+//     neither an object nor a choice, and then Item.
 //   - field: the property's name (_meta → Meta). A second choice in one object is called AnyOf.
 //   - enum constant: the type and the value; for an integer enum, the value's title.
 //   - variant: the union and the tag; without a tag, the union and the title; without that, the union

@@ -29,8 +29,24 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 	}
 	if p := n.Property(u.Tag); p != nil && u.Tag != "" {
 		_, u.TagNull = p.Kinds()
+		u.TagLenient = p.DefaultOnError
 	}
 	b.variants(u, n, branches)
+	if u.Untagged != nil && u.Untagged.Inline && u.TagNull {
+		keepNull(u)
+	} else {
+		u.TagLenient = false
+	}
+}
+
+// keepNull gives the untagged variant of u a member for the tag that is there but null, and where u is
+// lenient for the one that is no string.
+func keepNull(u *model.Union) {
+	s := u.Untagged.Payload.(*model.Struct)
+	s.Fields = append(s.Fields, &model.Field{
+		Pointer: s.Pointer, JSON: u.Tag, Doc: "It is null if it is there: a value makes another variant.",
+		Type: model.Null{}, Presence: model.Tri, Nullable: true, OnError: u.TagLenient, Slot: len(s.Fields),
+	})
 }
 
 // flat declares the union of a second choice in the object of u, and the field that holds it.
@@ -44,7 +60,6 @@ func (b *builder) flat(u *model.Union, n *schema.Node, branches []*schema.Node) 
 		}
 	}
 	f := &model.Field{Pointer: inner.Pointer, Type: model.Named{Decl: inner}, Flat: true}
-	b.nodes[f] = &schema.Node{}
 	return f
 }
 
@@ -179,7 +194,9 @@ func (b *builder) content(v *model.Variant, br *schema.Node) {
 	default:
 		var null bool
 		v.Type, null = b.typeOf(br, v.Union, v.Part)
-		v.MinItems = br.Typed.MinItems
+		if _, any := v.Type.(model.Any); any {
+			v.Union.Fallback = v
+		}
 		if null {
 			b.problem(br.Pointer, "a variant that may be null has no Go shape")
 		}

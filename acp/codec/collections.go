@@ -25,6 +25,9 @@ func EncodeInt[T ~int8 | ~int16 | ~int32 | ~int64](e *Encoder, v T) { e.Int(int6
 // EncodeUint writes an integer.
 func EncodeUint[T ~uint8 | ~uint16 | ~uint32 | ~uint64](e *Encoder, v T) { e.Uint(uint64(v)) }
 
+// EncodeNull writes null, for a type that has no other value.
+func EncodeNull(e *Encoder, _ struct{}) { e.Null() }
+
 // EncodeStrings writes an array of strings; nil is [].
 func EncodeStrings[S ~[]T, T ~string](e *Encoder, s S) {
 	e.BeginArray()
@@ -88,9 +91,30 @@ func New[T any, P interface {
 	*T
 	DecodeJSON(*Decoder)
 }](d *Decoder) *T {
-	v := new(T)
+	v, ok := d.room.(*T)
+	if ok {
+		d.room = nil
+	} else {
+		v = new(T)
+	}
 	P(v).DecodeJSON(d)
 	return v
+}
+
+// NewWith is New, with room in the same allocation for what the value nearly always holds by a pointer:
+// the first R that New is asked for on the way.
+func NewWith[T, R any, P interface {
+	*T
+	DecodeJSON(*Decoder)
+}](d *Decoder) *T {
+	v := new(struct {
+		value T
+		inner R
+	})
+	d.room = &v.inner
+	P(&v.value).DecodeJSON(d)
+	d.room = nil
+	return &v.value
 }
 
 // Lenient reads a value by dec. If that fails, the value is dropped, which is a repair, and T's zero
@@ -130,12 +154,32 @@ func DecodeInt[T ~int8 | ~int16 | ~int32 | ~int64](d *Decoder) T { return T(d.In
 // DecodeUint reads an integer that fits in T.
 func DecodeUint[T ~uint8 | ~uint16 | ~uint32 | ~uint64](d *Decoder) T { return T(d.Uint(bitsOf[T]())) }
 
+// DecodeNull reads null, for a type that has no other value.
+func DecodeNull(d *Decoder) struct{} {
+	if !d.Null() {
+		d.mismatch("null")
+	}
+	return struct{}{}
+}
+
 // bitsOf returns the size of an integer type.
 func bitsOf[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64]() int {
 	bits := 8
 	for one := T(1); one<<(bits-1)<<1 != 0; bits *= 2 {
 	}
 	return bits
+}
+
+// fewItems is the room that a slice of values gets at first: most arrays have no more items.
+const fewItems = 4
+
+// grown returns s with a zero value appended.
+func grown[T any](s []T) []T {
+	var zero T
+	if cap(s) == 0 {
+		s = make([]T, 0, fewItems)
+	}
+	return append(s, zero)
 }
 
 // kept returns s, or nil if the Decoder has failed.
@@ -175,8 +219,7 @@ func DecodeSlice[T any, P interface {
 }](d *Decoder) []T {
 	s := []T{}
 	for a := d.Array(); a.Next(); {
-		var zero T
-		s = append(s, zero)
+		s = grown(s)
 		P(&s[len(s)-1]).DecodeJSON(d)
 	}
 	return kept(d, s)
@@ -190,8 +233,7 @@ func DecodeSliceLenient[T any, P interface {
 	s := []T{}
 	for a := d.Array(); a.Next(); {
 		m := d.Mark()
-		var zero T
-		s = append(s, zero)
+		s = grown(s)
 		P(&s[len(s)-1]).DecodeJSON(d)
 		if d.Recover(m) {
 			s = slices.Delete(s, len(s)-1, len(s))

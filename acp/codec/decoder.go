@@ -29,12 +29,14 @@ type Decoder struct {
 	repairs  []repair
 	omitted  int // repairs that found no room
 	interned *interned
+	room     any // a pointer that New may use, see NewWith
 
 	name []byte // of the current member of the innermost object being read
 	lone bool   // and that it had a surrogate without its other half
 
-	tag   string // the name that Tag found last,
-	tagAt int    // and where the object with it starts
+	tag    string // the name that Tag found last,
+	tagAt  int    // where the object with it starts
+	tagEnd int    // and where the member ends, if it is the first, or 0
 }
 
 // NewDecoder returns a Decoder of data, see [Decoder.Reset].
@@ -50,7 +52,8 @@ func (d *Decoder) Reset(data []byte) {
 	d.data, d.i, d.left = data, 0, d.maxDepth
 	d.err, d.repairs, d.omitted = nil, d.repairs[:0], 0
 	d.name, d.lone = nil, false
-	d.tag, d.tagAt = "", 0
+	d.tag, d.tagAt, d.tagEnd = "", 0, 0
+	d.room = nil
 }
 
 // SetMaxDepth sets how many levels of arrays and objects a text may have, instead of [MaxDepth].
@@ -588,6 +591,9 @@ func (d *Decoder) Object() (o Object) {
 		o.tag = d.tag
 	}
 	d.enter()
+	if o.tag != "" && d.tagEnd > 0 && d.err == nil {
+		d.i, o.more, o.tagged = d.tagEnd, true, true
+	}
 	return o
 }
 
@@ -679,43 +685,46 @@ func (a *Array) Next() bool {
 
 // Tag returns the string that member name has in the object that comes next, without reading on:
 // ok is false if there is no such member, or no object. A member that is no string is a failure; so
-// it will be, when the object is read, if that member comes a second time.
+// it will be, when the object is read, if that member comes a second time. Who reads the object may or
+// may not meet the member itself.
 //
 // The text is read up to the member: twice, then, unless that comes first. For unions inside of
 // unions, each with its tag last, that is once for each level, so that time is bounded by depth
 // times size.
 //
 // The tag is valid as long as the input.
-func (d *Decoder) Tag(name string) (tag []byte, ok bool) { return d.peekTag(name, false) }
+func (d *Decoder) Tag(name string) (tag []byte, ok bool) { return d.peekTag(name, "") }
 
 // NullableTag is Tag, but null is the same as absent.
-func (d *Decoder) NullableTag(name string) (tag []byte, ok bool) { return d.peekTag(name, true) }
+func (d *Decoder) NullableTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n") }
 
-func (d *Decoder) peekTag(name string, nullable bool) (tag []byte, ok bool) {
+// LenientTag is Tag, but whatever is no string is the same as absent. That it is wrong is for the one to
+// say who reads the object.
+func (d *Decoder) LenientTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n0tf[{") }
+
+// peekTag is Tag, but a value of one of the kinds in absent is the same as none.
+func (d *Decoder) peekTag(name, absent string) (tag []byte, ok bool) {
 	m := d.Mark()
 	if !d.seek(name) {
 		d.Rewind(m)
 		return nil, false
 	}
-	switch d.space() {
-	case '"':
+	end := 0
+	switch kind := d.Kind(); {
+	case kind == '"':
 		start := d.i
 		content, size := d.str()
 		if tag = content; size != len(content) {
 			tag = []byte(d.unescape(start, content, size))
+		} else if start == m.i+len(`{"":`)+len(name) {
+			end = d.i
 		}
 		ok = d.err == nil
-	case 'n':
-		if nullable {
-			d.literal("null")
-			break
-		}
-		fallthrough
-	default:
+	case strings.IndexByte(absent, kind) < 0:
 		d.mismatch("string")
 	}
 	d.Rewind(m)
-	d.tag, d.tagAt = name, m.i
+	d.tag, d.tagAt, d.tagEnd = name, m.i, end
 	return tag, ok
 }
 
@@ -779,18 +788,4 @@ func (d *Decoder) Integral() bool {
 	}
 	_, err := strconv.ParseInt(string(d.data[d.i:i]), 10, 64)
 	return err == nil && (i == len(d.data) || d.data[i] != '.' && d.data[i]|0x20 != 'e')
-}
-
-// MinLength fails unless v, which was read last, has n characters or more.
-func (d *Decoder) MinLength(v string, n int) {
-	if err := tooShort(v, n); err != nil {
-		d.Fail(err)
-	}
-}
-
-// MinItems fails unless the array read last, which has got items, has n or more.
-func (d *Decoder) MinItems(got, n int) {
-	if err := tooFew(got, n); err != nil {
-		d.Fail(err)
-	}
 }

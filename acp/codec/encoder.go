@@ -113,7 +113,7 @@ func (e *Encoder) end(bracket byte) {
 func (e *Encoder) Name(name string) {
 	b := append(e.separated(), '"')
 	b = append(b, name...)
-	e.buf = append(b, '"', ':')
+	e.buf = append(b, `":`...)
 }
 
 // Key starts a member of any name.
@@ -178,20 +178,6 @@ func (e *Encoder) Tag(name, value string) {
 	b := append(e.buf, '"')
 	b = append(b, value...)
 	e.buf = append(b, '"')
-}
-
-// MinLength fails unless v, which was written last, has n characters or more.
-func (e *Encoder) MinLength(v string, n int) {
-	if err := tooShort(v, n); err != nil {
-		e.Fail(err)
-	}
-}
-
-// MinItems fails unless the array written last, which has got items, has n or more.
-func (e *Encoder) MinItems(got, n int) {
-	if err := tooFew(got, n); err != nil {
-		e.Fail(err)
-	}
 }
 
 // Raw writes a value that is JSON already, without the white space between its tokens. Anything

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 var (
@@ -57,20 +56,6 @@ func (e *Error) located(text []byte) *Error {
 	out := *e
 	out.Pointer = pointers(text, e.Offset)[0] + e.Pointer
 	return &out
-}
-
-func tooShort(v string, n int) error {
-	if got := utf8.RuneCountInString(v); got < n {
-		return fmt.Errorf("length is %d, want %d or more", got, n)
-	}
-	return nil
-}
-
-func tooFew(got, n int) error {
-	if got < n {
-		return fmt.Errorf("%d items, want %d or more", got, n)
-	}
-	return nil
 }
 
 // frame is an array or object that is open at some offset of a text.

@@ -57,19 +57,28 @@ func (d *Decoder) Rewind(m Mark) {
 	}
 }
 
-// Recover reports whether reading the value at m has failed. If so it undoes the failure, passes
-// over the value and records a repair; the caller then sets what it read to its zero value. A text
-// that is not JSON stays failed, as does one that had failed before m.
-func (d *Decoder) Recover(m Mark) bool { return d.err != nil && d.recover(m) }
-
-func (d *Decoder) recover(m Mark) bool {
-	if m.failed || errors.Is(d.err, ErrSyntax) {
+// Retry reports whether reading the value at m has failed. If so it undoes the failure and goes back to
+// m, for the value to be read in another way. A text that is not JSON stays failed, as does one that had
+// failed before m.
+func (d *Decoder) Retry(m Mark) bool {
+	if d.err == nil || m.failed || errors.Is(d.err, ErrSyntax) {
 		return false
 	}
-	failure := d.err
 	d.err = nil
 	d.Rewind(m)
 	d.repairs, d.omitted = d.repairs[:m.repairs], m.omitted
+	return true
+}
+
+// Recover is Retry, but passes over the value, which is a repair; the caller then sets what it read to
+// its zero value.
+func (d *Decoder) Recover(m Mark) bool { return d.err != nil && d.recover(m) }
+
+func (d *Decoder) recover(m Mark) bool {
+	failure := d.err
+	if !d.Retry(m) {
+		return false
+	}
 	d.Skip()
 	if d.err != nil {
 		return false

@@ -4,7 +4,6 @@ package codec
 // escaping and unescaping.
 
 import (
-	"bytes"
 	"math/bits"
 	"strings"
 	"unicode/utf16"
@@ -30,6 +29,19 @@ func word[T string | []byte](s T, i int) uint64 {
 	s = s[i : i+8]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// slashes marks in the highest bit of each byte of w whether that is a backslash, as special does.
+func slashes(w uint64) uint64 {
+	slash := w ^ lows*'\\'
+	return (slash - lows) &^ slash & highs
+}
+
+// putWord stores w in dst as word loads it.
+func putWord(dst []byte, w uint64) {
+	dst = dst[:8]
+	dst[0], dst[1], dst[2], dst[3] = byte(w), byte(w>>8), byte(w>>16), byte(w>>24)
+	dst[4], dst[5], dst[6], dst[7] = byte(w>>32), byte(w>>40), byte(w>>48), byte(w>>56)
 }
 
 // plain returns the offset, from i on, of the first byte of s that may not stand in a JSON string
@@ -144,24 +156,48 @@ func hex(s []byte) (r rune, ok bool) {
 func unescape(s []byte, size int) (text string, lone bool) {
 	var b strings.Builder
 	b.Grow(size)
-	for {
-		i := bytes.IndexByte(s, '\\')
-		if i < 0 {
-			b.Write(s)
-			return b.String(), lone
+	var buf [512]byte
+	n := 0
+	for i := 0; i < len(s); {
+		if n > len(buf)-8 { // less room than a word or a rune may take
+			b.Write(buf[:n])
+			n = 0
 		}
-		b.Write(s[:i])
-		r, n, l := escape(s[i:])
-		if n == 0 { // only in a text that was not checked
+		if len(s)-i >= 8 {
+			w := word(s, i)
+			putWord(buf[n:], w)
+			plain := 8
+			if m := slashes(w); m != 0 {
+				plain = bits.TrailingZeros64(m) / 8
+			}
+			i, n = i+plain, n+plain
+			if plain == 8 {
+				continue
+			}
+		} else if s[i] != '\\' {
+			buf[n] = s[i]
+			i, n = i+1, n+1
+			continue
+		}
+		if n > len(buf)-utf8.UTFMax {
+			b.Write(buf[:n])
+			n = 0
+		}
+		r, length, l := escape(s[i:])
+		if length == 0 { // only in a text that was not checked
+			b.Write(buf[:n])
 			b.Write(s[i:])
 			return b.String(), lone
 		}
 		if r < utf8.RuneSelf {
-			b.WriteByte(byte(r))
+			buf[n] = byte(r)
+			n++
 		} else {
-			b.WriteRune(r)
+			n += utf8.EncodeRune(buf[n:], r)
 			lone = lone || l
 		}
-		s = s[i+n:]
+		i += length
 	}
+	b.Write(buf[:n])
+	return b.String(), lone
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/tools/txtar"
+
 	"github.com/acpgo/sdk/gen/emit"
 )
 
@@ -145,6 +147,49 @@ func TestNothingIsWrittenOnFailure(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Every schema that the generator refuses makes the command say where, fail, and write nothing.
+func TestRefusedSchemas(t *testing.T) {
+	dir := t.TempDir()
+	schema, out := filepath.Join(dir, "schema.json"), filepath.Join(dir, "pkg")
+	refused := func(t *testing.T, text, want string) {
+		t.Helper()
+		writeFile(t, schema, text)
+		status, got := acpgen(t, "-schema", schema, "-package", "pkg", "-out", out)
+		if status != failed || !strings.Contains(got, want) {
+			t.Errorf("got %d and %.1000q, want %d and %q", status, got, failed, want)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Error("something was written")
+		}
+	}
+	paths, err := filepath.Glob("../../gen/testdata/errors/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no refusals: %v", err)
+	}
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := map[string]string{}
+		for _, f := range archive.Files {
+			files[f.Name] = string(f.Data)
+		}
+		if files["overrides"] != "" {
+			continue // not a matter of the schema alone
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			line, _, _ := strings.Cut(files["error"], "\n")
+			refused(t, files["schema.json"], line)
+		})
+	}
+	t.Run("100 MB", func(t *testing.T) { refused(t, strings.Repeat(" ", 100<<20), "larger than 16 MiB") })
+	t.Run("10,000 levels", func(t *testing.T) {
+		refused(t, `{"$defs":{"A":`+strings.Repeat(`{"items":`, 10_000)+`true`+strings.Repeat(`}`, 10_000)+`}}`, "/items/items: not read: schemas nested deeper than 100 levels")
+	})
+	t.Run("empty", func(t *testing.T) { refused(t, "", "not JSON: unexpected EOF") })
 }
 
 // The files of this repository are what the schemas give, and -check notices when one is changed.

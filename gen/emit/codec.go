@@ -73,23 +73,31 @@ func (g *generator) objectEncoder(f *jen.File, name string) {
 }
 
 func (g *generator) enumCodec(f *jen.File, decl *model.Enum) {
+	value := jen.Op("*").Add(x)
+	write := g.write(decl.Type, value, true)
 	if decl.Type.Kind == model.String {
-		add(f, encodeDoc(), g.encoder(decl.Go, "EncodeJSON").Add(oneLine(g.codecName("EncodeEnum").Call(e, jen.Op("*").Add(x)))))
-	} else {
-		add(f, encodeDoc(), g.encoder(decl.Go, "EncodeJSON").Add(oneLine(g.write(decl.Type, jen.Op("*").Add(x), true))))
+		write = g.codecName("EncodeEnum").Call(e, value)
 	}
-	add(f, decodeDoc(), g.decoder(decl.Go, "DecodeJSON").Add(oneLine(jen.Op("*").Add(x).Op("=").Add(g.readAs(decl.Go, decl.Type)))))
+	g.coders(f, decl.Go, []jen.Code{write}, []jen.Code{value.Clone().Op("=").Add(g.readAs(decl.Go, decl.Type))})
 }
 
 func (g *generator) newtypeCodec(f *jen.File, decl *model.Newtype) {
-	if _, null := decl.Type.(model.Null); null {
-		add(f, encodeDoc(), g.encoder(decl.Go, "EncodeJSON").Add(oneLine(call(e, "Null"))))
-		add(f, decodeDoc(), g.decoder(decl.Go, "DecodeJSON").Block(
-			jen.If(jen.Op("!").Add(call(d, "Null"))).Block(call(d, "Failf", jen.Lit("want null")))))
-		return
+	value := jen.Op("*").Add(x)
+	g.coders(f, decl.Go,
+		append([]jen.Code{g.write(decl.Type, value, true)}, g.checkWritten(decl.Type, value)...),
+		append([]jen.Code{value.Clone().Op("=").Add(g.readAs(decl.Go, decl.Type))}, g.checkRead(decl.Type, value)...))
+}
+
+// coders writes EncodeJSON and DecodeJSON with those bodies.
+func (g *generator) coders(f *jen.File, name string, encode, decode []jen.Code) {
+	body := func(code []jen.Code) *jen.Statement {
+		if len(code) == 1 {
+			return oneLine(code...)
+		}
+		return jen.Block(code...)
 	}
-	add(f, encodeDoc(), g.encoder(decl.Go, "EncodeJSON").Add(oneLine(g.write(decl.Type, jen.Op("*").Add(x), true))))
-	add(f, decodeDoc(), g.decoder(decl.Go, "DecodeJSON").Add(oneLine(jen.Op("*").Add(x).Op("=").Add(g.readAs(decl.Go, decl.Type)))))
+	add(f, encodeDoc(), g.encoder(name, "EncodeJSON").Add(body(encode)))
+	add(f, decodeDoc(), g.decoder(name, "DecodeJSON").Add(body(decode)))
 }
 
 // encodeFields returns the statements that write members.
@@ -114,40 +122,71 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 		if f.Presence == model.RequiredNull {
 			name = "EncodeOptNull"
 		}
+		var code *jen.Statement
 		if readsItself(f.Type) {
-			return []jen.Code{g.rpcName(name+"Value").Call(e, jen.Lit(f.JSON), jen.Op("&").Add(v))}
+			code = g.rpcName(name+"Value").Call(e, jen.Lit(f.JSON), jen.Op("&").Add(v))
+		} else {
+			code = g.rpcName(name).Call(e, jen.Lit(f.JSON), v, g.writer(f.Type))
 		}
-		return append([]jen.Code{g.rpcName(name).Call(e, jen.Lit(f.JSON), v, g.writer(f.Type))}, optBounds(e, f)...)
+		checks := g.checkWritten(f.Type, jen.Id("v"))
+		if checks == nil {
+			return []jen.Code{code}
+		}
+		return []jen.Code{code, jen.If(
+			jen.List(jen.Id("v"), jen.Id("ok")).Op(":=").Add(v).Dot("Get").Call(),
+			jen.Id("ok"),
+		).Block(checks...)}
 	}
-	code := append([]jen.Code{call(e, "Name", jen.Lit(f.JSON)), g.write(f.Type, v, false)}, bounds(e, v, f)...)
+	code := append([]jen.Code{call(e, "Name", jen.Lit(f.JSON)), g.write(f.Type, v, false)}, g.checkWritten(f.Type, v)...)
 	if f.Presence == model.Plain && !f.Always {
 		return []jen.Code{jen.If(set(f)).Block(code...)}
 	}
 	return code
 }
 
-// bounds returns the statements by which the coder checks the bounds of the value v, which it has just
-// read or written.
-func bounds(coder, v *jen.Statement, f *model.Field) []jen.Code {
-	switch {
-	case f.MinLength > 0:
-		return []jen.Code{call(coder, "MinLength", v, jen.Lit(f.MinLength))}
-	case f.MinItems > 0:
-		return []jen.Code{call(coder, "MinItems", jen.Len(v), jen.Lit(f.MinItems))}
+// bounds returns the codec's calls that say what is wrong with a value of the type, if anything is.
+func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
+	var out []jen.Code
+	check := func(set bool, name string, bound jen.Code) {
+		if set {
+			out = append(out, g.codecName(name).Call(v, bound))
+		}
 	}
-	return nil
+	switch t := t.(type) {
+	case model.Basic:
+		check(t.MinLength > 0, "MinLength", jen.Lit(t.MinLength))
+		check(t.Pattern != "", "Pattern", jen.Lit(t.Pattern))
+		check(t.Minimum != "", "Minimum", jen.Op(t.Minimum))
+		check(t.Maximum != "", "Maximum", jen.Op(t.Maximum))
+	case model.Slice:
+		check(t.MinItems > 0, "MinItems", jen.Lit(t.MinItems))
+		check(t.MaxItems > 0, "MaxItems", jen.Lit(t.MaxItems))
+	case model.Runtime:
+		check(t.Name == model.RuntimeID, "ID", jen.Lit(t.Null))
+	}
+	return out
 }
 
-// optBounds is bounds for an Opt, which may hold no value.
-func optBounds(coder *jen.Statement, f *model.Field) []jen.Code {
-	code := bounds(coder, jen.Id("v"), f)
-	if code == nil {
-		return nil
+// checkRead returns the statements that check a value which was just read, checkWritten those for one
+// that was just written, which must also have the format that it should.
+func (g *generator) checkRead(t model.Type, v *jen.Statement) []jen.Code {
+	return checks(d, g.bounds(t, v))
+}
+
+func (g *generator) checkWritten(t model.Type, v *jen.Statement) []jen.Code {
+	calls := g.bounds(t, v)
+	if basic, ok := t.(model.Basic); ok && basic.Format != "" {
+		calls = append(calls, g.codecName(map[model.Format]string{model.URI: "URI", model.DateTime: "DateTime"}[basic.Format]).Call(v))
 	}
-	return []jen.Code{jen.If(
-		jen.List(jen.Id("v"), jen.Id("ok")).Op(":=").Add(x).Dot(f.Go).Dot("Get").Call(),
-		jen.Id("ok"),
-	).Block(code...)}
+	return checks(e, calls)
+}
+
+func checks(coder *jen.Statement, calls []jen.Code) []jen.Code {
+	var out []jen.Code
+	for _, c := range calls {
+		out = append(out, call(coder, "Check", c))
+	}
+	return out
 }
 
 // readsItself reports whether values of the type have EncodeJSON and DecodeJSON.
@@ -197,6 +236,8 @@ func (g *generator) write(t model.Type, v *jen.Statement, defined bool) *jen.Sta
 		return call(e, "Raw", v)
 	case model.Named, model.Runtime:
 		return call(v, "EncodeJSON", e)
+	case model.Null:
+		return call(e, "Null")
 	case model.Slice, model.Map:
 		return g.writer(t).Call(e, v)
 	}
@@ -216,6 +257,8 @@ func (g *generator) writer(t model.Type) *jen.Statement {
 		return g.codecMethod("Encoder", map[model.Kind]string{model.String: "Str", model.Bool: "Bool", model.Float: "Float"}[t.Kind])
 	case model.Any:
 		return g.codecMethod("Encoder", "Raw")
+	case model.Null:
+		return g.codecName("EncodeNull")
 	case model.Slice:
 		if isString(t.Elem) {
 			return g.codecName("EncodeStrings")
@@ -284,7 +327,7 @@ func (g *generator) decodeObject(fields []*model.Field) []jen.Code {
 func (g *generator) decodeField(f *model.Field) []jen.Code {
 	v := x.Clone().Dot(f.Go)
 	if _, meta := f.Type.(model.Meta); meta {
-		return []jen.Code{v.Op("=").Add(g.rpcName("DecodeMeta").Call(d))}
+		return []jen.Code{g.decodeMeta(f, v)}
 	}
 	lenient := ""
 	if f.OnError && f.Type != (model.Any{}) {
@@ -295,26 +338,20 @@ func (g *generator) decodeField(f *model.Field) []jen.Code {
 		if !f.Nullable {
 			name = "DecodeSome"
 		}
-		if readsItself(f.Type) {
+		if readsItself(f.Type) && !g.bounded(f.Type) {
 			return []jen.Code{g.rpcName(name+"Value"+lenient).Call(d, jen.Op("&").Add(v))}
 		}
-		code := []jen.Code{v.Op("=").Add(g.rpcName(name+lenient).Call(d, g.reader(f.Type, f.SkipItems)))}
-		if !f.OnError {
-			code = append(code, optBounds(d, f)...)
-		}
-		return code
+		return []jen.Code{v.Op("=").Add(g.rpcName(name+lenient).Call(d, g.checkedReader(f.Type, f.SkipItems)))}
 	}
 
 	var code []jen.Code
 	switch {
-	case readsItself(f.Type) && lenient != "":
-		code = append(code, g.codecName("LenientValue").Call(d, jen.Op("&").Add(v)))
-	case readsItself(f.Type):
-		code = append(code, call(v, "DecodeJSON", d))
+	case lenient != "" && readsItself(f.Type) && !g.bounded(f.Type):
+		code = []jen.Code{g.codecName("LenientValue").Call(d, jen.Op("&").Add(v))}
 	case lenient != "":
-		code = append(code, v.Clone().Op("=").Add(g.codecName("Lenient").Call(d, g.reader(f.Type, f.SkipItems))))
+		code = []jen.Code{v.Clone().Op("=").Add(g.codecName("Lenient").Call(d, g.checkedReader(f.Type, f.SkipItems)))}
 	default:
-		code = append(code, v.Clone().Op("=").Add(g.read(f.Type, f.SkipItems)))
+		code = append(g.readInto(f.Type, v, f.SkipItems), g.checkRead(f.Type, v)...)
 	}
 	if f.OnNull {
 		empty := "[]"
@@ -323,10 +360,45 @@ func (g *generator) decodeField(f *model.Field) []jen.Code {
 		}
 		code = []jen.Code{jen.If(jen.Op("!").Add(call(d, "NullAs", jen.Lit(empty)))).Block(code...)}
 	}
-	if !f.OnError { // else what is left after a repair may be too short
-		code = append(code, bounds(d, v, f)...)
-	}
 	return code
+}
+
+// decodeMeta reads a _meta member, for which null is the same as absent.
+func (g *generator) decodeMeta(f *model.Field, v *jen.Statement) jen.Code {
+	if f.OnError {
+		return v.Op("=").Add(g.rpcName("DecodeMeta").Call(d))
+	}
+	read := v.Op("=").Add(g.codecName("DecodeRawMap").Call(d))
+	if f.Nullable {
+		return jen.If(jen.Op("!").Add(call(d, "Null"))).Block(read)
+	}
+	return read
+}
+
+// readInto returns the statement that reads v.
+func (g *generator) readInto(t model.Type, v *jen.Statement, skipItems bool) []jen.Code {
+	if readsItself(t) {
+		return []jen.Code{call(v, "DecodeJSON", d)}
+	}
+	return []jen.Code{v.Clone().Op("=").Add(g.read(t, skipItems))}
+}
+
+func (g *generator) bounded(t model.Type) bool { return g.bounds(t, jen.Id("v")) != nil }
+
+// checkedReader is reader with the checks of the type.
+func (g *generator) checkedReader(t model.Type, skipItems bool) *jen.Statement {
+	if !g.bounded(t) {
+		return g.reader(t, skipItems)
+	}
+	v := jen.Id("v")
+	var body []jen.Code
+	if readsItself(t) {
+		body = []jen.Code{jen.Var().Add(v).Add(g.goType(t)), call(v, "DecodeJSON", d)}
+	} else {
+		body = []jen.Code{v.Clone().Op(":=").Add(g.read(t, skipItems))}
+	}
+	body = append(append(body, g.checkRead(t, v)...), jen.Return(v))
+	return jen.Func().Params(jen.Id("d").Op("*").Add(g.codecName("Decoder"))).Add(g.goType(t)).Block(body...)
 }
 
 // read returns the expression that reads a value of the type.
@@ -364,6 +436,8 @@ func (g *generator) reader(t model.Type, skipItems bool) *jen.Statement {
 		return g.codecMethod("Decoder", map[model.Kind]string{model.String: "Str", model.Bool: "Bool", model.Float: "Float"}[t.Kind])
 	case model.Any:
 		return g.codecMethod("Decoder", "Raw")
+	case model.Null:
+		return g.codecName("DecodeNull")
 	case model.Slice:
 		if isString(t.Elem) {
 			return g.codecName("DecodeStrings" + lenient).Types(g.goType(t.Elem))

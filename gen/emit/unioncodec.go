@@ -94,13 +94,8 @@ func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 	case v == v.Union.Unknown:
 		g.usesUnknown = true
 		return []jen.Code{jen.Id("encodeUnknown").Call(e, jen.Id("v").Dot("Raw"))}
-	case v.MinItems > 0:
-		return []jen.Code{
-			g.write(v.Type, jen.Id("v"), true),
-			call(e, "MinItems", jen.Len(jen.Id("v")), jen.Lit(v.MinItems)),
-		}
 	case v.Type != nil:
-		return []jen.Code{g.write(v.Type, jen.Id("v"), true)}
+		return append([]jen.Code{g.write(v.Type, jen.Id("v"), true)}, g.checkWritten(v.Type, jen.Id("v"))...)
 	}
 	return append(append([]jen.Code{call(e, "BeginObject")}, g.encodeInto(v)...), call(e, "EndObject"))
 }
@@ -140,7 +135,10 @@ func (g *generator) decodeVariant(u *model.Union) []jen.Code {
 
 func (g *generator) decodeTagged(u *model.Union) []jen.Code {
 	name := "Tag"
-	if u.TagNull {
+	switch {
+	case u.TagLenient:
+		name = "LenientTag"
+	case u.TagNull:
 		name = "NullableTag"
 	}
 	noTag := []jen.Code{call(d, "NoTag", jen.Lit(u.Tag))}
@@ -168,18 +166,20 @@ func (g *generator) decodeTagged(u *model.Union) []jen.Code {
 func (g *generator) decodeInto(v *model.Variant) []jen.Code {
 	variant := x.Clone().Dot("Variant").Op("=")
 	switch {
-	case v.MinItems > 0:
-		return []jen.Code{
-			jen.Id("v").Op(":=").Add(g.read(v.Type, false)),
-			call(d, "MinItems", jen.Len(jen.Id("v")), jen.Lit(v.MinItems)),
-			variant.Id(v.Go).Call(jen.Id("v")),
-		}
+	case v.Type != nil && g.bounded(v.Type):
+		code := append([]jen.Code{jen.Id("v").Op(":=").Add(g.read(v.Type, false))}, g.checkRead(v.Type, jen.Id("v"))...)
+		return append(code, variant.Id(v.Go).Call(jen.Id("v")))
 	case v.Type != nil:
 		return []jen.Code{variant.Add(g.readVariant(v))}
-	case v.Self || v.Inline:
-		return []jen.Code{variant.Add(g.codecName("New").Types(jen.Id(v.Go)).Call(d))}
 	}
-	return []jen.Code{variant.Parens(jen.Op("*").Id(v.Go)).Call(g.codecName("New").Types(jen.Id(v.Payload.Base().Go)).Call(d))}
+	payload := g.codecName("New").Types(jen.Id(v.Payload.Base().Go)).Call(d)
+	if v.Room != nil {
+		payload = g.codecName("NewWith").Types(jen.Id(v.Payload.Base().Go), jen.Id(v.Room.Base().Go)).Call(d)
+	}
+	if !v.Self && !v.Inline {
+		payload = jen.Parens(jen.Op("*").Id(v.Go)).Call(payload)
+	}
+	return []jen.Code{variant.Add(payload)}
 }
 
 // readVariant returns the expression that reads a variant which is no object.
@@ -192,37 +192,51 @@ func (g *generator) readVariant(v *model.Variant) *jen.Statement {
 
 // decodeUntagged tells the variants apart by the kind of value, and those of one kind by members.
 func (g *generator) decodeUntagged(u *model.Union) []jen.Code {
-	fail := call(d, "Failf", jen.Lit("no variant of "+u.Go+" fits"))
 	groups := byKind(u)
-	if len(groups) == 1 && u.Variants[0].Type == nil {
+	if len(groups) == 1 && u.Variants[0].Type == nil && u.Fallback == nil {
 		return g.decodeGroup(u, groups[0])
 	}
 	var cases []jen.Code
-	rest := []jen.Code{fail}
 	for _, group := range groups {
-		if group.kinds == nil {
-			rest = g.decodeInto(group.variants[0])
-			continue
-		}
 		var kinds []jen.Code
 		for _, k := range group.kinds {
 			kinds = append(kinds, jen.LitRune(k))
 		}
 		cases = append(cases, jen.Case(kinds...).Block(g.decodeGroup(u, group)...))
 	}
-	cases = append(cases, jen.Default().Block(rest...))
-	return []jen.Code{jen.Switch(call(d, "Kind")).Block(cases...)}
+	cases = append(cases, jen.Default().Block(g.noVariant(u, "")...))
+	choice := jen.Switch(call(d, "Kind")).Block(cases...)
+	if u.Fallback == nil {
+		return []jen.Code{choice}
+	}
+	return []jen.Code{
+		jen.Id("start").Op(":=").Add(call(d, "Mark")),
+		choice,
+		jen.If(call(d, "Retry", jen.Id("start"))).Block(g.decodeInto(u.Fallback)...),
+	}
+}
+
+// noVariant is for a value that is none of the variants which were looked for.
+func (g *generator) noVariant(u *model.Union, why string) []jen.Code {
+	if u.Fallback != nil {
+		return g.decodeInto(u.Fallback)
+	}
+	return []jen.Code{call(d, "Failf", jen.Lit("no variant of "+u.Go+" fits"+why))}
 }
 
 // group is the variants of a union that begin with the same characters.
 type group struct {
-	kinds    []rune // as codec.Decoder.Kind returns them; nil for a variant that takes everything
+	kinds    []rune // as codec.Decoder.Kind returns them
 	variants []*model.Variant
 }
 
+// byKind groups the variants, but the fallback.
 func byKind(u *model.Union) []*group {
 	var out []*group
 	for _, v := range u.Variants {
+		if v == u.Fallback {
+			continue
+		}
 		kinds := kindsOf(v.Type)
 		var found *group
 		for _, g := range out {
@@ -294,8 +308,7 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 			keys = append(keys, v.Key)
 			cases = append(cases, jen.Case(call(d, "Has", jen.Lit(v.Key))).Block(g.decodeInto(v)...))
 		}
-		cases = append(cases, jen.Default().Block(
-			call(d, "Failf", jen.Lit("no variant of "+u.Go+" fits: none of the members "+list(keys)+" is there"))))
+		cases = append(cases, jen.Default().Block(g.noVariant(u, ": none of the members "+list(keys)+" is there")...))
 	}
 	return []jen.Code{jen.Switch().Block(cases...)}
 }

@@ -74,14 +74,18 @@ type Union struct {
 	Fields []*Field
 	// Tag is the member whose value names the variant, "" for a union without one.
 	Tag string
-	// TagNull says that the tag may be null, which means the same as absent.
-	TagNull bool
+	// TagNull says that the tag may be null, TagLenient that it may be anything: what is no string
+	// means the same as no tag.
+	TagNull, TagLenient bool
 	// Variants are in the order of the schema.
 	Variants []*Variant
 	// Untagged is the variant of a tagged union that has no tag, or nil.
 	Untagged *Variant
 	// Unknown says that a tag without a variant is kept as it came, in a variant of its own.
 	Unknown *Variant
+	// Fallback is the variant of a union without tag that takes any value which is none of the
+	// others, or nil.
+	Fallback *Variant
 	// Nested says that another union has this one as a payload, so that the object holds members
 	// which are not this union's.
 	Nested bool
@@ -133,13 +137,14 @@ type Variant struct {
 	Self bool
 	// Inline says that Payload is declared by this variant.
 	Inline bool
-	// Type is the value of a variant that is no object, else nil, and MinItems the least number of
-	// items if that is an array.
-	Type     Type
-	MinItems int
+	// Type is the value of a variant that is no object, else nil.
+	Type Type
 	// Key is the required member that tells an object, or the first item of an array, from the other
 	// untagged variants; "" when nothing has to be told apart.
 	Key string
+	// Room is what Payload nearly always holds by a pointer, so that both are allocated together, or
+	// nil.
+	Room Decl
 	// Constructor is the Go name of the function that makes a union of this variant. It takes the
 	// required members of the payload one by one if Spread is set, else the payload.
 	Constructor string
@@ -178,9 +183,6 @@ type Field struct {
 	// array are dropped. All three are reported.
 	OnError, OnNull, SkipItems bool
 
-	// MinLength is the least number of characters of a string, MinItems that of items of an array.
-	MinLength, MinItems int
-
 	// Default is the schema's default, nil when it has none or when Go's zero value is as good.
 	Default json.RawMessage
 	// Accessor is the Go name of the method that falls back on Default, set by naming.
@@ -215,7 +217,24 @@ const (
 type Basic struct {
 	Kind Kind
 	Bits int // of an Int or Uint
+
+	// MinLength is the least number of characters, Pattern an expression that the string matches.
+	MinLength int
+	Pattern   string
+	// Minimum and Maximum are Go literals, "" where the type itself is as narrow.
+	Minimum, Maximum string
+	// Format is what is sent must be beyond that; what comes in is taken as it is.
+	Format Format
 }
+
+// Format is a syntax of strings.
+type Format string
+
+// The formats that are checked.
+const (
+	URI      Format = "uri"
+	DateTime Format = "date-time"
+)
 
 // Any is a JSON value that is kept as it is.
 type Any struct{}
@@ -229,11 +248,23 @@ type Null struct{}
 // Named is a declared type.
 type Named struct{ Decl Decl }
 
-// Runtime is a type that the runtime declares in place of a definition.
-type Runtime struct{ Name string }
+// Runtime is a type that the runtime declares in place of a definition: RuntimeID or RuntimeError.
+type Runtime struct {
+	Name string
+	Null bool // the definition of an id allows null
+}
 
-// Slice is an array of Elem.
-type Slice struct{ Elem Type }
+// The names of what the runtime declares.
+const (
+	RuntimeID    = "ID"
+	RuntimeError = "Error"
+)
+
+// Slice is an array of Elem, with bounds on the number of items, 0 for none.
+type Slice struct {
+	Elem               Type
+	MinItems, MaxItems int
+}
 
 // Map is an object whose members all have the type Elem.
 type Map struct{ Elem Type }

@@ -6,9 +6,18 @@ package sample
 import (
 	"encoding/json"
 	"math/big"
+	"net/url"
 	"slices"
+	"time"
 	"unicode/utf8"
 )
+
+// Sendable reports whether v may be sent as a value of the definition: it is one, read without leniency,
+// and its strings have their formats.
+func (s *Schema) Sendable(definition string, v any) bool {
+	strict := &Schema{defs: s.defs, formats: true}
+	return strict.accepts(s.defs[definition], v)
+}
 
 // accepts reports whether v, read without leniency, is a value of n.
 func (s *Schema) accepts(n *node, v any) bool {
@@ -63,24 +72,37 @@ func (s *Schema) acceptsLeaf(n *node, v any) bool {
 		if len(n.branches) > 0 {
 			first = n.branches[0]
 		}
-		return len(first.types) == 0 || isKind(first.types[0], v)
+		number, ok := v.(json.Number)
+		return len(first.types) == 0 || isKind(first.types[0], v) && (!ok || fits(first.format, number))
 	}
 	if !slices.ContainsFunc(n.types, func(t string) bool { return isKind(t, v) }) {
 		return false
 	}
 	switch v := v.(type) {
 	case string:
-		return utf8.RuneCountInString(v) >= n.bounds["minLength"]
+		return utf8.RuneCountInString(v) >= n.min("minLength") && (n.pattern == nil || n.pattern.MatchString(v)) && (!s.formats || hasFormat(n.format, v))
 	case json.Number:
-		return !slices.Contains(n.types, "integer") || fits(n.format, v)
+		return n.within(exact(v), "minimum", "maximum") && (!slices.Contains(n.types, "integer") || fits(n.format, v))
 	case []any:
-		return len(v) >= n.bounds["minItems"] && !slices.ContainsFunc(v, func(item any) bool { return !s.accepts(n.items, item) })
+		return n.within(big.NewRat(int64(len(v)), 1), "minItems", "maxItems") && !slices.ContainsFunc(v, func(item any) bool { return !s.accepts(n.items, item) })
 	case map[string]any:
 		for _, value := range v {
 			if !s.accepts(n.values, value) {
 				return false
 			}
 		}
+	}
+	return true
+}
+
+func hasFormat(format, v string) bool {
+	switch format {
+	case "uri":
+		u, err := url.Parse(v)
+		return err == nil && u.IsAbs()
+	case "date-time":
+		_, err := time.Parse(time.RFC3339, v)
+		return err == nil
 	}
 	return true
 }

@@ -10,13 +10,15 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Maker makes values of a schema's definitions. Equal seeds make equal values.
 type Maker struct {
 	schema *Schema
 	rand   *rand.Rand
-	full   bool // every member is there, and nothing that the schema does not know
+	full   bool // every member is there
+	known  bool // nothing that the schema does not know
 	depth  int
 }
 
@@ -26,10 +28,16 @@ func NewMaker(s *Schema, seed uint64) *Maker {
 	return &Maker{schema: s, rand: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// NewFullMaker returns a maker of values that have every member, and nothing that the schema does not
-// know.
-func NewFullMaker(s *Schema, seed uint64) *Maker {
+// NewKnownMaker returns a maker of values without what the schema does not know: they are valid.
+func NewKnownMaker(s *Schema, seed uint64) *Maker {
 	m := NewMaker(s, seed)
+	m.known = true
+	return m
+}
+
+// NewFullMaker returns a maker of valid values that have every member.
+func NewFullMaker(s *Schema, seed uint64) *Maker {
+	m := NewKnownMaker(s, seed)
 	m.full = true
 	return m
 }
@@ -87,7 +95,7 @@ func (m *Maker) mergeInto(object map[string]any, v any) {
 
 // branch makes a value of one of the branches, or of one that nobody knows.
 func (m *Maker) branch(n *node) any {
-	if n.tag != "" && !m.full && m.one(6) {
+	if n.tag != "" && !m.known && m.one(6) {
 		return m.unknown(n)
 	}
 	for {
@@ -129,7 +137,7 @@ func (m *Maker) properties(n *node, object map[string]any) {
 		}
 		object[name] = m.value(p)
 	}
-	if !m.full && m.one(4) {
+	if !m.known && m.one(4) {
 		object["zzUnknown"] = m.any()
 	}
 }
@@ -139,7 +147,7 @@ func (m *Maker) enum(n *node) any {
 	if len(branches) == 0 {
 		branches = []*node{n}
 	}
-	if !m.full && m.one(8) && slices.Contains(branches[0].types, "string") {
+	if !m.known && m.one(8) && slices.Contains(branches[0].types, "string") {
 		return "future_" + strconv.Itoa(m.rand.IntN(1000))
 	}
 	var values []any
@@ -160,15 +168,11 @@ func (m *Maker) leaf(n *node) any {
 	case "boolean":
 		return m.one(2)
 	case "integer":
-		return m.integer(n.format)
+		return m.bounded(n, func() json.Number { return m.integer(n.format) })
 	case "number":
-		return m.number()
+		return m.bounded(n, m.number)
 	case "string":
-		text := m.text()
-		for len([]rune(text)) < n.bounds["minLength"] {
-			text += "x"
-		}
-		return text
+		return m.string(n)
 	case "array":
 		count := m.rand.IntN(3)
 		if m.full {
@@ -178,7 +182,7 @@ func (m *Maker) leaf(n *node) any {
 			count = 0
 		}
 		list := []any{}
-		for range max(count, n.bounds["minItems"]) {
+		for range max(count, n.min("minItems")) {
 			list = append(list, m.value(n.items))
 		}
 		return list
@@ -236,6 +240,46 @@ func (m *Maker) text() string {
 		text += fmt.Sprint(m.rand.IntN(1000))
 	}
 	return text
+}
+
+// formatted are strings for the formats and patterns of schemas.
+var formatted = []string{"https://example.com/a?b=%20#c", "file:///tmp/a%20b", "urn:x:y", "2026-11-02T10:00:00Z", "2026-11-02T10:00:00.123+05:30", "EUR", "USD", "1.2.3", "0.10.0-rc.1+x", "0", "a", "A"}
+
+// string makes a string that n accepts, by its format, too.
+func (m *Maker) string(n *node) string {
+	if n.pattern == nil && n.format != "uri" && n.format != "date-time" {
+		text := m.text()
+		for len([]rune(text)) < n.min("minLength") {
+			text += "x"
+		}
+		return text
+	}
+	for first := m.rand.IntN(len(formatted)); ; first++ {
+		text := formatted[first%len(formatted)]
+		if n.pattern != nil && n.pattern.MatchString(text) ||
+			n.format == "uri" && strings.Contains(text, ":") && !strings.Contains(text, "T") ||
+			n.format == "date-time" && strings.Contains(text, "T") {
+			return text
+		}
+		if first > 2*len(formatted) {
+			panic(fmt.Sprintf("no string at hand for the pattern %s", n.pattern))
+		}
+	}
+}
+
+// bounded makes a number that lies between the bounds of n, one of them at times.
+func (m *Maker) bounded(n *node, number func() json.Number) json.Number {
+	for range 20 {
+		if v := number(); n.within(exact(v), "minimum", "maximum") {
+			return v
+		}
+	}
+	for _, keyword := range []string{"minimum", "maximum"} {
+		if b := n.bounds[keyword]; b != nil {
+			return json.Number(b.RatString())
+		}
+	}
+	panic("no bounds, and no number between them")
 }
 
 // any makes any JSON value.

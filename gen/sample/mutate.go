@@ -25,6 +25,9 @@ type Mutation struct {
 	Repairs bool
 	Pointer string
 	Result  any
+	// Unsendable is set when Result is received but may not be sent: an array that leniency has
+	// emptied though it must have items, a string without its format.
+	Unsendable bool
 }
 
 // step is one way into a value: a member or an item, and what leniency does when it is bad.
@@ -35,6 +38,7 @@ type step struct {
 	drop     bool   // a bad value counts as absent, a bad item is left out
 	nullable bool   // null counts as empty
 	skip     bool   // bad items of this array are left out
+	keeps    bool   // the value may be anything: with a mistake inside it is just another variant
 	required bool
 }
 
@@ -43,16 +47,18 @@ type step struct {
 // the schema does not know.
 func (s *Schema) Mutations(definition string, v any) iter.Seq[Mutation] {
 	return func(yield func(Mutation) bool) {
-		m := &mutator{schema: s, whole: v, yield: yield}
+		m := &mutator{schema: s, definition: definition, whole: v, yield: yield}
 		m.visit(s.defs[definition], v, nil)
 	}
 }
 
 type mutator struct {
-	schema  *Schema
-	whole   any
-	yield   func(Mutation) bool
-	stopped bool
+	schema     *Schema
+	definition string
+	whole      any
+	keeps      bool // the whole value may be anything, as that of a step
+	yield      func(Mutation) bool
+	stopped    bool
 }
 
 // kinds holds a value of every kind, numbers those that not every number may be.
@@ -71,6 +77,12 @@ func (m *mutator) visit(n *node, v any, path []step) {
 		m.yieldReplaced(path, w, m.schema.accepts(n, w))
 	}
 	look := m.schema.look(n, v)
+	keeps := look.opaque || slices.ContainsFunc(m.schema.target(n).branches, (*node).anything)
+	if last := len(path) - 1; last >= 0 {
+		path[last].keeps = keeps
+	} else {
+		m.keeps = keeps
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, part := range look.objects {
@@ -95,24 +107,22 @@ func (m *mutator) visit(n *node, v any, path []step) {
 func (m *mutator) visitMembers(part *node, look view, v map[string]any, path []step) {
 	for _, name := range part.names {
 		value, there := v[name]
+		p := part.props[name]
+		if slices.Contains(look.tags, name) {
+			if _, constant := p.constant(); there && constant {
+				m.visitTag(look, name, path)
+			}
+			continue
+		}
 		if !there {
 			continue
 		}
-		p := part.props[name]
 		to := step{
 			name:     name,
 			drop:     p.defaultOnError,
 			nullable: p.defaultOnNull,
 			skip:     p.skipInvalidItems,
 			required: slices.Contains(part.required, name),
-		}
-		if isTag(look, name) {
-			for _, w := range kinds {
-				if _, text := w.(string); !text {
-					m.yieldReplaced(join(path, to), w, false)
-				}
-			}
-			continue
 		}
 		if to.required {
 			m.yieldRemoved(path, name)
@@ -121,12 +131,19 @@ func (m *mutator) visitMembers(part *node, look view, v map[string]any, path []s
 	}
 }
 
-// isTag reports whether a member names the variant of a union.
-func isTag(look view, name string) bool {
-	return slices.ContainsFunc(look.objects, func(o *node) bool {
-		_, ok := o.props[name].constant()
-		return ok
-	})
+// visitTag changes the member that names the variant of a union.
+func (m *mutator) visitTag(look view, name string, path []step) {
+	null, lenient := false, false
+	for _, part := range look.objects {
+		if p := part.props[name]; p != nil {
+			null, lenient = null || p.nullable(), lenient || p.defaultOnError
+		}
+	}
+	for _, w := range kinds {
+		if _, text := w.(string); !text {
+			m.yieldReplaced(join(path, step{name: name, drop: lenient}), w, w == nil && null)
+		}
+	}
 }
 
 func (m *mutator) yieldReplaced(path []step, w any, valid bool) {
@@ -154,6 +171,7 @@ func (m *mutator) yieldRemoved(path []step, name string) {
 }
 
 func (m *mutator) emit(out Mutation) {
+	out.Unsendable = !out.Fails && !m.schema.Sendable(m.definition, out.Result)
 	if !m.stopped && !m.yield(out) {
 		m.stopped = true
 	}
@@ -163,11 +181,19 @@ func (m *mutator) emit(out Mutation) {
 // place unless something on the way lets it go.
 func (m *mutator) judge(out *Mutation, path []step, place string) {
 	for i := len(path) - 1; i >= 0; i-- {
+		if path[i].keeps {
+			out.Result = out.Value
+			return
+		}
 		if path[i].drop {
 			out.Repairs, out.Pointer = true, pointer(path[:i+1])
 			out.Result = m.emptied(path[:i+1])
 			return
 		}
+	}
+	if m.keeps {
+		out.Result = out.Value
+		return
 	}
 	out.Fails, out.Pointer = true, place
 }

@@ -11,13 +11,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 // Schema is a schema document.
 type Schema struct {
-	defs map[string]*node
+	defs    map[string]*node
+	formats bool // strings must have their format to be accepted
 }
 
 // node is a schema object, or one of the boolean schemas.
@@ -31,15 +34,30 @@ type node struct {
 	items    *node
 	values   *node // additionalProperties
 	allOf    []*node
-	branches []*node // of oneOf and anyOf
-	tag      string  // the member whose constants tell the branches apart
-	consts   []any   // values of const or enum
-	catchAll bool    // has a not
-	bounds   map[string]int
+	branches []*node             // of oneOf and anyOf
+	tag      string              // the member whose constants tell the branches apart
+	consts   []any               // values of const or enum
+	catchAll bool                // has a not
+	bounds   map[string]*big.Rat // minimum, maxItems and so on
+	pattern  *regexp.Regexp
 	def      any
 	hasDef   bool
 
 	defaultOnError, defaultOnNull, skipInvalidItems bool
+}
+
+// min returns the least number that a keyword allows, 0 if it is absent.
+func (n *node) min(keyword string) int {
+	if b := n.bounds[keyword]; b != nil {
+		return int(b.Num().Int64())
+	}
+	return 0
+}
+
+// within reports whether a number lies between the bounds of two keywords.
+func (n *node) within(v *big.Rat, least, most string) bool {
+	low, high := n.bounds[least], n.bounds[most]
+	return (low == nil || v.Cmp(low) >= 0) && (high == nil || v.Cmp(high) <= 0)
 }
 
 // Load reads a schema document.
@@ -89,7 +107,7 @@ func newNode(v any) *node {
 		branches:         append(nodes("oneOf"), nodes("anyOf")...),
 		consts:           list("enum"),
 		catchAll:         m["not"] != nil,
-		bounds:           map[string]int{},
+		bounds:           map[string]*big.Rat{},
 		defaultOnError:   flag("x-deserialize-default-on-error"),
 		defaultOnNull:    flag("x-deserialize-default-on-null"),
 		skipInvalidItems: flag("x-deserialize-skip-invalid-items"),
@@ -120,12 +138,17 @@ func newNode(v any) *node {
 	if v, ok := m["additionalProperties"]; ok {
 		n.values = newNode(v)
 	}
-	for _, keyword := range []string{"minLength", "minItems"} {
+	for _, keyword := range []string{"minLength", "minItems", "maxItems", "minimum", "maximum"} {
 		if number, ok := m[keyword].(json.Number); ok {
-			if i, err := number.Int64(); err == nil {
-				n.bounds[keyword] = int(i)
-			}
+			n.bounds[keyword] = exact(number)
 		}
+	}
+	if expr := str("pattern"); expr != "" {
+		n.pattern = regexp.MustCompile(expr)
+	}
+	if m["oneOf"] != nil && m["anyOf"] != nil { // two choices, which both hold
+		n.branches = nodes("oneOf")
+		n.allOf = append(n.allOf, newNode(map[string]any{"anyOf": m["anyOf"]}))
 	}
 	n.tag = tagOf(n.branches)
 	return n
@@ -198,10 +221,11 @@ func isNull(n *node) bool { return n != nil && slices.Equal(n.types, []string{"n
 
 // A view is the schema of one given value: the parts that describe it together.
 type view struct {
-	objects []*node // schemas with properties that describe an object's members
-	leaf    *node   // what describes any other value
-	opaque  bool    // what no part describes is kept as it is
-	invalid bool    // no branch fits the value
+	objects []*node  // schemas with properties that describe an object's members
+	leaf    *node    // what describes any other value
+	tags    []string // the members that tell which objects these are
+	opaque  bool     // what no part describes is kept as it is
+	invalid bool     // no branch fits the value
 }
 
 // member returns the schema of a member, and whether there is one.
@@ -223,6 +247,7 @@ func (s *Schema) look(n *node, v any) view {
 	var out view
 	merge := func(o view) {
 		out.objects = append(out.objects, o.objects...)
+		out.tags = append(out.tags, o.tags...)
 		out.opaque = out.opaque || o.opaque
 		out.invalid = out.invalid || o.invalid
 		if o.leaf != nil {
@@ -246,6 +271,9 @@ func (s *Schema) look(n *node, v any) view {
 		merge(s.look(s.defs[n.ref], v))
 	}
 	if len(n.branches) > 0 {
+		if n.tag != "" {
+			out.tags = append(out.tags, n.tag)
+		}
 		if b, opaque := s.choose(n, v); opaque {
 			out.opaque = true
 		} else if b == nil {
@@ -263,7 +291,7 @@ func (s *Schema) choose(n *node, v any) (branch *node, opaque bool) {
 	if n.tag != "" && isObject {
 		value, present := object[n.tag]
 		own := n.props[n.tag]
-		if value == nil && (!present || own != nil && slices.Contains(own.types, "null")) {
+		if value == nil && (!present || own.nullable()) {
 			for _, b := range n.branches {
 				if p, named := b.props[n.tag]; !named || isNull(p) {
 					return b, false
@@ -279,6 +307,15 @@ func (s *Schema) choose(n *node, v any) (branch *node, opaque bool) {
 		}
 		return nil, isString
 	}
+	for i, b := range n.branches {
+		if b.anything() { // takes what is not quite one of the others
+			rest := slices.Delete(slices.Clone(n.branches), i, i+1)
+			if j := slices.IndexFunc(rest, func(b *node) bool { return s.accepts(b, v) }); j >= 0 {
+				return rest[j], false
+			}
+			return b, false
+		}
+	}
 	for _, b := range n.branches {
 		if s.resembles(b, v) {
 			return b, false
@@ -286,6 +323,9 @@ func (s *Schema) choose(n *node, v any) (branch *node, opaque bool) {
 	}
 	return nil, false
 }
+
+// nullable reports whether n names null among its types.
+func (n *node) nullable() bool { return n != nil && slices.Contains(n.types, "null") }
 
 // resembles reports whether v is of the kind of the branch b and has the members that b requires.
 func (s *Schema) resembles(b *node, v any) bool {

@@ -1,0 +1,122 @@
+package codec
+
+// This file owns what schemas ask of values beyond their types. Each function returns an error that
+// says how v misses the mark, or nil; Check makes a failure of it.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// Check fails if err is not nil. It is about the value read last.
+func (d *Decoder) Check(err error) {
+	if err != nil {
+		d.Fail(err)
+	}
+}
+
+// Check fails if err is not nil. It is about the value written last.
+func (e *Encoder) Check(err error) {
+	if err != nil {
+		e.Fail(err)
+	}
+}
+
+// MinLength asks for n characters or more.
+func MinLength[T ~string](v T, n int) error {
+	if got := utf8.RuneCountInString(string(v)); got < n {
+		return fmt.Errorf("length is %d, want %d or more", got, n)
+	}
+	return nil
+}
+
+// Pattern asks for a match of the regular expression.
+func Pattern[T ~string](v T, expr string) error {
+	compiled, ok := patterns.Load(expr)
+	if !ok {
+		compiled, _ = patterns.LoadOrStore(expr, regexp.MustCompile(expr)) // the generator has tried it
+	}
+	if !compiled.(*regexp.Regexp).MatchString(string(v)) {
+		return fmt.Errorf("%.64q does not match %s", v, expr)
+	}
+	return nil
+}
+
+// patterns holds the expressions of the schemas in use, compiled.
+var patterns sync.Map
+
+// MinItems asks for n items or more.
+func MinItems[T any](v []T, n int) error {
+	if len(v) < n {
+		return fmt.Errorf("%d items, want %d or more", len(v), n)
+	}
+	return nil
+}
+
+// MaxItems asks for n items at most.
+func MaxItems[T any](v []T, n int) error {
+	if len(v) > n {
+		return fmt.Errorf("%d items, want %d at most", len(v), n)
+	}
+	return nil
+}
+
+// Minimum asks for a number that is not less than least.
+func Minimum[T cmp.Ordered](v, least T) error {
+	if v < least {
+		return fmt.Errorf("%v is less than %v", v, least)
+	}
+	return nil
+}
+
+// Maximum asks for a number that is not greater than most.
+func Maximum[T cmp.Ordered](v, most T) error {
+	if v > most {
+		return fmt.Errorf("%v is greater than %v", v, most)
+	}
+	return nil
+}
+
+// URI asks for an absolute URI.
+func URI[T ~string](v T) error {
+	if u, err := url.Parse(string(v)); err != nil || !u.IsAbs() {
+		return fmt.Errorf("%.64q is no absolute URI", v)
+	}
+	return nil
+}
+
+// DateTime asks for a date and time as RFC 3339 writes them.
+func DateTime[T ~string](v T) error {
+	if _, err := time.Parse(time.RFC3339, string(v)); err != nil {
+		return fmt.Errorf("%.64q is no RFC 3339 time", v)
+	}
+	return nil
+}
+
+var (
+	errNullID = errors.New("an id here must not be null")
+	errBigID  = errors.New("an id here must be a string or an integer of 64 bits")
+)
+
+// ID asks of a request id, whose String is its JSON, what parameters may hold: a string, an integer of
+// 64 bits or, if nullable is set, null.
+func ID(v fmt.Stringer, nullable bool) error {
+	d := Decoder{data: []byte(v.String()), left: 1}
+	switch d.Kind() {
+	case 'n':
+		if !nullable {
+			return errNullID
+		}
+	case '0':
+		if d.Int(64); d.err != nil {
+			return errBigID
+		}
+	}
+	return nil
+}

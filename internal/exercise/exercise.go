@@ -1,0 +1,234 @@
+// Package exercise tries generated packages against the schema that they come from: what they decode they
+// encode again, what they repair they report, and what they send the schema allows. Tests use it.
+package exercise
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/gen/sample"
+)
+
+// Package is a generated package.
+type Package struct {
+	Schema      string                        // its schema, as JSON
+	Definitions map[string]func() codec.Value // makes a new value of each definition that is a type
+}
+
+// each runs do for every definition, in parallel. The seed is different for each, and always the same.
+func (p *Package) each(t *testing.T, do func(t *testing.T, s *sample.Schema, definition string, seed uint64)) {
+	t.Helper()
+	s, err := sample.Load(p.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("definitions", func(t *testing.T) {
+		for i, definition := range slices.Sorted(maps.Keys(p.Definitions)) {
+			t.Run(definition, func(t *testing.T) {
+				t.Parallel()
+				do(t, s, definition, uint64(i))
+			})
+		}
+	})
+}
+
+// tooMany is how many failures of one definition are shown.
+const tooMany = 5
+
+// RoundTrips decodes and encodes n values of each definition: with each variant, optional members absent,
+// null and there, the limits of numbers, unknown members, variants and enum values. What comes out must be
+// the same but for members that hold their default. It logs how many there were.
+func (p *Package) RoundTrips(t *testing.T, n int) {
+	t.Helper()
+	var total atomic.Int64
+	p.each(t, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+		m := sample.NewMaker(s, seed)
+		failures := 0
+		for range n {
+			want := m.Value(definition)
+			total.Add(1)
+			if err := p.survives(s, definition, want); err != nil {
+				t.Errorf("%s\n\t%v", marshal(want), err)
+				if failures++; failures == tooMany {
+					return
+				}
+			}
+		}
+	})
+	t.Logf("%d values of %d definitions", total.Load(), len(p.Definitions))
+}
+
+func (p *Package) survives(s *sample.Schema, definition string, want any) error {
+	v := p.Definitions[definition]()
+	if err := codec.Unmarshal(marshal(want), v); err != nil {
+		return err
+	}
+	return encodesAs(s, definition, v, want)
+}
+
+// encodesAs requires that v is encoded to the same value as want.
+func encodesAs(s *sample.Schema, definition string, v codec.Value, want any) error {
+	out, err := codec.Append(nil, v)
+	if err != nil {
+		return err
+	}
+	got, err := sample.Parse(out)
+	if err != nil {
+		return err
+	}
+	return s.Same(definition, want, got)
+}
+
+// Mutations replaces what stands at each place of a valid value, n times for each definition, by a value
+// of every kind, and leaves out each required member. What leniency allows must be lost and reported, and
+// nothing else; any other mistake must be refused at its place. It logs how many of each there were.
+func (p *Package) Mutations(t *testing.T, n int) {
+	t.Helper()
+	var fine, repaired, refused atomic.Int64
+	p.each(t, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+		m := sample.NewFullMaker(s, seed)
+		failures := 0
+		for range n {
+			for mutation := range s.Mutations(definition, m.Value(definition)) {
+				if err := p.judge(s, definition, mutation); err != nil {
+					t.Errorf("%s: %v", mutation.What, err)
+					if failures++; failures == tooMany {
+						return
+					}
+				}
+				switch {
+				case mutation.Fails:
+					refused.Add(1)
+				case mutation.Repairs:
+					repaired.Add(1)
+				default:
+					fine.Add(1)
+				}
+			}
+		}
+	})
+	t.Logf("%d mutations of %d definitions: %d repaired and reported, %d refused at the right place, %d that are no mistakes",
+		fine.Load()+repaired.Load()+refused.Load(), len(p.Definitions), repaired.Load(), refused.Load(), fine.Load())
+}
+
+// judge decodes the mutation, and encodes what that gave.
+func (p *Package) judge(s *sample.Schema, definition string, m sample.Mutation) error {
+	d := codec.NewDecoder(marshal(m.Value))
+	v := p.Definitions[definition]()
+	v.DecodeJSON(d)
+	err := d.End()
+	if m.Fails {
+		failure, ok := errors.AsType[*codec.Error](err)
+		switch {
+		case !ok:
+			return errors.New("it was accepted")
+		case failure.Pointer != m.Pointer:
+			return fmt.Errorf("want it refused at %s, got %w", m.Pointer, err)
+		case errors.Is(err, codec.ErrSyntax):
+			return fmt.Errorf("it is taken for a syntax error: %w", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	repairs := d.Repairs()
+	switch {
+	case m.Repairs && (len(repairs) != 1 || repairs[0].Pointer != m.Pointer):
+		return fmt.Errorf("want one repair at %s, got %q", m.Pointer, repairs)
+	case !m.Repairs && len(repairs) > 0:
+		return fmt.Errorf("want no repair, got %q", repairs)
+	}
+	err = encodesAs(s, definition, v, m.Result)
+	if m.Unsendable {
+		if _, ok := errors.AsType[*codec.Error](err); !ok {
+			return errors.New("the schema forbids what was read, and it was encoded")
+		}
+		return nil
+	}
+	return err
+}
+
+// Sends encodes n valid values of each definition, after decoding them, and the zero value. The schema,
+// with its formats, must accept what is sent; a zero value that it would not accept must be refused with
+// an error that says where.
+func (p *Package) Sends(t *testing.T, n int) {
+	t.Helper()
+	validators, err := p.validators()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent, refused atomic.Int64
+	p.each(t, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+		m := sample.NewKnownMaker(s, seed)
+		for range n {
+			v := p.Definitions[definition]()
+			if err := codec.Unmarshal(marshal(m.Value(definition)), v); err != nil {
+				t.Error(err)
+				continue
+			}
+			sent.Add(1)
+			if err := validates(validators[definition], v); err != nil {
+				t.Error(err)
+			}
+		}
+		err := validates(validators[definition], p.Definitions[definition]())
+		if failure, ok := errors.AsType[*codec.Error](err); ok && (failure.Pointer == "" || strings.HasPrefix(failure.Pointer, "/")) {
+			refused.Add(1)
+		} else if err != nil {
+			t.Errorf("the zero value: %v", err)
+		}
+	})
+	t.Logf("%d values sent that the schema accepts; of %d zero values %d were refused", sent.Load(), len(p.Definitions), refused.Load())
+}
+
+// validators compiles every definition.
+func (p *Package) validators() (map[string]*jsonschema.Schema, error) {
+	c := jsonschema.NewCompiler()
+	c.AssertFormat = true
+	c.Formats["regex"] = func(any) bool { return true } // expressions are ECMA's, which Go cannot judge
+	if err := c.AddResource("schema.json", strings.NewReader(p.Schema)); err != nil {
+		return nil, err
+	}
+	out := map[string]*jsonschema.Schema{}
+	for name := range p.Definitions {
+		schema, err := c.Compile("schema.json#/$defs/" + name)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = schema
+	}
+	return out, nil
+}
+
+func validates(schema *jsonschema.Schema, v codec.Value) error {
+	out, err := codec.Append(nil, v)
+	if err != nil {
+		return err
+	}
+	got, err := sample.Parse(out)
+	if err != nil {
+		return err
+	}
+	if err := schema.Validate(got); err != nil {
+		return fmt.Errorf("%s: %w", out, err)
+	}
+	return nil
+}
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // made of JSON values
+	}
+	return b
+}
