@@ -1,6 +1,8 @@
 GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME    ?= 1m
+BENCHCOUNT  ?= 6
 
 .DEFAULT_GOAL := help
 
@@ -18,6 +20,7 @@ check: ## everything that must hold before a commit: form, analysis, generated c
 	$(GO) run $(STATICCHECK) ./...
 	@diff="$$($(GO) fix -diff ./...)"; test -z "$$diff" || { echo "$$diff"; exit 1; }
 	$(GO) run ./cmd/acpgen -check
+	cd bench && $(GO) vet ./... && $(GO) test ./...
 	$(MAKE) test
 
 test: ## run all tests, with the race detector; npm, if there is one, brings the TypeScript peer
@@ -32,8 +35,10 @@ demo: ## regenerate, build the examples, and run whole turns between them
 	@root="$$(mktemp -d)" && bin/client -root "$$root" -script examples/client/testdata/demo.txt -- bin/agent; \
 		status=$$?; rm -rf "$$root"; exit $$status
 
-bench: ## run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./acp/codec ./acp/... ./conformance
+bench: ## compare the codec with other libraries on the same messages, then run this module's own benchmarks
+	cd bench && $(GO) test -run '^$$' -bench . -count $(BENCHCOUNT) -timeout 60m | tee bench.txt
+	$(GO) run $(BENCHSTAT) -row '.name /message' -col /library bench/bench.txt
+	$(GO) test -run '^$$' -bench . -benchmem ./acp/... ./conformance
 
 fuzz: ## fuzz each target for FUZZTIME
 	@set -e; for package in $$($(GO) list ./...); do \
