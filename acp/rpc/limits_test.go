@@ -236,19 +236,6 @@ func TestCallsFromHandlersOfManySessions(t *testing.T) {
 	})
 }
 
-// The last updates of a cancelled turn are sent with its context.
-func TestNotifyWithEndedContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, _, c := newDeafPeer(t, nil, nil)
-		fillWriter(t, c)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := updateMethod.Notify(ctx, c, &updateParams{}); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // Whoever holds up a queue that reaches its limit must let go at once: the grace of a cancelled turn
 // would hold it up further.
 func TestOverflowFailsTheTurnOfAHandler(t *testing.T) {
