@@ -2,6 +2,9 @@
 
 package exercise
 
-// Values is how many values of each definition a test of a package tries unless it is told otherwise. The
-// race detector makes that ten times slower, so they are fewer here.
-const Values = 100
+// Race says that the race detector is on, which makes tests of generated code ten times slower, and
+// Values how many values of each definition a test of a package tries unless it is told otherwise.
+const (
+	Race   = true
+	Values = 100
+)
