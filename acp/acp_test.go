@@ -49,7 +49,7 @@ func newSession(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.
 
 func start(t *testing.T, conn *acp.AgentConn) *acp.SessionAgent {
 	t.Helper()
-	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/work"})
+	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/home/ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestVersionOfTheAgent(t *testing.T) {
 
 func TestWholeTurn(t *testing.T) {
 	var mu sync.Mutex
-	files := map[string]string{"/work/a.txt": "one\ntwo\n"}
+	files := map[string]string{"/home/ada/a.txt": "one\ntwo\n"}
 	terminals := map[acp.TerminalID]bool{}
 	var seen []string
 	conn := connect(t, acp.AgentHandlers{
@@ -262,12 +262,12 @@ func TestWholeTurn(t *testing.T) {
 		},
 		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			s := client.Session(req.SessionID)
-			file, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/work/a.txt"})
+			file, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/home/ada/a.txt"})
 			if err != nil {
 				return nil, err
 			}
 			err = s.Update(ctx, acp.NewSessionUpdateToolCall(acp.ToolCall{
-				ToolCallID: "c1", Title: "Edit", Content: []acp.ToolCallContent{acp.ToolDiff("/work/a.txt", file.Content+"three\n")},
+				ToolCallID: "c1", Title: "Edit", Content: []acp.ToolCallContent{acp.ToolDiff("/home/ada/a.txt", file.Content+"three\n")},
 				RawInput: json.RawMessage("{\n\"n\": 12345678901234567890\n}"),
 			}))
 			if err != nil {
@@ -280,7 +280,7 @@ func TestWholeTurn(t *testing.T) {
 			if option, _ := outcome.Selected(); option != "yes" {
 				return &acp.PromptResponse{StopReason: acp.StopReasonRefusal}, nil
 			}
-			if _, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/work/a.txt", Content: ""}); err != nil {
+			if _, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/home/ada/a.txt", Content: ""}); err != nil {
 				return nil, err
 			}
 			terminal, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "true"})
@@ -350,7 +350,7 @@ func TestWholeTurn(t *testing.T) {
 	if !slices.Equal(seen, want) {
 		t.Errorf("seen %q", seen)
 	}
-	if files["/work/a.txt"] != "" || len(terminals) != 0 {
+	if files["/home/ada/a.txt"] != "" || len(terminals) != 0 {
 		t.Error(files, terminals)
 	}
 }

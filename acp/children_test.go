@@ -149,7 +149,7 @@ func drive(t *testing.T) (d *driver, session string) {
 
 func (d *driver) newSession() string {
 	d.t.Helper()
-	d.send(`{"jsonrpc":"2.0","id":"n","method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`)
+	d.send(`{"jsonrpc":"2.0","id":"n","method":"session/new","params":{"cwd":"/home/ada","mcpServers":[]}}`)
 	return d.answer("n").Result["sessionId"].(string)
 }
 
