@@ -26,6 +26,7 @@ type Decoder struct {
 	left     int // levels of nesting that may still be entered
 	maxDepth int
 	err      *Error
+	failure  Error // what err may point to, so that a failure that is undone leaves nothing behind
 	repairs  []repair
 	omitted  int // repairs that found no room
 	interned *interned
@@ -86,11 +87,21 @@ func (d *Decoder) Failf(format string, args ...any) {
 }
 
 // Missing fails because the object that comes next lacks a member.
-func (d *Decoder) Missing(name string) { d.Failf("missing member %q", name) }
+func (d *Decoder) Missing(name string) { d.failText(d.i, "missing member "+strconv.Quote(name)) }
 
 func (d *Decoder) fail(at int, err error) {
 	if d.err == nil {
 		d.err = newError(at, err)
+	}
+	d.i = len(d.data)
+}
+
+// failText is fail without a cause. It is for what a peer can make fail over and over where the schema
+// is lenient, every few bytes of a message, and therefore cheap.
+func (d *Decoder) failText(at int, msg string) {
+	if d.err == nil {
+		d.failure = Error{Msg: msg, Offset: at}
+		d.err = &d.failure
 	}
 	d.i = len(d.data)
 }
@@ -129,7 +140,7 @@ func (d *Decoder) mismatch(want string) {
 		d.syntax(want)
 		return
 	}
-	d.Failf("want %s, got %s", want, got)
+	d.failText(d.i, "want "+want+", got "+got)
 }
 
 // Err returns the first failure as an [*Error], or nil.
@@ -653,7 +664,7 @@ func (o *Object) duplicate() { o.d.Failf("duplicate member %.64q", o.d.name) }
 func (o *Object) Require(names ...string) {
 	all := uint64(1)<<len(names) - 1
 	if missing := all &^ o.seen; missing != 0 && o.d.err == nil {
-		o.d.fail(o.start, fmt.Errorf("missing member %q", names[bits.TrailingZeros64(missing)]))
+		o.d.failText(o.start, "missing member "+strconv.Quote(names[bits.TrailingZeros64(missing)]))
 	}
 }
 

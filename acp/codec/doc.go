@@ -34,6 +34,11 @@
 // may. Where a schema allows a bad value to be dropped ([Decoder.Recover]), that is recorded as a
 // [Repair]; so is a surrogate that was escaped alone, which becomes U+FFFD. What an Encoder writes
 // is always strict, and holds no newline.
+//
+// Texts may be made to do harm. Reading takes time in proportion to their length, but for tags that do
+// not come first, see [Decoder.Tag]. For a text of more than some KiB, the values of this module's
+// packages take at most 20 times its length of memory, and reading them allocates at most 64 times its
+// length, most of that for items that leniency drops.
 package codec
 
 // SupportVersion1 is referred to by generated files: they stop compiling against a version of this

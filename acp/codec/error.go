@@ -21,7 +21,7 @@ var (
 
 // Error says what is wrong at which place of a JSON text.
 type Error struct {
-	// Pointer is the JSON pointer of the value, "" for the whole.
+	// Pointer is the JSON pointer of the value, "" for the whole. Of very long names it has the beginning.
 	Pointer string
 	// Msg says what is wrong with it.
 	Msg string
@@ -121,6 +121,10 @@ func closingQuote(text []byte, i int) int {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
+// maxToken is how much of a name, as it is in the text, stands in a pointer. Names are as long as the
+// peer likes, and one may be part of hundreds of pointers.
+const maxToken = 256
+
 func pointer(open []frame) string {
 	var b strings.Builder
 	for _, f := range open {
@@ -129,9 +133,13 @@ func pointer(open []frame) string {
 			b.WriteByte('/')
 			b.WriteString(strconv.Itoa(f.index))
 		case f.name != nil:
-			name, _ := unescape(f.name, len(f.name))
+			raw, more := f.name, ""
+			if len(raw) > maxToken {
+				raw, more = raw[:maxToken], "…"
+			}
+			name, _ := unescape(raw, len(raw))
 			b.WriteByte('/')
-			b.WriteString(pointerEscapes.Replace(name))
+			b.WriteString(pointerEscapes.Replace(strings.ToValidUTF8(name, "") + more))
 		}
 	}
 	return b.String()

@@ -32,11 +32,16 @@ func (d *Decoder) Intern() string {
 	if size != len(content) {
 		return d.unescape(start, content, size)
 	}
-	if len(content) > maxInterned || len(content) == 0 {
-		return string(content)
+	return d.Interned(content)
+}
+
+// Interned returns text as a string, as Intern does.
+func (d *Decoder) Interned(text []byte) string {
+	if len(text) > maxInterned || len(text) == 0 {
+		return string(text)
 	}
 	if d.interned == nil {
 		d.interned = new(interned)
 	}
-	return d.interned.get(content)
+	return d.interned.get(text)
 }

@@ -13,7 +13,7 @@ import (
 
 // Repair tells of a value that was read leniently.
 type Repair struct {
-	// Pointer is the JSON pointer of the value.
+	// Pointer is the JSON pointer of the value. Of very long names it has the beginning.
 	Pointer string
 	// Msg says what was done to it and why.
 	Msg string

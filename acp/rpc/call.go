@@ -3,10 +3,12 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/wire"
@@ -15,39 +17,52 @@ import (
 // notify sends a notification.
 func (c *Conn) notify(ctx context.Context, method string, params any) error {
 	return c.bracket(ctx, CallInfo{Method: method, Notification: true}, func(ctx context.Context) error {
-		if err := c.wire.Notify(ctx, method, encodable(params)); err != nil {
-			return fmt.Errorf("%s: %w", method, c.sendFailure(ctx, err))
+		sent, err := c.wire.TryNotify(method, encodable(params))
+		if !sent {
+			// It waits for the peer as a call does, and the peer may wait for what our queues hold.
+			var f *flight
+			ctx, f = c.flights.enter(ctx)
+			defer c.flights.end(f)
+			err = c.wire.Notify(ctx, method, encodable(params))
+		}
+		if err != nil {
+			_, err = c.failure(ctx, err)
+			return fmt.Errorf("%s: %w", method, err)
 		}
 		return nil
 	})
 }
 
-// sendFailure translates an error of sending: the context's own, or the wire's.
-func (c *Conn) sendFailure(ctx context.Context, err error) error {
+// failure translates an error of sending or waiting, and says whether it is the context's, whose cause
+// it is then; otherwise the value was bad, or the connection is over.
+func (c *Conn) failure(ctx context.Context, err error) (ended bool, _ error) {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return context.Cause(ctx)
+		return true, context.Cause(ctx)
 	}
-	return c.failure(err)
+	if _, ok := errors.AsType[*codec.Error](err); ok {
+		return false, err
+	}
+	return false, cmp.Or(over(err), ErrClosed)
 }
 
-// call sends a request and waits for its answer; decode is called by the reader.
-func (c *Conn) call(ctx context.Context, method string, params any, decode func([]byte) error) error {
-	return c.bracket(ctx, CallInfo{Method: method}, func(ctx context.Context) error {
-		f := c.flights.begin(ctx, false)
+// call sends a request and waits for its answer.
+func (c *Conn) call(ctx context.Context, p *pending, params any) error {
+	return c.bracket(ctx, CallInfo{Method: p.method}, func(ctx context.Context) error {
+		ctx, f := c.flights.enter(ctx)
 		defer c.flights.end(f)
-		p, err := c.start(f.ctx, method, params, decode)
+		err := p.start(ctx, params)
 		if err != nil {
-			return named(method, err)
+			return named(p.method, err)
 		}
-		ended, err := p.response(f.ctx)
+		ended, err := p.response(ctx)
 		if ended {
 			p.giveUp()
 		}
 		if err == nil {
-			p.barrier(f.ctx)
+			p.barrier(ctx)
 			err = p.err
 		}
-		return named(method, err)
+		return named(p.method, err)
 	})
 }
 
@@ -59,54 +74,62 @@ func named(method string, err error) error {
 	return fmt.Errorf("%s: %w", method, err)
 }
 
-// pending is a request of ours that was sent.
+// pending is a request of ours.
 type pending struct {
-	conn *Conn
-	call *wire.Call
+	conn    *Conn
+	method  string
+	result  result
+	call    wire.Call
+	session string // its id
 
 	// Set by the reader before the wire's call is done.
-	err     error
-	session *session // nil when nothing of it is queued
-	after   uint64   // the notifications of the session that come before the response
+	err   error
+	queue *session // nil when nothing of it is queued
+	after uint64   // the notifications of the session that come before the response
 }
 
-// start sends a request. decode is called by the reader with the result.
-func (c *Conn) start(ctx context.Context, method string, params any, decode func([]byte) error) (*pending, error) {
+// A result is where the result of a call goes.
+type result interface {
+	// decode is called by the reader.
+	decode(raw []byte) error
+}
+
+// start sends the request.
+func (p *pending) start(ctx context.Context, params any) error {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	p := &pending{conn: c}
-	var id string
-	sent := func(params []byte) { id = sessionOf(codec.NewDecoder(nil), params) }
-	call, err := c.wire.Start(ctx, method, encodable(params), sent, func(resp wire.Response) {
-		if id == "" {
-			id = sessionOf(c.decode, resp.Result)
-		}
-		p.session, p.after = c.lookUp(id)
-		switch e, ok := errors.AsType[*wire.Error](resp.Err); {
-		case ok:
-			p.err = &CallError{Method: method, Err: (*Error)(e)}
-		case resp.Err != nil:
-			p.err = resp.Err
-		default:
-			p.err = decode(resp.Result)
-		}
-	})
+	err := p.conn.wire.Start(ctx, &p.call, p.method, encodable(params), p)
 	if err != nil {
-		return nil, c.sendFailure(ctx, err)
+		_, err = p.conn.failure(ctx, err)
 	}
-	p.call = call
-	return p, nil
+	return err
+}
+
+// Sent notes the session of the request; the wire's lock for sending is held.
+func (p *pending) Sent(params []byte) { p.session = sessionOf(p.conn.sniff, params) }
+
+// Answered takes the response; the reader calls it.
+func (p *pending) Answered(resp wire.Response) {
+	id := p.session
+	if id == "" {
+		id = sessionOf(p.conn.decode, resp.Result)
+	}
+	p.queue, p.after = p.conn.lookUp(id)
+	switch e, ok := errors.AsType[*wire.Error](resp.Err); {
+	case ok:
+		p.err = &CallError{Method: p.method, Err: (*Error)(e)}
+	case resp.Err != nil:
+		p.err = resp.Err
+	default:
+		p.err = p.result.decode(resp.Result)
+	}
 }
 
 // response waits for the response, and says whether ctx ended first, which is the error then.
 func (p *pending) response(ctx context.Context) (ended bool, err error) {
-	err = p.call.Wait(ctx)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return true, context.Cause(ctx)
-	}
-	if err != nil {
-		return false, p.conn.failure(err)
+	if err = p.call.Wait(ctx); err != nil {
+		return p.conn.failure(ctx, err)
 	}
 	return false, nil
 }
@@ -114,11 +137,11 @@ func (p *pending) response(ctx context.Context) (ended bool, err error) {
 // barrier waits for the notifications before the response, unless ctx belongs to a notification
 // handler, which would wait for itself.
 func (p *pending) barrier(ctx context.Context) {
-	if p.session == nil || insideHandler(ctx) {
+	if p.queue == nil || insideHandler(ctx) {
 		return
 	}
 	select {
-	case <-p.session.reached(p.after, false):
+	case <-p.queue.reached(p.after, insideRequest(ctx)):
 	case <-ctx.Done(): // the response is there all the same
 	}
 }
@@ -147,8 +170,9 @@ func (p cancelParams) EncodeJSON(e *codec.Encoder) {
 type flights struct {
 	mu     sync.Mutex
 	all    map[*flight]struct{}
-	count  uint64 // calls ever begun
-	change chan struct{}
+	count  uint64        // calls ever begun
+	change chan struct{} // set while somebody waits for another; closed when it has begun
+	loops  atomic.Int32  // over the updates of turns, in progress
 }
 
 // flight is a call in flight.
@@ -160,28 +184,39 @@ type flight struct {
 	number uint64
 }
 
-func (fs *flights) init() {
-	fs.all = map[*flight]struct{}{}
-	fs.change = make(chan struct{})
+// enter begins a flight if the call may be one that a notification handler or a loop waits for, which the
+// peer's next messages can make impossible. The call uses the context that it returns.
+func (fs *flights) enter(ctx context.Context) (context.Context, *flight) {
+	if handlerOf(ctx) == nil && fs.loops.Load() == 0 {
+		return ctx, nil
+	}
+	f := fs.begin(ctx, false)
+	return f.ctx, f
 }
 
 func (fs *flights) begin(ctx context.Context, apart bool) *flight {
 	f := &flight{apart: apart}
+	f.ctx, f.cancel = context.WithCancelCause(ctx)
+	fs.mu.Lock()
+	// Under the lock, so that whoever finds that the handler waits for a call finds the call.
 	if h := handlerOf(ctx); h != nil && h.nest() {
 		f.within = h
 	}
-	f.ctx, f.cancel = context.WithCancelCause(ctx)
-	fs.mu.Lock()
 	fs.count++
 	f.number = fs.count
 	fs.all[f] = struct{}{}
-	close(fs.change)
-	fs.change = make(chan struct{})
+	if fs.change != nil {
+		close(fs.change)
+		fs.change = nil
+	}
 	fs.mu.Unlock()
 	return f
 }
 
 func (fs *flights) end(f *flight) {
+	if f == nil {
+		return
+	}
 	f.cancel(context.Canceled)
 	fs.mu.Lock()
 	delete(fs.all, f)
@@ -199,14 +234,17 @@ func (fs *flights) begun() uint64 {
 }
 
 // since reports whether a call is in flight that began after number and that a loop may wait for, and
-// returns a channel that is closed when another call begins.
+// otherwise returns a channel that is closed when another call begins.
 func (fs *flights) since(number uint64) (bool, <-chan struct{}) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for f := range fs.all {
 		if f.of(number) {
-			return true, fs.change
+			return true, nil
 		}
+	}
+	if fs.change == nil {
+		fs.change = make(chan struct{})
 	}
 	return false, fs.change
 }

@@ -140,7 +140,7 @@ func (t *CommandTransport) start() (Stream, error) {
 		return fail(err)
 	}
 	closeAll(child...)
-	p.lineStream = newLineStream(p.stdout, p.stdin, t.MaxMessage, p.stop)
+	p.lineStream = newLineStream(&output{File: p.stdout, left: leftover}, p.stdin, t.MaxMessage, p.stop)
 	go p.watch()
 	go p.readStderr()
 	return p, nil
@@ -168,6 +168,35 @@ func (p *process) watch() {
 		p.stdout.SetReadDeadline(time.Now())
 		p.stderr.SetReadDeadline(time.Now())
 	}
+}
+
+// leftover is how much of its output may be read after the end of a process: no less than a pipe holds,
+// and not for ever what a child writes on.
+const leftover = 1 << 20
+
+// output is the standard output of a process. A deadline that has passed ends waiting for more; what is
+// there is read all the same.
+type output struct {
+	*os.File
+	over bool
+	left int
+}
+
+func (o *output) Read(b []byte) (int, error) {
+	if !o.over {
+		n, err := o.File.Read(b)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		o.over = true
+	}
+	if o.left == 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	o.SetReadDeadline(time.Now().Add(lingerTime / 10))
+	n, err := o.File.Read(b[:min(len(b), o.left)])
+	o.left -= n
+	return n, err
 }
 
 func (p *process) readStderr() {

@@ -3,12 +3,14 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/acp/codec"
@@ -110,7 +112,8 @@ func setDefault[T int | time.Duration](v *T, d T) {
 // Notifications of one session are handled in the order in which they came, one at a time. The answer
 // to a call is given to its caller after every notification that the same session received before it
 // was handled, and a request is handled after those too. A call made with the context of a
-// notification handler is exempt, because it could never return.
+// notification handler is exempt, because it could never return; so are requests, and calls made with
+// their contexts, while such a handler of the session waits for a call.
 type Conn struct {
 	opts          Options
 	wire          *wire.Conn
@@ -124,6 +127,7 @@ type Conn struct {
 	done   chan struct{}
 
 	decode *codec.Decoder // the reader's
+	sniff  *codec.Decoder // of whoever sends a request
 
 	mu       sync.Mutex
 	sessions map[string]*session
@@ -131,10 +135,12 @@ type Conn struct {
 	serving  int
 	flights  flights
 	load     load
-	closing  bool  // Close was called
-	stopped  bool  // no more tasks
-	cause    error // why the connection is over, nil when this side ended it
-	closeErr error // what closing the stream gave
+
+	following atomic.Int32 // turns of this side that go on after their answer
+	closing   bool         // Close was called
+	stopped   bool         // no more tasks
+	cause     error        // why the connection is over, nil when this side ended it
+	closeErr  error        // what closing the stream gave
 }
 
 // Connect opens transport and starts a connection. routes says what this side serves; it is called
@@ -152,11 +158,12 @@ func Connect(ctx context.Context, transport Transport, routes func(*Conn) []Rout
 		closed:        make(chan struct{}),
 		done:          make(chan struct{}),
 		decode:        codec.NewDecoder(nil),
+		sniff:         codec.NewDecoder(nil),
 		sessions:      map[string]*session{},
 		inbound:       map[ID]*inbound{},
+		flights:       flights{all: map[*flight]struct{}{}},
 	}
 	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	c.flights.init()
 	if routes != nil {
 		for _, r := range routes(c) {
 			if r.Notification {
@@ -196,7 +203,7 @@ func (c *Conn) supervise() {
 	c.stopped = true
 	c.cause = c.wire.Err()
 	c.mu.Unlock()
-	c.cancel(ErrClosed)
+	c.cancel(c.ending())
 	c.dropQueues()
 
 	ended := make(chan struct{})
@@ -220,15 +227,28 @@ func (c *Conn) supervise() {
 	<-ended
 }
 
-// spawn runs f as a task of the connection, unless that has ended.
-func (c *Conn) spawn(f func()) bool {
+// A task is what a goroutine of the connection's does.
+type task interface{ run() }
+
+type taskFunc func()
+
+func (f taskFunc) run() { f() }
+
+// spawn runs t in a goroutine of the connection's, unless that has ended.
+func (c *Conn) spawn(t task) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
 		return false
 	}
-	c.tasks.Go(f)
+	c.tasks.Add(1)
+	go c.do(t) // one allocation, where tasks.Go(t.run) makes two
 	return true
+}
+
+func (c *Conn) do(t task) {
+	defer c.tasks.Done()
+	t.run()
 }
 
 // Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes
@@ -281,16 +301,8 @@ func over(cause error) error {
 	return fmt.Errorf("%w: %w", ErrClosed, cause)
 }
 
-// failure translates an error of sending or waiting: the value was bad, or the connection is over.
-func (c *Conn) failure(err error) error {
-	if _, ok := errors.AsType[*codec.Error](err); ok {
-		return err
-	}
-	if err := over(err); err != nil {
-		return err
-	}
-	return ErrClosed
-}
+// ending is the cause of what ends because the connection does.
+func (c *Conn) ending() error { return cmp.Or(over(c.wire.Err()), ErrClosed) }
 
 // observed shows every message to Hooks.Message.
 type observed struct {

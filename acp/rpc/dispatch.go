@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/acpgo/sdk/acp/codec"
@@ -30,19 +31,17 @@ type reader struct {
 // emptyObject stands for parameters that were left out.
 var emptyObject = []byte("{}")
 
-func (r *reader) HandleRequest(req *wire.Request, params []byte) {
+func (r *reader) HandleRequest(id ID, method string, params []byte) {
 	<-r.started
-	if err := r.c.receive(req, params); err != nil {
-		r.c.opts.Logger.Debug("request refused", "method", req.Method, "error", err)
-		if err := req.Refuse(toWire(err)); err != nil {
-			r.c.opts.Logger.Debug("refusal not sent", "method", req.Method, "error", err)
-		}
+	if err := r.c.receive(id, method, params); err != nil {
+		r.c.opts.Logger.Debug("request refused", "method", method, "error", err)
+		r.c.wire.Refuse(id, toWire(err))
 	}
 }
 
 // receive takes a request up, or says why it is refused.
-func (c *Conn) receive(req *wire.Request, params []byte) error {
-	route := c.requests[req.Method]
+func (c *Conn) receive(id ID, method string, params []byte) error {
+	route := c.requests[method]
 	if fallback := c.requests[""]; !route.handled() && fallback != nil {
 		route = fallback
 	}
@@ -52,9 +51,9 @@ func (c *Conn) receive(req *wire.Request, params []byte) error {
 		}
 	}
 	if !route.handled() {
-		return MethodNotFound(req.Method)
+		return MethodNotFound(method)
 	}
-	value, err := c.decodeParams(route, req.Method, params)
+	value, _, err := c.decodeParams(route, method, params)
 	if err != nil {
 		return InvalidParams(err)
 	}
@@ -63,19 +62,22 @@ func (c *Conn) receive(req *wire.Request, params []byte) error {
 			return refused
 		}
 	}
-	in := &inbound{conn: c, req: req, route: route, params: value, done: make(chan struct{})}
-	in.ctx, in.cancel = context.WithCancelCause(context.WithValue(c.base, inboundKey{}, in))
-	id := sessionOf(c.decode, params)
+	in := &inbound{conn: c, route: route, params: value}
+	in.Context, in.cancel = context.WithCancelCause(c.base)
+	if route.Turn {
+		in.done = make(chan struct{})
+	}
+	session := sessionOf(c.decode, params)
 
 	c.mu.Lock()
-	s := c.sessionLocked(id)
+	s := c.sessionLocked(session)
 	in.session = s
 	switch {
 	case c.serving >= c.opts.MaxRequests:
 		err = Errorf(CodeInternalError, "too many requests in progress")
-	case route.Turn && len(s.turns) > 0 && !c.opts.ConcurrentTurns:
+	case route.Turn && s.busy() && !c.opts.ConcurrentTurns:
 		err = ErrInvalidRequest.WithMessage("the session is busy with another turn").
-			WithData(map[string]string{memberSession: id})
+			WithData(map[string]string{memberSession: echoed(session)})
 	}
 	if err != nil {
 		c.mu.Unlock()
@@ -83,9 +85,10 @@ func (c *Conn) receive(req *wire.Request, params []byte) error {
 		c.release(s)
 		return err
 	}
+	c.wire.Accept(&in.req, id, method)
 	c.serving++
-	if _, taken := c.inbound[req.ID]; !taken {
-		c.inbound[req.ID] = in
+	if _, taken := c.inbound[id]; !taken {
+		c.inbound[id] = in
 	}
 	moot := false
 	switch {
@@ -104,35 +107,37 @@ func (c *Conn) receive(req *wire.Request, params []byte) error {
 		turn.cancelTurn()
 	}
 	switch {
-	case moot:
-		in.cancelTurn()
+	case moot && in.withdraw():
+		in.answerCancelled()
+		in.req.Done()
+		return nil
 	case route.Inline:
 		in.after = 0 // it does not wait
 		in.run()
 		return nil
 	}
-	if !c.spawn(in.run) {
+	if !c.spawn(in) {
 		in.finish(nil, ErrClosed)
-		req.Done()
+		in.req.Done()
 	}
 	return nil
 }
 
-// decodeParams decodes the parameters of a request or notification.
-func (c *Conn) decodeParams(route *Route, method string, params []byte) (any, error) {
+// decodeParams decodes the parameters of a request or notification; see Route.decode.
+func (c *Conn) decodeParams(route *Route, method string, params []byte) (any, *handling, error) {
 	if params == nil || string(params) == "null" {
 		params = emptyObject
 	}
 	c.decode.Reset(params)
-	value := route.decode(c.decode)
+	value, h := route.decode(c.decode)
 	if err := c.decode.End(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if p, ok := value.(*fallbackParams); ok {
 		p.method = method
 	}
 	c.repaired(method, c.decode)
-	return value, nil
+	return value, h, nil
 }
 
 // repaired reports the leniencies of the last decoding.
@@ -153,7 +158,7 @@ func sessionOf(d *codec.Decoder, raw []byte) string {
 	}
 	d.Reset(raw)
 	id, _ := d.Tag(memberSession)
-	return string(id)
+	return d.Interned(id)
 }
 
 func (r *reader) HandleNotification(method, params []byte) {
@@ -177,17 +182,30 @@ func (r *reader) HandleNotification(method, params []byte) {
 			return
 		}
 	}
-	value, err := c.decodeParams(route, string(method), params)
+	name := route.Method
+	if name == "" { // of the fallback
+		name = string(method)
+	}
+	value, h, err := c.decodeParams(route, name, params)
 	if err != nil {
 		c.invalid(params, fmt.Errorf("params of %s: %w", method, err))
 		return
+	}
+	if route.Check != nil {
+		if refused := route.Check(value); refused != nil {
+			c.invalid(params, fmt.Errorf("notification %s: %w", method, refused))
+			return
+		}
 	}
 	id := sessionOf(c.decode, params)
 	if route.CancelsTurn {
 		c.cancelTurns(id)
 	}
 	if route.notify != nil || route.Feeds {
-		c.enqueue(id, item{route: route, params: value, size: len(params)})
+		c.enqueue(id, item{route: route, params: value, handling: h, size: itemSize + len(params)})
+	}
+	if route.Feeds {
+		c.follow(id, value)
 	}
 }
 
@@ -216,11 +234,11 @@ func (r *reader) HandleEnd(err error) {
 
 func (r *reader) HandleDrained() {
 	<-r.started
-	c := r.c
+	c, why := r.c, r.c.ending()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, in := range c.inbound {
-		in.cancel(ErrClosed)
+		in.cancel(why)
 	}
 }
 
@@ -274,27 +292,45 @@ func (c *Conn) cancelTurns(id string) {
 	}
 }
 
-// inbound is a request of the peer's in progress.
+// inbound is a request of the peer's in progress, and the context of its handler.
 type inbound struct {
+	context.Context
+
 	conn    *Conn
-	req     *wire.Request
+	req     wire.Request
 	route   *Route
 	session *session
 	params  any
 	after   uint64     // the notifications of the session that come first
 	ends    []*inbound // the turns that end first
-	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	done    chan struct{} // closed when the answer was sent
+	done    chan struct{} // of a turn: closed when the answer was sent, and the turn is over
+	freed   bool          // its session may take the next turn; guarded by Conn.mu
 
 	mu        sync.Mutex
 	cancelled bool // the turn was
 	answered  bool
 	then      []func(context.Context)
+
+	// Of a turn that goes on after its answer, see KeepTurn.
+	rest   func(ctx context.Context, free func())
+	drop   func()
+	goesOn bool // it was answered, and does
 }
 
 // inboundKey is the context key under which a handler's request is found.
 type inboundKey struct{}
+
+// Value returns in itself under inboundKey.
+func (in *inbound) Value(key any) any {
+	if key == (inboundKey{}) {
+		return in
+	}
+	return in.Context.Value(key)
+}
+
+// insideRequest reports whether ctx belongs to the handler of a request.
+func insideRequest(ctx context.Context) bool { return ctx.Value(inboundKey{}) != nil }
 
 // run serves the request. Its handler runs even if the request was cancelled before, if only to see
 // that, but not if it was answered.
@@ -310,8 +346,8 @@ func (in *inbound) run() {
 	for _, turn := range in.ends {
 		select {
 		case <-turn.done:
-		case <-in.ctx.Done():
-			in.finish(nil, context.Cause(in.ctx))
+		case <-in.Done():
+			in.finish(nil, context.Cause(in))
 			return
 		}
 	}
@@ -322,7 +358,7 @@ func (in *inbound) run() {
 		return
 	}
 	var result any
-	err := in.conn.bracket(in.ctx, CallInfo{Method: in.req.Method, Incoming: true, Session: in.session.id},
+	err := in.conn.bracket(in, CallInfo{Method: in.req.Method, Incoming: true, Session: in.session.id},
 		func(ctx context.Context) (err error) {
 			result, err = in.route.serve(ctx, in.params)
 			return err
@@ -330,45 +366,67 @@ func (in *inbound) run() {
 	in.finish(result, err)
 }
 
-// cancelTurn ends a request because its session's turn was cancelled. A turn is still answered by its
-// handler; what a turn only waits for is answered now.
+// cancelTurn ends the context of a turn that the peer has cancelled. Its handler still answers it.
 func (in *inbound) cancelTurn() {
+	in.conn.mu.Lock()
+	freed := in.freed
+	in.conn.mu.Unlock()
+	if freed {
+		return // it is over but for the answer
+	}
 	in.mu.Lock()
 	in.cancelled = true
 	in.mu.Unlock()
 	in.cancel(ErrTurnCancelled)
-	if !in.route.Turn && in.claim() {
-		in.forget()
-		in.sent(in.req.AnswerNow(wire.Answer{Result: encodable(in.route.Cancelled())}))
-		in.conn.spawn(in.followUp)
-	}
 }
 
-// claim reports whether the caller is to answer the request.
-func (in *inbound) claim() bool {
+// withdraw takes a question of a cancelled turn away from its handler, and reports whether the caller is
+// to answer it.
+func (in *inbound) withdraw() bool {
 	in.mu.Lock()
-	defer in.mu.Unlock()
 	first := !in.answered
 	in.answered = true
+	in.mu.Unlock()
+	in.cancel(ErrTurnCancelled)
 	return first
+}
+
+// answerCancelled answers a question that was withdrawn.
+func (in *inbound) answerCancelled() {
+	in.forget()
+	in.sent(in.req.Answer(wire.Answer{Result: encodable(in.route.Cancelled())}))
+	in.conn.spawn(taskFunc(in.followUp))
 }
 
 // finish answers the request, if nobody has, and runs what is to come after the answer.
 func (in *inbound) finish(result any, err error) {
-	if !in.claim() {
-		return
+	if !in.route.Inline { // the reader does not wait
+		in.req.AwaitRoom(in.conn.base)
 	}
+	if in.answer(result, err) {
+		in.followUp()
+		in.carryOn()
+	}
+}
+
+// answer answers the request and reports true, if nobody has. The lock is held until the answer is on its
+// way, so that it comes before a cancellation that finds the request answered.
+func (in *inbound) answer(result any, err error) bool {
 	in.mu.Lock()
-	cancelled := in.cancelled
-	in.mu.Unlock()
-	if err != nil && cancelled && in.route.Cancelled != nil {
+	defer in.mu.Unlock()
+	if in.answered {
+		return false
+	}
+	in.answered = true
+	if err != nil && in.cancelled && in.route.Cancelled != nil {
 		result, err = in.route.Cancelled(), nil
 	}
-	if err != nil && errors.Is(context.Cause(in.ctx), ErrRequestCancelled) {
+	if cause := context.Cause(in); err != nil && (errors.Is(cause, ErrRequestCancelled) || errors.Is(cause, ErrTurnCancelled)) {
 		if e := ownError(err); e == nil || e.Code == CodeInternalError {
 			err = ErrRequestCancelled
 		}
 	}
+	in.goesOn = err == nil && in.rest != nil
 	// Before the answer is on its way, because the peer may react to it with its next turn.
 	in.forget()
 	answer := wire.Answer{Result: encodable(result)}
@@ -376,45 +434,47 @@ func (in *inbound) finish(result any, err error) {
 		in.conn.opts.Logger.Debug("request failed", "method", in.req.Method, "error", err)
 		answer = wire.Answer{Failure: toWire(err)}
 	}
-	if in.route.Inline {
-		in.sent(in.req.AnswerNow(answer)) // the reader does not wait
-	} else {
-		in.sent(in.req.Answer(in.conn.base, answer))
-	}
-	in.followUp()
+	in.sent(in.req.Answer(answer))
+	return true
 }
 
-// followUp runs what was left for after the answer.
+// followUp runs what was left for after the answer, when nothing more can be.
 func (in *inbound) followUp() {
-	for {
-		in.mu.Lock()
-		then := in.then
-		in.then = nil
-		in.mu.Unlock()
-		if len(then) == 0 {
-			return
-		}
-		for _, f := range then {
-			// A panic is reported there; a failure is nobody's.
-			_ = in.conn.guard(in.req.Method, func() error { f(in.conn.base); return nil })
-		}
+	for _, f := range in.then {
+		// A panic is reported there; a failure is nobody's.
+		_ = in.conn.guard(in.req.Method, func() error { f(in.conn.base); return nil })
 	}
 }
 
 // forget takes the request out of those in progress.
 func (in *inbound) forget() {
-	in.cancel(context.Canceled)
+	if !in.goesOn {
+		in.cancel(context.Canceled)
+	}
 	c := in.conn
 	c.mu.Lock()
-	c.serving--
 	if c.inbound[in.req.ID] == in {
 		delete(c.inbound, in.req.ID)
 	}
-	is := func(other *inbound) bool { return other == in }
-	in.session.turns = slices.DeleteFunc(in.session.turns, is)
-	in.session.asks = slices.DeleteFunc(in.session.asks, is)
+	if in.goesOn {
+		c.mu.Unlock()
+		return
+	}
+	c.serving--
+	in.freed = true
 	c.mu.Unlock()
-	c.release(in.session)
+}
+
+// leave takes the request out of its session, when its answer is on its way. Before, whatever has to come
+// behind that answer must find the request there.
+func (in *inbound) leave() {
+	c, s := in.conn, in.session
+	is := func(other *inbound) bool { return other == in }
+	c.mu.Lock()
+	s.turns = slices.DeleteFunc(s.turns, is)
+	s.asks = slices.DeleteFunc(s.asks, is)
+	c.mu.Unlock()
+	c.release(s)
 }
 
 // sent notes that the answer was sent, or why not as it was.
@@ -422,7 +482,13 @@ func (in *inbound) sent(err error) {
 	if err != nil {
 		in.conn.opts.Logger.Warn("answer not sent as it was", "method", in.req.Method, "error", err)
 	}
-	close(in.done)
+	if in.goesOn {
+		return
+	}
+	in.leave()
+	if in.done != nil {
+		close(in.done)
+	}
 }
 
 // AfterResponse has fn called after the answer to the request that ctx belongs to was handed to the
@@ -476,9 +542,21 @@ func (c *Conn) guard(method string, f func() error) (err error) {
 	return f()
 }
 
-// MethodNotFound is the answer to a request for a method that does not exist here.
+// MethodNotFound is the answer to a request for a method that does not exist here. Of a very long name it
+// has the beginning.
 func MethodNotFound(method string) *Error {
-	return ErrMethodNotFound.WithData(map[string]string{"method": method})
+	return ErrMethodNotFound.WithData(map[string]string{"method": echoed(method)})
+}
+
+// maxEcho is how many bytes of what the peer sent an error repeats.
+const maxEcho = 256
+
+// echoed is s as an error repeats it.
+func echoed(s string) string {
+	if len(s) <= maxEcho {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxEcho], "") + "…"
 }
 
 // InvalidParams is the answer to parameters that do not fit. When err says where, the pointer is in the

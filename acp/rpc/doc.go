@@ -14,23 +14,29 @@
 //     one goroutine for each request in progress. Close ends them all, and Wait returns after them.
 //  2. The notifications of one session are handled in order. An answer reaches its caller, and a
 //     request its handler, after the notifications of its session that came before. What is called
-//     from inside a notification handler does not wait for that handler.
-//  3. A session's queue is bounded, and so are all together. When one is full nothing more is read until there is room; nothing
-//     is dropped. If its handler itself waits for a call, the queue grows to a hard limit instead, at
-//     which that call fails with [ErrOverflow].
+//     from inside a notification handler does not wait for that handler; while that handler waits for
+//     a call, no request of the session, and nothing that a request's handler calls, waits for it.
+//  3. A session's queue is bounded, and so are all together. When one is full nothing more is read
+//     until there is room; nothing is dropped. If its handler itself waits for a call, or until it can
+//     send a notification, the queue grows to a hard limit instead, at which that call fails with
+//     [ErrOverflow].
 //  4. Cancellations and answers are acted on as soon as they are read. A turn can be cancelled from
 //     the moment its request was read; cancelling an idle session does nothing.
 //  5. A turn that was cancelled is answered as cancelled, whatever error its handler returns. What its
 //     handler sent comes before the answer, what [AfterResponse] sends comes after.
 //  6. Cancelling a turn of this side ([RunTurn], [StartTurn]) tells the peer, answers what waits for
-//     this side's user as cancelled, still takes updates, and waits for the answer, for a bounded time.
+//     this side's user as cancelled, and nothing otherwise that the peer reads behind the cancellation,
+//     still takes updates, and waits for the answer, for a bounded time.
 //  7. Ending the context of any other call sends $/cancel_request; a late answer is absorbed. An
 //     incoming $/cancel_request ends the handler's context.
 //  8. A route can be gated; what is not served, or gated, is method not found or what the gate says.
 //  9. A line that is no JSON is answered with −32700, a message that is none and a batch with −32600,
 //     an unknown method with −32601, wrong parameters with −32602 and a pointer, a failing handler
 //     with −32603 and nothing of ours. The connection lives on, and a request is answered once.
-//  10. Messages are bounded in length and depth; a longer one is refused and skipped.
+//  10. Messages are bounded in length and depth; a longer one is refused and skipped. The time that one
+//     takes grows as its length does, whatever is in it. Of memory a connection allocates at most 12
+//     bytes for each byte that it reads and 2 KiB for each line, and for parameters and results what
+//     package codec says besides. Errors repeat at most some hundred bytes of what the peer sent.
 //  11. Ids are echoed as they came: strings, numbers, null.
 //  12. When the peer ends the stream, calls fail at once with an error that matches [ErrClosed] and
 //     says why; requests received before are still answered, for a while.

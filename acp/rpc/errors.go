@@ -163,6 +163,9 @@ func (e Error) MarshalJSON() ([]byte, error) { return codec.Append(nil, &e) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (e *Error) UnmarshalJSON(b []byte) error { return codec.Unmarshal(b, e) }
 
+// ErrorOf returns the Error that the peer sees when a handler fails with err.
+func ErrorOf(err error) *Error { return (*Error)(toWire(err)) }
+
 // toWire says what the peer sees of a handler's error.
 func toWire(err error) *wire.Error {
 	if e := ownError(err); e != nil {

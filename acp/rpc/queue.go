@@ -11,10 +11,14 @@ import (
 
 // item is one notification in a queue.
 type item struct {
-	route  *Route
-	params any
-	size   int // bytes on the wire
+	route    *Route
+	params   any
+	handling *handling
+	size     int // bytes on the wire, and itemSize
 }
+
+// itemSize is what a notification in a queue counts for beside its parameters, which may be left out.
+const itemSize = 64
 
 // session is what the connection knows of one session of the peer's, or, under "", of everything that
 // belongs to none. Sessions come and go with traffic.
@@ -37,17 +41,22 @@ type session struct {
 	change  chan struct{} // set while somebody waits for room; closed when there may be some
 
 	// The engine's, guarded by conn.mu.
-	turns      []*inbound // turns of the peer's in progress
+	turns      []*inbound // turns of the peer's in progress, and those whose answer is being sent
 	asks       []*inbound // requests in progress that a cancelled turn answers
 	own        []*ownTurn // turns of this side in progress
 	cancelling int        // turns of this side that were cancelled and are not over
+}
+
+// busy reports whether a turn of the peer's is in progress; conn.mu is held.
+func (s *session) busy() bool {
+	return slices.ContainsFunc(s.turns, func(in *inbound) bool { return !in.freed })
 }
 
 // waiter waits until position notifications were handled.
 type waiter struct {
 	position uint64
 	ready    chan struct{}
-	request  bool // a request of the peer's waits, not a response
+	yields   bool // it is let go when a notification handler of the session waits for a call
 }
 
 // session returns the session with an id.
@@ -60,14 +69,13 @@ func (c *Conn) session(id string) *session {
 func (c *Conn) sessionLocked(id string) *session {
 	s := c.sessions[id]
 	if s == nil {
-		s = &session{conn: c, id: id, dropped: c.stopped}
+		s = &session{conn: c, id: id, dropped: c.base.Err() != nil}
 		c.sessions[id] = s
 	}
 	return s
 }
 
-// lookUp returns a session and how much was queued in it so far; it is nil when there is none, which has
-// nothing queued.
+// lookUp returns a session and how much was queued in it so far; it is nil when all of that was handled.
 func (c *Conn) lookUp(id string) (*session, uint64) {
 	c.mu.Lock()
 	s := c.sessions[id]
@@ -75,7 +83,12 @@ func (c *Conn) lookUp(id string) (*session, uint64) {
 	if s == nil {
 		return nil, 0
 	}
-	return s, s.position()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handled == s.queued {
+		return nil, 0
+	}
+	return s, s.queued
 }
 
 // release forgets a session that has nothing going on.
@@ -171,6 +184,7 @@ func (s *session) push(it item) bool {
 		select {
 		case <-change:
 		case <-s.conn.base.Done():
+			s.drop() // as all of them are about to be
 		}
 		s.mu.Lock()
 	}
@@ -194,18 +208,18 @@ func (s *session) push(it item) bool {
 		return true
 	}
 	s.conn.load.add(it.size, 1, 0)
-	if !s.conn.spawn(s.work) {
+	if !s.conn.spawn(s) {
 		s.abandon()
 	}
 	return true
 }
 
-// work handles what is queued, and ends when nothing is.
-func (s *session) work() {
+// run handles what is queued, and ends when nothing is.
+func (s *session) run() {
 	ended := false
 	defer func() {
 		// A handler that ends its goroutine, as a test's FailNow does, ends this one.
-		if !ended && !s.conn.spawn(s.work) {
+		if !ended && !s.conn.spawn(s) {
 			s.abandon()
 		}
 	}()
@@ -235,7 +249,8 @@ func (s *session) take() (it item, ok bool) {
 }
 
 func (s *session) handle(it item) {
-	h := &handling{Context: s.conn.base, session: s}
+	h := it.handling
+	h.Context, h.session = s.conn.base, s
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -286,15 +301,15 @@ var handledAlready = func() chan struct{} {
 }()
 
 // reached returns a channel that is closed when position notifications were handled. A request of the
-// peer's is let go earlier when a handler waits for a call, because the peer may need that request's
-// answer before it can answer the call.
-func (s *session) reached(position uint64, request bool) <-chan struct{} {
+// peer's, and what its handler calls, yields: it is let go earlier when a notification handler waits for
+// a call, because the peer may need that request's answer before it can answer the call.
+func (s *session) reached(position uint64, yields bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.handled >= position || request && s.nested > 0 {
+	if s.handled >= position || yields && s.nested > 0 {
 		return handledAlready
 	}
-	w := waiter{position, make(chan struct{}), request}
+	w := waiter{position, make(chan struct{}), yields}
 	// Positions are taken in the order of the wire, but waited for in any.
 	i := len(s.waiters)
 	for i > 0 && s.waiters[i-1].position > position {
@@ -317,10 +332,10 @@ func (h *handling) nest() bool {
 	s.nested++
 	s.conn.load.add(0, 0, 1)
 	s.waiters = slices.DeleteFunc(s.waiters, func(w waiter) bool {
-		if w.request {
+		if w.yields {
 			close(w.ready)
 		}
-		return w.request
+		return w.yields
 	})
 	s.changed()
 	return true

@@ -21,8 +21,8 @@ type Route struct {
 	// Gate, if set, is asked before the parameters are looked at; an error refuses a request, and
 	// drops a notification. The reader calls it: it must be quick.
 	Gate func() *Error
-	// Check, if set, is given the decoded parameters of a request; an error refuses it. The reader calls
-	// it.
+	// Check, if set, is given the decoded parameters; an error refuses a request, and drops a
+	// notification. The reader calls it: it must be quick.
 	Check func(params any) *Error
 	// Inline serves a request on the reader, before anything after it is read. Its handler must be
 	// quick and must not call the peer.
@@ -41,7 +41,8 @@ type Route struct {
 	// Feeds marks the notification whose parameters go to the session's Turn of this side.
 	Feeds bool
 
-	decode func(d *codec.Decoder) any
+	// decode decodes the parameters, and of a notification brings the context of its handler.
+	decode func(d *codec.Decoder) (any, *handling)
 	serve  func(ctx context.Context, params any) (any, error)
 	notify func(ctx context.Context, params any) error
 }
@@ -63,11 +64,11 @@ type RequestMethod[P, R any] struct {
 // ErrClosed, what is wrong with the answer, or, when ctx ends first, its cause; then the peer is told
 // by $/cancel_request, and a late answer is dropped.
 func (m RequestMethod[P, R]) Call(ctx context.Context, c *Conn, params *P) (*R, error) {
-	return m.CallThen(ctx, c, params, func(*R) {})
+	return m.CallThen(ctx, c, params, nil)
 }
 
 // CallThen is Call with a function that the reader calls with the result, before anything behind it is
-// handled.
+// handled; nil is none.
 func (m RequestMethod[P, R]) CallThen(ctx context.Context, c *Conn, params *P, then func(*R)) (*R, error) {
 	if params == nil {
 		params = new(P)
@@ -118,7 +119,7 @@ func (m NotificationMethod[P]) Notify(ctx context.Context, c *Conn, params *P) e
 // Handle makes a route. A nil fn makes one that ignores the notification. An error of fn is logged.
 func (m NotificationMethod[P]) Handle(fn func(context.Context, *P) error) Route {
 	r := Route{Method: m.Name, Notification: true}
-	r.decode = decodeParams[P]
+	r.decode = decodeNotification[P]
 	if fn != nil {
 		r.notify = func(ctx context.Context, params any) error { return fn(ctx, params.(*P)) }
 	}
@@ -126,10 +127,20 @@ func (m NotificationMethod[P]) Handle(fn func(context.Context, *P) error) Route 
 }
 
 // decodeParams decodes into a new P.
-func decodeParams[P any](d *codec.Decoder) any {
+func decodeParams[P any](d *codec.Decoder) (any, *handling) {
 	p := new(P)
 	decodeInto(d, p)
-	return p
+	return p, nil
+}
+
+// decodeNotification is decodeParams for a notification, with all that it needs in one allocation.
+func decodeNotification[P any](d *codec.Decoder) (any, *handling) {
+	n := new(struct {
+		params   P
+		handling handling
+	})
+	decodeInto(d, &n.params)
+	return &n.params, &n.handling
 }
 
 // decodeInto decodes the next value, by generated code where there is any.
@@ -145,7 +156,7 @@ func decodeInto(d *codec.Decoder, v any) {
 	switch err := unmarshal(raw, v); err := err.(type) {
 	case nil:
 	case *json.UnmarshalTypeError:
-		d.Failf("%s at %q does not fit", err.Value, err.Field)
+		d.Failf("%s at %q does not fit", echoed(err.Value), echoed(err.Field))
 	default:
 		d.Failf("the value does not fit") // the error is the author's, and not for the peer
 	}
@@ -161,19 +172,29 @@ func unmarshal(raw []byte, v any) (err error) {
 	return json.Unmarshal(raw, v)
 }
 
-// decodeResult decodes a whole result on the reader.
-func decodeResult[R any](c *Conn, method string, raw []byte, null bool) (*R, error) {
-	res := new(R)
-	d := c.decode
+// typed is a call whose result is an R.
+type typed[R any] struct {
+	pending
+	value *R
+	null  bool     // null is accepted too
+	then  func(*R) // or nil; called by the reader with the result
+}
+
+func (t *typed[R]) decode(raw []byte) error {
+	value, d := new(R), t.conn.decode
 	d.Reset(raw)
-	if !null || !d.Null() {
-		decodeInto(d, res)
+	if !t.null || !d.Null() {
+		decodeInto(d, value)
 	}
 	if err := d.End(); err != nil {
-		return nil, fmt.Errorf("result of %s: %w", method, err)
+		return fmt.Errorf("result of %s: %w", t.method, err)
 	}
-	c.repaired(method, d)
-	return res, nil
+	t.conn.repaired(t.method, d)
+	t.value = value
+	if t.then != nil {
+		t.then(value)
+	}
+	return nil
 }
 
 // encodable makes a value of any type one that the wire can send.
@@ -209,22 +230,17 @@ func (p plain) EncodeJSON(e *codec.Encoder) {
 // an R. It is meant for extension methods, whose names begin with an underscore. See
 // RequestMethod.Call for the errors. A nil params leaves the member out.
 func Call[R any](ctx context.Context, c *Conn, method string, params any) (*R, error) {
-	return call[R](ctx, c, method, params, false, func(*R) {})
+	return call[R](ctx, c, method, params, false, nil)
 }
 
 // call is what all typed calls share.
 func call[R any](ctx context.Context, c *Conn, method string, params any, null bool, then func(*R)) (*R, error) {
-	var res *R
-	err := c.call(ctx, method, params, func(raw []byte) (err error) {
-		if res, err = decodeResult[R](c, method, raw, null); err == nil {
-			then(res)
-		}
-		return err
-	})
-	if err != nil {
+	t := &typed[R]{null: null, then: then}
+	t.pending = pending{conn: c, method: method, result: t}
+	if err := c.call(ctx, &t.pending, params); err != nil {
 		return nil, err
 	}
-	return res, nil
+	return t.value, nil
 }
 
 // Notify sends a notification with any parameters that encoding/json can encode; see
@@ -290,4 +306,6 @@ type fallbackParams struct {
 	raw    json.RawMessage
 }
 
-func decodeRaw(d *codec.Decoder) any { return &fallbackParams{raw: d.Raw()} }
+func decodeRaw(d *codec.Decoder) (any, *handling) {
+	return &fallbackParams{raw: d.Raw()}, new(handling)
+}

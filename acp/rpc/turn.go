@@ -6,7 +6,6 @@ package rpc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -24,10 +23,18 @@ type TurnSpec struct {
 
 // ownTurn is a turn of this side in progress.
 type ownTurn struct {
-	cancel context.CancelCauseFunc
+	cancel context.CancelCauseFunc    // nil until it runs; guarded by Conn.mu
+	early  bool                       // it was cancelled before; guarded by Conn.mu
 	feed   func(params any, size int) // nil: nobody reads updates
 	inside <-chan struct{}            // closed when a notification handler waits for the end
 	params any                        // of its cancellation; guarded by Conn.mu
+
+	session *session
+	// Of a turn that goes on after its answer, see TurnEnd.
+	over     chan struct{}         // closed when it is over; nil: its answer ends it
+	accepted bool                  // the answer has come; of who waits for the end
+	notified func(params any) bool // reports the end; the reader's
+	last     uint64                // the notifications of the session that come before the end
 }
 
 // feed hands a notification to the session's oldest turn; it runs on the session's worker.
@@ -47,26 +54,34 @@ func (c *Conn) feed(s *session, it *item) {
 // would. Without any it tells the peer all the same, and answers what waits for this side's user.
 func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) error {
 	c.mu.Lock()
-	var turns []*ownTurn
+	turns := 0
 	var asks []*inbound
 	if s := c.sessions[spec.Session]; s != nil {
-		turns, asks = slices.Clone(s.own), slices.Clone(s.asks)
-	}
-	for _, own := range turns {
-		own.params = spec.CancelParams
+		turns, asks = len(s.own), slices.Clone(s.asks)
+		for _, own := range s.own {
+			own.params = spec.CancelParams
+			if own.early = own.cancel == nil; !own.early {
+				own.cancel(ErrTurnCancelled)
+			}
+		}
 	}
 	c.mu.Unlock()
-	for _, own := range turns {
-		own.cancel(ErrTurnCancelled)
-	}
-	if len(turns) > 0 {
+	if turns > 0 {
 		return nil
 	}
-	err := c.notify(ctx, spec.CancelMethod, spec.CancelParams)
-	for _, in := range asks {
-		in.cancelTurn()
-	}
+	var err error
+	moot(asks, func() { err = c.notify(ctx, spec.CancelMethod, spec.CancelParams) })
 	return err
+}
+
+// moot answers questions of a turn that is cancelled. None is answered otherwise once tell has told the
+// peer of the cancellation.
+func moot(asks []*inbound, tell func()) {
+	asks = slices.DeleteFunc(asks, func(in *inbound) bool { return !in.withdraw() })
+	tell()
+	for _, in := range asks {
+		in.answerCancelled()
+	}
 }
 
 // RunTurn sends the request and waits for its answer, which comes after all updates of the turn were
@@ -75,18 +90,28 @@ func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) error {
 // taken, and the answer is waited for, for at most Options.CancelGrace; only then is the request given
 // up and the cause returned.
 func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec) (*R, error) {
-	return runTurn(ctx, c, m, params, spec, &ownTurn{})
+	return runTurn[P, R, R](ctx, c, m, params, spec, &ownTurn{}, byAnswer[R]{})
 }
 
-func runTurn[P, R any](
-	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, own *ownTurn,
+func runTurn[P, A, R any](
+	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, own *ownTurn, end TurnEnd[A, R],
 ) (*R, error) {
 	var res *R
+	if _, short := any(end).(byAnswer[R]); !short {
+		defer own.goOn(c, func(params any) bool {
+			res = end.Notified(params)
+			return res != nil
+		})()
+	}
 	err := c.bracket(ctx, CallInfo{Method: m.Name, Session: spec.Session}, func(ctx context.Context) error {
-		return c.turn(ctx, m.Name, params, spec, own, func(raw []byte) (err error) {
-			res, err = decodeResult[R](c, m.Name, raw, m.NullResult)
-			return err
-		})
+		answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
+			own.answered(func() bool {
+				res = end.Answered(answer)
+				return res != nil
+			})
+		}}
+		answer.pending = pending{conn: c, method: m.Name, result: answer}
+		return c.turn(ctx, &answer.pending, params, spec, own)
 	})
 	if err != nil {
 		return nil, named(m.Name, err)
@@ -94,56 +119,74 @@ func runTurn[P, R any](
 	return res, nil
 }
 
-func (c *Conn) turn(
-	ctx context.Context, method string, params any, spec TurnSpec, own *ownTurn, decode func([]byte) error,
-) error {
+// enter puts a turn among those of its session, where CancelSession finds it.
+func (c *Conn) enter(own *ownTurn, spec TurnSpec) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own.session = c.sessionLocked(spec.Session)
+	own.session.own = append(own.session.own, own)
+}
+
+// leave takes it out again.
+func (c *Conn) leave(own *ownTurn) {
+	c.mu.Lock()
+	own.session.own = slices.DeleteFunc(own.session.own, func(o *ownTurn) bool { return o == own })
+	c.mu.Unlock()
+	c.release(own.session)
+}
+
+func (c *Conn) turn(ctx context.Context, p *pending, params any, spec TurnSpec, own *ownTurn) error {
 	caller := ctx
 	f := c.flights.begin(ctx, own.feed != nil)
 	defer c.flights.end(f)
-	ctx, own.cancel = f.ctx, f.cancel
-	defer context.AfterFunc(c.base, func() { own.cancel(ErrClosed) })()
-
+	ctx = f.ctx
+	defer context.AfterFunc(c.base, func() { f.cancel(context.Cause(c.base)) })()
+	if own.session == nil {
+		c.enter(own, spec)
+	}
+	s := own.session
+	defer c.leave(own)
 	c.mu.Lock()
-	s := c.sessionLocked(spec.Session)
-	s.own = append(s.own, own)
+	own.cancel = f.cancel
+	if own.early {
+		f.cancel(ErrTurnCancelled)
+	}
 	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		s.own = slices.DeleteFunc(s.own, func(o *ownTurn) bool { return o == own })
-		c.mu.Unlock()
-		c.release(s)
-	}()
 
-	p, err := c.start(ctx, method, params, decode)
-	if err != nil {
+	if err := p.start(ctx, params); err != nil {
 		return err
 	}
-	cancelled, err := p.response(ctx)
+	cancelled, err := own.end(ctx, p)
 	if cancelled {
 		defer c.cancelOwn(s, own, spec)()
 		if errors.Is(err, ErrOverflow) {
-			p.giveUp() // the caller must go on at once
+			own.giveUp(p) // the caller must go on at once
 			return err
 		}
 		grace, cancel := context.WithTimeout(c.base, c.opts.CancelGrace)
 		defer cancel()
-		late, waited := p.response(grace)
+		late, waited := own.end(grace, p)
 		if late {
-			p.giveUp()
+			own.giveUp(p)
+			if errors.Is(waited, ErrClosed) {
+				return waited // not the grace has ended, but the connection
+			}
 			return err
 		}
 		err = waited
 	}
 	// What was received before the end of the turn belongs to it, also when there was no answer.
-	after, bound := s.position(), c.opts.DrainTime
-	if err == nil && p.session != nil {
-		after, bound = p.after, 0
+	if err != nil {
+		c.awaitTurn(caller, s, s.position(), c.opts.DrainTime, own.inside)
+		return err
 	}
-	c.awaitTurn(caller, s, after, bound, own.inside)
-	if err == nil {
-		err = p.err
+	switch {
+	case own.over != nil && p.err == nil:
+		c.awaitTurn(caller, s, own.last, 0, own.inside)
+	case p.queue != nil:
+		c.awaitTurn(caller, p.queue, p.after, 0, own.inside)
 	}
-	return err
+	return p.err
 }
 
 // cancelOwn cancels a turn of this side in a session: it tells the peer, and answers what waits for
@@ -157,12 +200,11 @@ func (c *Conn) cancelOwn(s *session, own *ownTurn, spec TurnSpec) func() {
 		params = own.params
 	}
 	c.mu.Unlock()
-	if err := c.wire.Post(spec.CancelMethod, encodable(params)); err != nil {
-		c.opts.Logger.Debug("cancellation not sent", "error", err)
-	}
-	for _, in := range asks {
-		in.cancelTurn()
-	}
+	moot(asks, func() {
+		if err := c.wire.Post(spec.CancelMethod, encodable(params)); err != nil {
+			c.opts.Logger.Debug("cancellation not sent", "error", err)
+		}
+	})
 	return func() {
 		c.mu.Lock()
 		s.cancelling--
@@ -178,7 +220,7 @@ func (c *Conn) awaitTurn(
 	if insideHandler(ctx) {
 		return
 	}
-	handled := s.reached(position, false)
+	handled := s.reached(position, insideRequest(ctx))
 	if bound == 0 {
 		select {
 		case <-handled:
@@ -235,6 +277,13 @@ type update[U any] struct {
 func StartTurn[U, P, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, pick func(params any) (U, bool),
 ) *Turn[U, R] {
+	return startTurn[U, P, R, R](ctx, c, m, params, spec, byAnswer[R]{}, pick)
+}
+
+func startTurn[U, P, A, R any](
+	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
+	pick func(params any) (U, bool),
+) *Turn[U, R] {
 	starter := handlerOf(ctx)
 	// It runs on its own, whatever becomes of a notification handler that starts it.
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, handlerKey{}, (*handling)(nil)))
@@ -245,14 +294,16 @@ func StartTurn[U, P, R any](
 			t.deliver(u, size)
 		}
 	}}
-	started := c.spawn(func() {
+	c.enter(own, spec)
+	started := c.spawn(taskFunc(func() {
 		defer cancel()
-		t.result, t.err = runTurn(ctx, c, m, params, spec, own)
+		t.result, t.err = runTurn(ctx, c, m, params, spec, own, end)
 		t.end()
-	})
+	}))
 	if !started {
 		cancel()
-		t.err = fmt.Errorf("%s: %w", m.Name, ErrClosed)
+		c.leave(own)
+		t.err = named(m.Name, c.ending())
 		t.end()
 	}
 	return t
@@ -281,6 +332,9 @@ func newTurn[U, R any](c *Conn, cancel context.CancelFunc) *Turn[U, R] {
 // peer, when Options.QueueBytes of updates are waiting for it.
 func (t *Turn[U, R]) Updates() iter.Seq[U] {
 	return func(yield func(U) bool) {
+		loops := &t.conn.flights.loops
+		loops.Add(1)
+		defer loops.Add(-1)
 		for {
 			u, ok := t.next()
 			if !ok {
@@ -388,6 +442,7 @@ func (t *Turn[U, R]) deliver(u U, size int) {
 		case <-call:
 		case <-t.conn.base.Done():
 			t.mu.Lock()
+			t.discard = true // a later one must not come without this one
 			return
 		}
 		t.mu.Lock()

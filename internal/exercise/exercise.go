@@ -22,6 +22,9 @@ import (
 type Package struct {
 	Schema      string                        // its schema, as JSON
 	Definitions map[string]func() codec.Value // makes a new value of each definition that is a type
+	LeftOut     []string                      // definitions that are no types, beside the envelopes
+	Names       map[string]string             // names of types that do not follow from their definitions
+	Handlers    map[string]string             // names of handlers that do not follow from the definitions of parameters
 }
 
 // each runs do for every definition, in parallel. The seed is different for each, and always the same.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,8 +27,8 @@ type Stream interface {
 // order of the wire; what they are given is valid until they return. While one of them runs nothing is
 // read, which is how backpressure reaches the peer.
 type Handler interface {
-	// HandleRequest must see to it that r is answered, exactly once, later or at once.
-	HandleRequest(r *Request, params []byte)
+	// HandleRequest either accepts the request, by Conn.Accept, or refuses it, by Conn.Refuse.
+	HandleRequest(id ID, method string, params []byte)
 	HandleNotification(method, params []byte)
 	// HandleEnd is called once when nothing more will be read: err is io.EOF or what broke the stream.
 	// Requests may still be answered for the drain time.
@@ -54,12 +53,12 @@ type Config struct {
 
 // Conn is a JSON-RPC connection. All methods are safe for concurrent use.
 //
-// The library's Conn keeps the pending calls, hands requests to their handler, and closes. It never
-// sees a payload: ReadObject gives it a message of some forty bytes with a token for the id, and
-// WriteObject is told by the library's OnSend hook which message it is to write and writes the real
-// one. Thereby a line that cannot be decoded does not end the connection, foreign ids of any shape
-// come back as they were, and parameters are encoded once. Notifications, which have nothing to
-// correlate, do not enter the library at all.
+// The library's Conn keeps the pending calls, sends, and closes. It never sees a payload: ReadObject
+// gives it responses that have no more than an id, and WriteObject is told by the library's OnSend hook
+// which message it is to write and writes the real one. Thereby a line that cannot be decoded does not
+// end the connection, foreign ids of any shape come back as they were, and parameters are encoded once.
+// The peer's requests and notifications, which the library has nothing to correlate with, do not enter
+// it.
 //
 // Two goroutines belong to a Conn, the library's reader and the writer; Close ends both. A third of the
 // library's, which waits for a context, ends with them.
@@ -76,14 +75,15 @@ type Conn struct {
 
 	sending message // what the library is about to write; guarded by its own lock for sending
 
-	readDone chan struct{} // closed when the reader has read its last
-	life     context.Context
-	endLife  context.CancelFunc // called by Close
-	once     sync.Once
+	readDone     chan struct{} // closed when the reader has read its last
+	streamClosed chan struct{}
+	closeErr     error // what closing the stream gave; set before streamClosed is closed
+	life         context.Context
+	endLife      context.CancelFunc // called by Close
+	once         sync.Once
 
-	incoming       *Request // the request that the library is given a stub of; the reader's
-	incomingParams []byte
-	endSeen        bool // the handler was told of the end; the reader's
+	stub    stub // of the responses that the library is given; the reader's
+	endSeen bool // the handler was told of the end; the reader's
 
 	mu        sync.Mutex
 	starting  map[uint64]*Call    // ours, not sent yet
@@ -110,26 +110,27 @@ var ErrClosed = errors.New("connection closed")
 // NewConn starts a connection on stream.
 func NewConn(stream Stream, cfg Config) *Conn {
 	c := &Conn{
-		stream:    stream,
-		handler:   cfg.Handler,
-		log:       cfg.Logger,
-		drain:     cfg.Drain,
-		noise:     cfg.SkipNoise,
-		decode:    codec.NewDecoder(nil),
-		readDone:  make(chan struct{}),
-		starting:  map[uint64]*Call{},
-		calls:     map[uint64]*Call{},
-		requests:  map[uint64]*Request{},
-		answering: map[uint64]*Request{},
+		stream:       stream,
+		handler:      cfg.Handler,
+		log:          cfg.Logger,
+		drain:        cfg.Drain,
+		noise:        cfg.SkipNoise,
+		decode:       codec.NewDecoder(nil),
+		readDone:     make(chan struct{}),
+		streamClosed: make(chan struct{}),
+		starting:     map[uint64]*Call{},
+		calls:        map[uint64]*Call{},
+		requests:     map[uint64]*Request{},
+		answering:    map[uint64]*Request{},
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.life, c.endLife = context.WithCancel(context.Background())
-	c.out = newWriter(stream.Write, c.writeFailed)
+	c.out = newWriter(stream.Write, c.writeFailed, c.Err)
 	started := make(chan struct{})
-	c.lib = jsonrpc2.NewConn(context.Background(), &objectStream{c, started}, requestHandler{c},
-		jsonrpc2.OnSend(c.noteSending), jsonrpc2.SetLogger(libraryLog{c.log}))
+	c.lib = jsonrpc2.NewConn(context.Background(), &objectStream{c, started}, noRequests{},
+		jsonrpc2.OnSend(c.noteSending), jsonrpc2.OnRecv(c.noteReceived), jsonrpc2.SetLogger(libraryLog{c.log}))
 	close(started)
 	return c
 }
@@ -163,7 +164,8 @@ func (c *Conn) Close(ctx context.Context) error {
 		c.endLife()
 		c.out.close()
 		if err = c.lib.Close(); errors.Is(err, jsonrpc2.ErrClosed) {
-			err = nil
+			<-c.streamClosed // which the library has begun
+			err = c.closeErr
 		}
 	})
 	<-c.readDone
@@ -180,22 +182,37 @@ func (c *Conn) Notify(ctx context.Context, method string, params Encodable) erro
 	return c.Post(method, params)
 }
 
+// TryNotify is Notify without waiting; it sends nothing, and says so, when too much is unsent.
+func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error) {
+	if c.out.full(highWater) {
+		return false, nil
+	}
+	return true, c.Post(method, params)
+}
+
 // Post is Notify without waiting: for what must get out however much is unsent.
 func (c *Conn) Post(method string, params Encodable) error {
 	err := c.out.append(func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
 	return c.because(err)
 }
 
-// A Call is a request that was sent.
+// A Call is a request of ours. It is used once.
 type Call struct {
-	conn       *Conn
-	id         uint64
-	method     string
-	params     Encodable
-	onSent     func(params []byte)
-	onResponse func(Response)
-	waiter     jsonrpc2.Waiter
-	err        error // why there will be no response
+	conn   *Conn
+	id     uint64
+	method string
+	params Encodable
+	caller Caller
+	waiter jsonrpc2.Waiter
+	err    error // why there will be no response
+}
+
+// A Caller is told what becomes of its call. Its methods must not block.
+type Caller interface {
+	// Sent is shown the parameters as they are sent.
+	Sent(params []byte)
+	// Answered is called by the reader when the response is read, before Wait returns.
+	Answered(Response)
 }
 
 // Response is what the peer answered.
@@ -204,20 +221,16 @@ type Response struct {
 	Err    error  // an *Error of the peer's, or what is wrong with its response
 }
 
-// Start sends a request. It waits, up to ctx, while too much is unsent. onSent is shown the parameters
-// as they are sent. onResponse is called by the reader when the response is read, before Wait returns.
-// Neither must block.
-func (c *Conn) Start(
-	ctx context.Context, method string, params Encodable, onSent func(params []byte), onResponse func(Response),
-) (*Call, error) {
+// Start sends a request. It waits, up to ctx, while too much is unsent.
+func (c *Conn) Start(ctx context.Context, call *Call, method string, params Encodable, caller Caller) error {
 	if err := c.out.room(ctx, highWater); err != nil {
-		return nil, c.because(err)
+		return c.because(err)
 	}
-	call := &Call{conn: c, method: method, params: params, onSent: onSent, onResponse: onResponse}
+	*call = Call{conn: c, method: method, params: params, caller: caller}
 	c.mu.Lock()
 	if c.ended != nil {
 		c.mu.Unlock()
-		return nil, c.ended
+		return c.ended
 	}
 	c.lastCall++
 	call.id = c.lastCall
@@ -230,10 +243,10 @@ func (c *Conn) Start(
 		delete(c.starting, call.id)
 		delete(c.calls, call.id)
 		c.mu.Unlock()
-		return nil, c.because(err)
+		return c.because(err)
 	}
 	call.waiter = waiter
-	return call, nil
+	return nil
 }
 
 // ID is the id under which the request was sent.
@@ -275,8 +288,8 @@ func (c *Conn) because(err error) error {
 	return err
 }
 
-// A Request is one that the peer sent. It must be answered exactly once, and Done must be called when
-// everything that belongs to it was sent.
+// A Request is one that the peer sent and the handler accepted. It must be answered exactly once, later or
+// at once, and Done must be called when everything that belongs to it was sent.
 type Request struct {
 	ID     ID
 	Method string
@@ -286,7 +299,8 @@ type Request struct {
 	claimed bool // guarded by conn.mu
 	result  Encodable
 	failure *Error
-	invalid error // the result could not be encoded
+	invalid error             // the result could not be encoded
+	stub    jsonrpc2.Response // what the library sees of the answer
 }
 
 // An Answer is a failure or, if that is nil, a result. A nil result is null.
@@ -297,17 +311,15 @@ type Answer struct {
 
 var errAnswered = errors.New("the request was answered before")
 
-// Answer answers the request. It waits, up to ctx, while too much is unsent. A result that cannot be
-// encoded is answered as an internal error, and its error returned.
-func (r *Request) Answer(ctx context.Context, a Answer) error {
-	if err := r.conn.out.room(ctx, highWater); err != nil {
-		return err
-	}
-	return r.AnswerNow(a)
+// AwaitRoom waits, up to ctx, while too much is unsent. What is answered gets out all the same.
+func (r *Request) AwaitRoom(ctx context.Context) {
+	// What keeps messages from being sent is said when that is tried.
+	_ = r.conn.out.room(ctx, highWater)
 }
 
-// AnswerNow is Answer without waiting, for what must get out however much is unsent.
-func (r *Request) AnswerNow(a Answer) error {
+// Answer answers the request, however much is unsent. A result that cannot be encoded is answered as an
+// internal error, and its error returned.
+func (r *Request) Answer(a Answer) error {
 	c := r.conn
 	c.mu.Lock()
 	if r.claimed {
@@ -318,7 +330,7 @@ func (r *Request) AnswerNow(a Answer) error {
 	r.result, r.failure = a.Result, a.Failure
 	c.answering[r.token] = r
 	c.mu.Unlock()
-	err := c.lib.SendResponse(context.Background(), &jsonrpc2.Response{ID: jsonrpc2.ID{Num: r.token}})
+	err := c.lib.SendResponse(context.Background(), &r.stub)
 	c.mu.Lock()
 	delete(c.answering, r.token)
 	c.mu.Unlock()
@@ -326,16 +338,6 @@ func (r *Request) AnswerNow(a Answer) error {
 		err = r.invalid
 	}
 	return c.because(err)
-}
-
-// Refuse answers with an error, for the reader, and is done. It waits only when a flood of refusals is
-// unsent.
-func (r *Request) Refuse(failure *Error) error {
-	defer r.Done()
-	if err := r.conn.out.room(r.conn.life, floodWater); err != nil {
-		return err
-	}
-	return r.AnswerNow(Answer{Failure: failure})
 }
 
 // Done says that nothing more belongs to the request. Until then the end of the peer's stream does not
@@ -370,7 +372,7 @@ func (c *Conn) writeObject() error {
 		return c.writeAnswer(r)
 	}
 	return c.out.append(func(dst []byte) ([]byte, error) {
-		dst, err := appendRequest(dst, call.id, call.method, call.params, call.onSent)
+		dst, err := appendRequest(dst, call.id, call.method, call.params, call.caller.Sent)
 		if err != nil {
 			return dst, err
 		}
@@ -413,28 +415,15 @@ type objectStream struct {
 	started <-chan struct{} // closed when c is complete
 }
 
-var (
-	stubEnd      = []byte(`}`)
-	stubRequest  = []byte(`{"jsonrpc":"2.0","method":"x","id":`)
-	stubResponse = []byte(`{"jsonrpc":"2.0","result":null,"id":`)
-)
-
-func stub(kind []byte, token uint64) []byte {
-	b := make([]byte, 0, 64)
-	b = append(b, kind...)
-	b = strconv.AppendUint(b, token, 10)
-	return append(b, stubEnd...)
-}
-
-// ReadObject gives the library its next message.
+// ReadObject gives the library its next message, which is the response to a call of ours.
 func (s *objectStream) ReadObject(v any) error {
 	<-s.started
-	b, err := s.c.next()
+	token, err := s.c.next()
 	if err != nil {
 		close(s.c.readDone)
 		return err
 	}
-	return v.(interface{ UnmarshalJSON([]byte) error }).UnmarshalJSON(b)
+	return s.c.stub.fill(v, token)
 }
 
 // WriteObject writes the message that the library has announced.
@@ -443,22 +432,33 @@ func (s *objectStream) WriteObject(any) error { return s.c.writeObject() }
 // Close is called by the library, once.
 func (s *objectStream) Close() error {
 	s.c.out.close()
-	return s.c.stream.Close()
+	defer close(s.c.streamClosed)
+	s.c.closeErr = s.c.stream.Close()
+	return s.c.closeErr
 }
 
-// next reads until there is something for the library: a request, a response, or the end.
-func (c *Conn) next() ([]byte, error) {
+// noteReceived is the library's OnRecv hook, called for each response that it was given.
+func (c *Conn) noteReceived(_ *jsonrpc2.Request, resp *jsonrpc2.Response) {
+	if !c.stub.seen(resp) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.abandoned = append(c.abandoned, c.stub.token) // so that it comes again
+	}
+}
+
+// next reads until there is something for the library: the token of a call that is over, or the end.
+func (c *Conn) next() (token uint64, err error) {
 	for {
 		if token, ok := c.nextAbandoned(); ok {
-			return stub(stubResponse, token), nil
+			return token, nil
 		}
 		if c.endSeen {
 			return c.end()
 		}
 		line, err := c.stream.Read()
 		if long, ok := errors.AsType[*TooLongError](err); ok {
-			if b := c.refuseLong(long); b != nil {
-				return b, nil
+			if token, ok := c.refuseLong(long); ok {
+				return token, nil
 			}
 			continue
 		}
@@ -472,8 +472,8 @@ func (c *Conn) next() ([]byte, error) {
 			c.handler.HandleEnd(err)
 			continue
 		}
-		if b := c.dispatch(line); b != nil {
-			return b, nil
+		if token, ok := c.dispatch(line); ok {
+			return token, nil
 		}
 	}
 }
@@ -493,13 +493,13 @@ func (c *Conn) nextAbandoned() (uint64, bool) {
 
 // end fails the pending calls one by one, then waits until the requests in progress were answered, and
 // then ends the library's reading.
-func (c *Conn) end() ([]byte, error) {
+func (c *Conn) end() (token uint64, err error) {
 	c.mu.Lock()
 	for id, call := range c.calls {
 		delete(c.calls, id)
 		call.err = c.ended
 		c.mu.Unlock()
-		return stub(stubResponse, id), nil
+		return id, nil
 	}
 	err, waiting := c.ended, len(c.requests) > 0
 	idle := make(chan struct{})
@@ -519,37 +519,31 @@ func (c *Conn) end() ([]byte, error) {
 	if ferr := c.out.flush(ctx); ferr != nil {
 		c.log.Debug("the peer ended the stream, answers are unsent", "error", ferr)
 	}
-	return nil, err
+	return 0, err
 }
 
-// dispatch handles one line and returns what the library needs to see of it, if anything.
-func (c *Conn) dispatch(line []byte) []byte {
+// dispatch handles one line; if that ends a call it returns its token.
+func (c *Conn) dispatch(line []byte) (token uint64, ok bool) {
 	env := parse(c.decode, line)
 	switch env.kind {
 	case kindNotification:
 		c.handler.HandleNotification(env.method, env.params)
 	case kindRequest:
-		c.mu.Lock()
-		c.lastToken++
-		r := &Request{ID: env.id, Method: string(env.method), conn: c, token: c.lastToken}
-		c.requests[r.token] = r
-		c.mu.Unlock()
-		c.incoming, c.incomingParams = r, env.params
-		return stub(stubRequest, r.token)
+		c.handler.HandleRequest(env.id, c.decode.Interned(env.method), env.params)
 	case kindResponse:
 		return c.dispatchResponse(line, &env)
 	default:
 		return c.dispatchInvalid(line, &env)
 	}
-	return nil
+	return 0, false
 }
 
 // dispatchInvalid answers what is no message. If it looks like a response it ends the call instead, of
 // which nothing else would come.
-func (c *Conn) dispatchInvalid(line []byte, env *envelope) []byte {
+func (c *Conn) dispatchInvalid(line []byte, env *envelope) (token uint64, ok bool) {
 	if c.noise && (env.failure.Code == codeParse || line[0] != '{') {
 		c.handler.HandleInvalid(line, errNoise)
-		return nil
+		return 0, false
 	}
 	c.handler.HandleInvalid(line, env.failure)
 	if env.unread {
@@ -561,8 +555,8 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) []byte {
 			env.id = id
 		}
 	}
-	c.refuse(env.id, env.failure)
-	return nil
+	c.Refuse(env.id, env.failure)
+	return 0, false
 }
 
 var (
@@ -571,8 +565,8 @@ var (
 	errPeerComplains   = errors.New("the peer could not read a message")
 )
 
-// dispatchResponse gives a response to its call and the library a stub of it.
-func (c *Conn) dispatchResponse(line []byte, env *envelope) []byte {
+// dispatchResponse gives a response to its call.
+func (c *Conn) dispatchResponse(line []byte, env *envelope) (token uint64, ok bool) {
 	n, ours := env.id.callNumber()
 	c.mu.Lock()
 	call := c.calls[n]
@@ -585,13 +579,13 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) []byte {
 	case ours && call != nil:
 	case late:
 		c.log.Debug("late response", "id", n)
-		return nil
+		return 0, false
 	case env.id.IsNull() && env.failure != nil:
 		c.handler.HandleInvalid(line, fmt.Errorf("%w: %w", errPeerComplains, env.failure))
-		return nil
+		return 0, false
 	default:
 		c.handler.HandleInvalid(line, errUnknownResponse)
-		return nil
+		return 0, false
 	}
 	resp := Response{Result: env.result}
 	switch {
@@ -600,12 +594,12 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) []byte {
 	case env.failure != nil:
 		resp = Response{Err: env.failure}
 	}
-	call.onResponse(resp)
-	return stub(stubResponse, call.id)
+	call.caller.Answered(resp)
+	return call.id, true
 }
 
 // refuseLong answers, or fails, what an overlong message was about.
-func (c *Conn) refuseLong(long *TooLongError) []byte {
+func (c *Conn) refuseLong(long *TooLongError) (token uint64, ok bool) {
 	c.handler.HandleInvalid(long.Head, long)
 	id, response, known := recoverID(long.Head, long.Tail)
 	if response {
@@ -614,27 +608,38 @@ func (c *Conn) refuseLong(long *TooLongError) []byte {
 	if !known {
 		id = ID{}
 	}
-	c.refuse(id, &Error{Code: codeInvalidRequest, Message: "Invalid request: message too long"})
-	return nil
+	c.Refuse(id, &Error{Code: codeInvalidRequest, Message: "Invalid request: message too long"})
+	return 0, false
 }
 
 // failCall ends the call that an unreadable response was for, if that is known.
-func (c *Conn) failCall(id ID, known bool, reason error) []byte {
+func (c *Conn) failCall(id ID, known bool, reason error) (token uint64, ok bool) {
 	n, ours := id.callNumber()
 	c.mu.Lock()
 	call := c.calls[n]
 	if !known || !ours || call == nil {
 		c.mu.Unlock()
-		return nil
+		return 0, false
 	}
 	delete(c.calls, n)
 	c.mu.Unlock()
-	call.onResponse(Response{Err: fmt.Errorf("response to %s: %w", call.method, reason)})
-	return stub(stubResponse, call.id)
+	call.caller.Answered(Response{Err: fmt.Errorf("response to %s: %w", call.method, reason)})
+	return call.id, true
 }
 
-// refuse answers a message that never became a request.
-func (c *Conn) refuse(id ID, failure *Error) {
+// Accept makes r the request of that id. Only the handler calls it, from HandleRequest.
+func (c *Conn) Accept(r *Request, id ID, method string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastToken++
+	*r = Request{ID: id, Method: method, conn: c, token: c.lastToken}
+	r.stub.ID.Num = r.token
+	c.requests[r.token] = r
+}
+
+// Refuse answers what is no request that can be accepted. Only the reader calls it. It waits only when a
+// flood of refusals is unsent.
+func (c *Conn) Refuse(id ID, failure *Error) {
 	err := c.out.room(c.life, floodWater)
 	if err == nil {
 		err = c.out.append(func(dst []byte) ([]byte, error) { return appendError(dst, &id, failure) })
@@ -662,12 +667,10 @@ func (c *Conn) writeFailed(err error) {
 	})
 }
 
-// requestHandler receives the library's stubs of requests, on the reader.
-type requestHandler struct{ c *Conn }
+// noRequests is the library's handler of requests, of which it is given none.
+type noRequests struct{}
 
-func (h requestHandler) Handle(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request) {
-	h.c.handler.HandleRequest(h.c.incoming, h.c.incomingParams)
-}
+func (noRequests) Handle(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request) {}
 
 // libraryLog passes what the library logs on.
 type libraryLog struct{ log *slog.Logger }

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -87,7 +88,8 @@ func parse(d *codec.Decoder, line []byte) envelope {
 		switch string(o.Name()) {
 		case "jsonrpc":
 			once(memberVersion)
-			version = string(skipped(d)) == `"2.0"`
+			raw := skipped(d)
+			version = string(raw) == `"2.0"` || codec.NewDecoder(raw).Str() == "2.0" // with escapes
 		case "id":
 			once(memberID)
 			hasID = true
@@ -196,13 +198,14 @@ func skipped(d *codec.Decoder) []byte {
 
 // unquote reads a string, without a copy when nothing in it is escaped.
 func unquote(d *codec.Decoder) []byte {
-	d.Kind()
-	start := d.Offset()
-	s := d.Str()
-	if raw := d.Slice(start); len(raw) == len(s)+2 {
+	raw := skipped(d)
+	if d.Err() != nil {
+		return nil
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
 	}
-	return []byte(s)
+	return []byte(codec.NewDecoder(raw).Str())
 }
 
 // decodeError reads an error object; what is wrong in it is replaced, so that a call always ends.
@@ -242,17 +245,13 @@ func decodeError(d *codec.Decoder) *Error {
 // recoverID finds the id of a message of which only the beginning and the end can be read.
 func recoverID(head, tail []byte) (id ID, response, ok bool) {
 	d := codec.NewDecoder(head)
-scan:
-	for o := d.Object(); o.Next(); {
+	for o := d.Object(); !response && o.Next(); {
 		switch string(o.Name()) {
 		case "id":
 			id.DecodeJSON(d)
 			ok = d.Err() == nil
 		case "result", "error":
 			response = true
-			break scan
-		case "params":
-			break scan
 		default:
 			d.Skip()
 		}

@@ -4,6 +4,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 )
@@ -45,7 +46,8 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 }
 
 // Next returns the next line that is not blank, without its newline; it is valid until the next call.
-// The last line needs no newline. A line over the limit is skipped and reported as *TooLongError; any
+// The last line needs no newline; but when the input ends within an object, that is thrown away and the
+// error is io.ErrUnexpectedEOF. A line over the limit is skipped and reported as *TooLongError; any
 // other error, io.EOF included, is final.
 func (l *LineReader) Next() ([]byte, error) {
 	for {
@@ -72,7 +74,13 @@ func (l *LineReader) Next() ([]byte, error) {
 		if l.err != nil {
 			line := l.buf[l.start:l.end]
 			l.start = l.end
-			if blank(line) {
+			switch {
+			case blank(line):
+				return nil, l.err
+			case cut(line):
+				if l.err == io.EOF {
+					l.err = fmt.Errorf("%w within a message", io.ErrUnexpectedEOF)
+				}
 				return nil, l.err
 			}
 			return line, nil
@@ -132,6 +140,13 @@ func (l *LineReader) fill() {
 	if err != nil {
 		l.err = err
 	}
+}
+
+// cut reports whether a line is the beginning of an object. One that is wrong in another way is not.
+func cut(line []byte) bool {
+	line = bytes.TrimLeft(line, " \t\r")
+	var v json.RawMessage
+	return bytes.HasPrefix(line, []byte("{")) && json.NewDecoder(bytes.NewReader(line)).Decode(&v) == io.ErrUnexpectedEOF
 }
 
 // blank reports whether a line holds nothing but white space.

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -25,6 +26,7 @@ const (
 type writer struct {
 	write  func(lines []byte) error
 	failed func(error)   // told of the first failure of write
+	why    func() error  // why the connection is over, or nil
 	done   chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
@@ -34,16 +36,16 @@ type writer struct {
 	closed  bool
 	err     error
 	wake    chan struct{}
-	change  chan struct{} // closed and replaced when there may be room, or nothing is unsent
+	change  chan struct{} // set while somebody waits; closed when there may be room, or nothing is unsent
 }
 
-func newWriter(write func([]byte) error, failed func(error)) *writer {
+func newWriter(write func([]byte) error, failed func(error), why func() error) *writer {
 	w := &writer{
 		write:  write,
 		failed: failed,
+		why:    why,
 		done:   make(chan struct{}),
 		wake:   make(chan struct{}, 1),
-		change: make(chan struct{}),
 	}
 	go w.run()
 	return w
@@ -84,8 +86,10 @@ func (w *writer) run() {
 
 // changed wakes those that wait; mu is held.
 func (w *writer) changed() {
-	close(w.change)
-	w.change = make(chan struct{})
+	if w.change != nil {
+		close(w.change)
+		w.change = nil
+	}
 }
 
 // signal wakes the goroutine; mu is held.
@@ -121,6 +125,13 @@ func (w *writer) room(ctx context.Context, limit int) error {
 	return w.await(ctx, func() bool { return len(w.pending) < limit })
 }
 
+// full reports whether as much is unsent as limit.
+func (w *writer) full(limit int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failure() == nil && len(w.pending) >= limit
+}
+
 // flush waits until everything appended so far, and perhaps more, was written.
 func (w *writer) flush(ctx context.Context) error {
 	return w.await(ctx, func() bool { return len(w.pending) == 0 && !w.busy })
@@ -129,11 +140,15 @@ func (w *writer) flush(ctx context.Context) error {
 func (w *writer) await(ctx context.Context, ready func() bool) error {
 	for {
 		w.mu.Lock()
-		err, ok, change := w.failure(), ready(), w.change
-		w.mu.Unlock()
-		if err != nil || ok {
+		if err := w.failure(); err != nil || ready() {
+			w.mu.Unlock()
 			return err
 		}
+		if w.change == nil {
+			w.change = make(chan struct{})
+		}
+		change := w.change
+		w.mu.Unlock()
 		select {
 		case <-change:
 		case <-ctx.Done():
@@ -142,11 +157,16 @@ func (w *writer) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
+// failure says why nothing can be sent any more, or nil. That the other end does not take it is rarely the
+// whole reason.
 func (w *writer) failure() error {
-	if w.err == nil && w.closed {
-		return ErrClosed
+	if w.err == nil && !w.closed {
+		return nil
 	}
-	return w.err
+	if why := w.why(); why != nil {
+		return why
+	}
+	return cmp.Or(w.err, ErrClosed)
 }
 
 // close refuses further messages and lets the goroutine end; it does not wait for it. What is still

@@ -1,0 +1,133 @@
+// This file owns the budgets of allocations of a connection alone, over pipes of the operating system,
+// with messages as generated code makes them.
+
+package rpc
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/internal/exercise"
+)
+
+// Budgets. A change that needs more must say why.
+const (
+	notificationSent     = 0
+	notificationReceived = 3
+	callBothSides        = 20
+)
+
+// osPipes is Pipe over pipes of the operating system.
+func osPipes(t *testing.T) (Transport, Transport) {
+	t.Helper()
+	r1, w1, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r2, w2, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return IO(r1, w2, 0), IO(r2, w1, 0)
+}
+
+// within checks what one of n operations that f does has allocated.
+func within(t *testing.T, budget float64, n int, f func()) {
+	t.Helper()
+	if exercise.Race {
+		t.Skip("the race detector allocates")
+	}
+	got := testing.AllocsPerRun(50, f) / float64(n)
+	t.Logf("%.2f allocations", got)
+	if got >= budget+0.5 { // some are shared by many
+		t.Errorf("got %.2f allocations, want %v", got, budget)
+	}
+}
+
+const flood = 200 // notifications at a time
+
+var smallChunk = &chunk{SessionID: "sess_0196f8c0a1b27c3d", Text: strings.Repeat("x", 64)}
+
+func allocConn(t *testing.T, transport Transport, routes ...Route) *Conn {
+	t.Helper()
+	c, err := Connect(t.Context(), transport, func(*Conn) []Route { return routes }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// allocStream is the other end of a connection, without a connection.
+func allocStream(t *testing.T, transport Transport) Stream {
+	t.Helper()
+	s, err := transport.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestAllocationsSent(t *testing.T) {
+	near, far := osPipes(t)
+	out, drained := allocStream(t, far), make(chan struct{})
+	t.Cleanup(func() { <-drained })
+	go func() {
+		defer close(drained)
+		for {
+			if _, err := out.Read(); err != nil {
+				return
+			}
+		}
+	}()
+	c := allocConn(t, near)
+	within(t, notificationSent, flood, func() {
+		for range flood {
+			if err := chunkMethod.Notify(t.Context(), c, smallChunk); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestAllocationsReceived(t *testing.T) {
+	near, far := osPipes(t)
+	in := allocStream(t, far)
+	left, handled := 0, make(chan struct{})
+	allocConn(t, near, chunkMethod.Handle(func(context.Context, *chunk) error {
+		if left--; left == 0 {
+			handled <- struct{}{}
+		}
+		return nil
+	}))
+	lines := []byte(strings.Repeat(note("chunk", `{"sessionId":"`+smallChunk.SessionID+`","text":"`+smallChunk.Text+`"}`)+"\n", flood))
+	within(t, notificationReceived, flood, func() {
+		left = flood
+		if err := in.Write(lines); err != nil {
+			t.Fatal(err)
+		}
+		<-handled
+	})
+}
+
+func TestAllocationsCall(t *testing.T) {
+	near, far := osPipes(t)
+	allocConn(t, far, tellMethod.Handle(func(_ context.Context, p *chunk) (*chunk, error) { return p, nil }))
+	c := allocConn(t, near)
+	within(t, callBothSides, 1, func() {
+		if _, err := tellMethod.Call(t.Context(), c, smallChunk); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

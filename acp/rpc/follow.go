@@ -1,0 +1,200 @@
+// This file owns turns that are longer than their request: those of this side which end by a notification,
+// and those of the peer's whose work goes on after the answer.
+
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// A TurnEnd says when a turn is over that its answer only begins, and with what result. The reader calls
+// its methods, one at a time and in the order of the wire, from before the request is sent until one of
+// them has returned a result. They must be quick.
+type TurnEnd[A, R any] interface {
+	// Answered is given the answer. It returns the result if the turn is over with that, else nil.
+	Answered(answer *A) *R
+	// Notified is given the parameters of a notification that feeds the session's turns (see
+	// Route.Feeds). It returns the result if the turn is over with that, else nil.
+	Notified(params any) *R
+}
+
+// byAnswer is the end of a turn that its answer ends.
+type byAnswer[R any] struct{}
+
+func (byAnswer[R]) Answered(answer *R) *R { return answer }
+func (byAnswer[R]) Notified(any) *R       { return nil }
+
+// RunTurnUntil is RunTurn for a turn that goes on after its answer, until end says that it is over.
+// An error that the peer answers ends it too.
+func RunTurnUntil[P, A, R any](
+	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
+) (*R, error) {
+	return runTurn(ctx, c, m, params, spec, &ownTurn{}, end)
+}
+
+// StartTurnUntil is RunTurnUntil in the background; see StartTurn. The notification that ends the turn is
+// among its updates.
+func StartTurnUntil[U, P, A, R any](
+	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
+	pick func(params any) (U, bool),
+) *Turn[U, R] {
+	return startTurn(ctx, c, m, params, spec, end, pick)
+}
+
+// goOn makes the turn last until it is told that it has ended.
+func (own *ownTurn) goOn(c *Conn, notified func(params any) bool) (stop func()) {
+	own.over = make(chan struct{})
+	own.notified = notified
+	c.following.Add(1)
+	return func() { c.following.Add(-1) }
+}
+
+// answered shows the answer to the turn, which may be over with it. Only the reader calls it.
+func (own *ownTurn) answered(over func() bool) {
+	switch {
+	case own.over == nil:
+		over()
+	case own.notified != nil && over():
+		own.ended()
+	}
+}
+
+// ended notes that the turn is over with what was queued so far. Only the reader calls it.
+func (own *ownTurn) ended() {
+	own.notified = nil
+	own.last = own.session.position()
+	close(own.over)
+}
+
+// follow shows a notification to the turns of its session that may end with it. Only the reader calls it.
+func (c *Conn) follow(id string, params any) {
+	if c.following.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	var turns []*ownTurn
+	if s := c.sessions[id]; s != nil {
+		turns = slices.Clone(s.own)
+	}
+	c.mu.Unlock()
+	for _, own := range turns {
+		if own.notified != nil && own.notified(params) {
+			own.ended()
+		}
+	}
+}
+
+// end waits for the end of a turn: for its answer, and then, if it goes on after that, for what ends it.
+// It says whether ctx ended first.
+func (own *ownTurn) end(ctx context.Context, p *pending) (cancelled bool, err error) {
+	if !own.accepted {
+		cancelled, err = p.response(ctx)
+		if cancelled || err != nil || p.err != nil || own.over == nil {
+			return cancelled, err
+		}
+		own.accepted = true
+	}
+	select {
+	case <-own.over:
+		return false, nil
+	case <-ctx.Done():
+		return true, context.Cause(ctx)
+	case <-p.conn.wire.Done():
+	}
+	select {
+	case <-own.over:
+		return false, nil
+	default:
+		return p.conn.failure(ctx, p.conn.wire.Err())
+	}
+}
+
+// giveUp tells the peer that nobody waits for the answer, if that has not come.
+func (own *ownTurn) giveUp(p *pending) {
+	if !own.accepted {
+		p.giveUp()
+	}
+}
+
+// KeepTurn has run called after the answer to the turn's request that ctx belongs to was sent, as the rest
+// of that turn: what cancels the turn ends the context of run, with the cause ErrTurnCancelled, and what
+// ends the turn waits for run to return. run calls free before it tells the peer that the turn is over,
+// because the peer may react with its next one; until then the session is busy. If the request is answered
+// with an error, drop is called instead. Outside the handler of a turn's request KeepTurn returns false and
+// does nothing.
+func KeepTurn(ctx context.Context, run func(ctx context.Context, free func()), drop func()) bool {
+	in, ok := ctx.Value(inboundKey{}).(*inbound)
+	if !ok || !in.route.Turn {
+		return false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.answered || in.rest != nil {
+		return false
+	}
+	in.rest, in.drop = run, drop
+	return true
+}
+
+// OpenTurn begins a turn in a session of the peer's that no request has asked for. The context that it
+// returns ends when the peer cancels the turn, with the cause ErrTurnCancelled, when ctx ends, or the
+// connection. free and end must be called, as in KeepTurn, free before end. It fails when the session is
+// busy.
+func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, free, end func(), err error) {
+	in := &inbound{conn: c, route: &Route{Turn: true}, done: make(chan struct{})}
+	in.Context, in.cancel = context.WithCancelCause(ctx)
+	c.mu.Lock()
+	s := c.sessionLocked(id)
+	in.session = s
+	switch {
+	case c.base.Err() != nil:
+		err = ErrClosed
+	case s.busy() && !c.opts.ConcurrentTurns:
+		err = fmt.Errorf("acp: the session is busy with another turn")
+	default:
+		s.turns = append(s.turns, in)
+	}
+	c.mu.Unlock()
+	if err != nil {
+		in.cancel(err)
+		c.release(s)
+		return nil, nil, nil, err
+	}
+	stop := context.AfterFunc(c.base, func() { in.cancel(context.Cause(c.base)) })
+	return in.Context, in.free, func() { stop(); in.end() }, nil
+}
+
+// carryOn runs what is left of a turn that was answered.
+func (in *inbound) carryOn() {
+	if !in.goesOn {
+		if in.drop != nil {
+			in.drop()
+		}
+		return
+	}
+	defer func() {
+		in.conn.mu.Lock()
+		in.conn.serving--
+		in.conn.mu.Unlock()
+		in.end()
+	}()
+	// A panic is reported there; a failure is nobody's.
+	_ = in.conn.guard(in.req.Method, func() error { in.rest(in, in.free); return nil })
+}
+
+// free lets the session take its next turn.
+func (in *inbound) free() {
+	in.conn.mu.Lock()
+	defer in.conn.mu.Unlock()
+	in.freed = true
+}
+
+// end ends a turn that was longer than its request.
+func (in *inbound) end() {
+	in.free()
+	in.cancel(context.Canceled)
+	in.leave()
+	close(in.done)
+}

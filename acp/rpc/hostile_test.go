@@ -1,0 +1,78 @@
+// This file owns what a peer may make a connection hold or say.
+
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// Rule 3: notifications without parameters fill a queue too.
+func TestQueueOfEmptyNotifications(t *testing.T) {
+	for name, line := range map[string]string{
+		"no parameters": `{"jsonrpc":"2.0","method":"_x"}` + "\n",
+		"null":          note("_x", "null") + "\n",
+		"empty":         note("_x", "{}") + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				ext := Extensions{FallbackNotification: func(context.Context, string, json.RawMessage) error {
+					<-release
+					return nil
+				}}
+				p, _ := newPeer(t, ext.Routes(), &Options{QueueBytes: 10_000})
+				var taken atomic.Int32
+				go func() {
+					for range 10_000 {
+						if _, err := io.WriteString(p.w, line); err != nil {
+							return
+						}
+						taken.Add(1)
+					}
+				}()
+				synctest.Wait()
+				if n := taken.Load(); n < 10 || n > 5000 {
+					t.Errorf("%d notifications were read while none was handled", n)
+				}
+				if err := p.w.Close(); err != nil {
+					t.Error(err)
+				}
+				close(release)
+			})
+		})
+	}
+}
+
+// An author's own types do not make errors longer than ours do.
+func TestErrorsRepeatLittle(t *testing.T) {
+	long := strings.Repeat("7", 1<<20)
+	var ext Extensions
+	Handle(&ext, "_map", func(context.Context, *map[string]struct{ N int8 }) (*echoParams, error) { return nil, nil })
+	block := promptMethod.Handle(func(ctx context.Context, _ *promptParams) (*promptResult, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	block.Turn = true
+	p, _ := newPeer(t, append(ext.Routes(), block), nil)
+	p.send(
+		request(1, long, "{}"),
+		request(2, "_map", `{"`+long+`":{"N":`+long+`}}`),
+		request(3, "prompt", `{"sessionId":"`+long+`"}`),
+		request(4, "prompt", `{"sessionId":"`+long+`"}`),
+		`{"jsonrpc":"2.0","id":5,"method":"prompt","params":{"`+long+`":x}}`,
+	)
+	for _, code := range []int{CodeMethodNotFound, CodeInvalidParams, CodeInvalidRequest, CodeParseError} {
+		line := p.read()
+		var m struct{ Error *Error }
+		if err := json.Unmarshal([]byte(line), &m); err != nil || !errors.Is(m.Error, &Error{Code: code}) || len(line) > 2000 {
+			t.Errorf("want code %d, got %d bytes: %.300s, %v", code, len(line), line, err)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package chaos
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errReset = errors.New("reset")
+
+// What is written in one piece, and in pieces of one byte, arrives the same.
+func TestScript(t *testing.T) {
+	const in = "one\ntwo\nthree\n"
+	for _, test := range []struct {
+		name   string
+		faults []Fault
+		want   string
+		err    error // of reading
+		writes bool  // all of it
+	}{
+		{"nothing", nil, in, io.EOF, true},
+		{"cut at once", []Fault{{0, 0, Cut(nil)}}, "", io.EOF, false},
+		{"cut at an offset", []Fault{{0, 6, Cut(nil)}}, "one\ntw", io.EOF, false},
+		{"cut in a line", []Fault{{2, 1, Cut(errReset)}}, "one\ntwo\nt", errReset, false},
+		{"cut behind a line", []Fault{{2, 0, Cut(errReset)}}, "one\ntwo\n", errReset, false},
+		{"cut at the end", []Fault{{0, len(in), Cut(errReset)}}, in, errReset, true},
+		{"half-close", []Fault{{1, 3, HalfClose(nil)}}, "one\ntwo", io.EOF, false},
+		{"what comes later does not count", []Fault{{0, 4, Cut(nil)}, {0, 4, Insert("x")}}, "one\n", io.EOF, false},
+		{"insert", []Fault{{1, 0, Insert("{\n")}, {2, 2, Insert("\x00")}}, "one\n{\ntwo\nth\x00ree\n", io.EOF, true},
+		{"drop", []Fault{{0, 1, Drop(4)}}, "owo\nthree\n", io.EOF, true},
+		{"truncate", []Fault{{1, 1, Truncate()}}, "one\nt\nthree\n", io.EOF, true},
+		{"truncate everything", []Fault{{1, 0, Truncate()}}, "one\n\nthree\n", io.EOF, true},
+		{"repeat", []Fault{{1, 0, Repeat()}}, "one\ntwo\ntwo\nthree\n", io.EOF, true},
+		{"repeat the last", []Fault{{2, 0, Repeat()}}, in + "three\n", io.EOF, true},
+		{"two at one place", []Fault{{1, 0, Insert("a")}, {1, 0, Repeat()}}, "one\natwo\ntwo\nthree\n", io.EOF, true},
+		{"past the line", []Fault{{0, 4, Insert("a")}, {1, 6, Insert("b")}}, "one\natwo\nthbree\n", io.EOF, true},
+		{"never", []Fault{{9, 0, Cut(nil)}, {0, 0, Cut(nil)}}, in, io.EOF, true},
+	} {
+		for _, piece := range []int{1, 5, len(in)} {
+			for _, capacity := range []int{1, 0} {
+				for name, chunks := range map[string]func() int{"all": nil, "one": OneByte, "random": RandomChunks(1, 4)} {
+					script := Script{Faults: test.faults, Capacity: capacity, Chunks: chunks}
+					got, err, werr := transfer(script, in, piece)
+					if got != test.want || err != test.err || (werr == nil) != test.writes {
+						t.Errorf("%s, pieces of %d, capacity %d, %s: got %q, %v, %v", test.name, piece, capacity, name, got, err, werr)
+					}
+				}
+			}
+		}
+	}
+}
+
+// transfer writes text in pieces and returns what is read.
+func transfer(script Script, text string, piece int) (got string, readErr, writeErr error) {
+	a, b := Pipe(Script{}, script)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for rest := text; rest != "" && writeErr == nil; {
+			var n int
+			n, writeErr = a.W.Write([]byte(rest[:min(piece, len(rest))]))
+			rest = rest[n:]
+		}
+		a.W.Close()
+	})
+	var out strings.Builder
+	for buf := make([]byte, 8); ; {
+		n, err := b.R.Read(buf)
+		out.Write(buf[:n])
+		if err != nil {
+			wg.Wait()
+			return out.String(), err, writeErr
+		}
+	}
+}
+
+func TestCutEndsBothDirections(t *testing.T) {
+	a, b := Pipe(Script{}, Script{Faults: []Fault{{0, 3, Cut(errReset)}}})
+	write := func(w io.Writer, text string, n int, want error) {
+		t.Helper()
+		if got, err := io.WriteString(w, text); got != n || err != want {
+			t.Errorf("wrote %d, %v", got, err)
+		}
+	}
+	write(b.W, "on its way", 10, nil)
+	write(a.W, "abcde", 3, io.ErrClosedPipe)
+	write(b.W, "x", 0, io.ErrClosedPipe)
+	for end, want := range map[io.Reader]string{a.R: "on its way", b.R: "abc"} {
+		if got, err := io.ReadAll(end); string(got) != want || err != errReset {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
+
+func TestHalfCloseLeavesTheOther(t *testing.T) {
+	a, b := Pipe(Script{}, Script{Faults: []Fault{{0, 0, HalfClose(nil)}}})
+	if _, err := io.WriteString(b.W, "x"); err != nil {
+		t.Error(err)
+	}
+	if err := b.W.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, err := io.ReadAll(a.R); string(got) != "x" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		a, b := Pipe(Script{}, Script{Capacity: 5, Faults: []Fault{
+			{1, 0, Delay(time.Minute)}, {2, 0, Hold(release)}, {3, 0, Stall()},
+		}})
+		start := time.Now()
+		writing := make(chan error, 1)
+		go func() {
+			_, err := io.WriteString(a.W, "1\n2\n3\n4\n5\n6\n")
+			writing <- err
+		}()
+		read := func() (string, error) {
+			buf := make([]byte, 100)
+			n, err := b.R.Read(buf)
+			return string(buf[:n]), err
+		}
+		expect := func(want string, after time.Duration) {
+			t.Helper()
+			if got, err := read(); got != want || err != nil || time.Since(start) != after {
+				t.Errorf("got %q, %v after %v", got, err, time.Since(start))
+			}
+		}
+		expect("1\n", 0)
+		expect("2\n", time.Minute)
+		time.AfterFunc(time.Second, func() { close(release) })
+		expect("3\n", time.Minute+time.Second)
+		stalled := make(chan error, 1)
+		go func() {
+			_, err := read()
+			stalled <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-writing:
+			t.Error("nothing is read, and everything was written:", err)
+		case err := <-stalled:
+			t.Error("read:", err)
+		default:
+		}
+		for range 2 {
+			if err := b.R.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-writing; err != io.ErrClosedPipe {
+			t.Error("writing:", err)
+		}
+		if err := <-stalled; err != io.ErrClosedPipe {
+			t.Error("reading:", err)
+		}
+	})
+}
+
+// The same seed is the same script.
+func TestRandom(t *testing.T) {
+	in := strings.Repeat("a line of some length\n", 100)
+	outputs := map[string]bool{}
+	for seed := range uint64(20) {
+		var first string
+		for i := range 2 {
+			synctest.Test(t, func(t *testing.T) {
+				got, err, werr := transfer(Script{Faults: Random(seed, 10, 0, 100), Chunks: RandomChunks(seed, 9)}, in, 7)
+				if err != io.EOF || werr != nil {
+					t.Error(err, werr)
+				}
+				if i == 0 {
+					first = got
+				} else if got != first {
+					t.Errorf("seed %d gives one thing and another", seed)
+				}
+			})
+		}
+		outputs[first] = true
+	}
+	if len(outputs) < 20 {
+		t.Errorf("20 seeds gave %d results", len(outputs))
+	}
+}

@@ -1,0 +1,136 @@
+// This file owns the script: what can happen, and where.
+
+package chaos
+
+import (
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// DefaultCapacity is how many bytes fit into a direction unread unless a Script says otherwise: as many
+// as into a pipe of Linux.
+const DefaultCapacity = 64 << 10
+
+// Script says what happens to the bytes of one direction. The zero Script passes them on as they are.
+type Script struct {
+	// Faults happen in their order, each at its place, or where the one before has happened if that
+	// is later.
+	Faults []Fault
+	// Chunks says how many bytes the reader is given at most each time; nil is all that are there.
+	Chunks func() int
+	// Capacity is how many bytes may be unread before a writer waits; 0 means DefaultCapacity.
+	Capacity int
+}
+
+// A Fault does something at a place: as soon as Byte bytes were written after the beginning of the line
+// with the number Line, which counts from 0. Newlines count as bytes, so that a Byte of line 0 is an
+// offset into the stream. Places are those of what is written, whatever earlier faults made of it.
+type Fault struct {
+	Line, Byte int
+	Do         Action
+}
+
+// An Action is what a fault does.
+type Action func(*direction)
+
+// Cut ends the connection as the death of a process does: both directions end, what is on its way still
+// arrives and then err (nil is io.EOF), and writing fails with io.ErrClosedPipe.
+func Cut(err error) Action {
+	return func(d *direction) {
+		HalfClose(err)(d)
+		HalfClose(err)(d.back)
+	}
+}
+
+// HalfClose is Cut for this direction alone: the other one goes on.
+func HalfClose(err error) Action {
+	if err == nil {
+		err = io.EOF
+	}
+	return func(d *direction) { d.finish(err) }
+}
+
+// Insert adds bytes.
+func Insert(text string) Action {
+	return func(d *direction) { d.put([]byte(text)) }
+}
+
+// Drop loses the next n bytes.
+func Drop(n int) Action {
+	return func(d *direction) { d.losing = n }
+}
+
+// Truncate loses the rest of the line, but for its newline.
+func Truncate() Action {
+	return func(d *direction) { d.cutting = true }
+}
+
+// Repeat makes the rest of the line, from here on, arrive a second time behind the line.
+func Repeat() Action {
+	return func(d *direction) { d.repeating = true }
+}
+
+// Hold keeps what follows from arriving until release is closed.
+func Hold(release <-chan struct{}) Action {
+	return func(d *direction) { d.parts = append(d.parts, part{gate: release, wait: true}) }
+}
+
+// Stall keeps what follows from ever arriving: the peer does not read any more, and soon the pipe is
+// full.
+func Stall() Action { return Hold(nil) }
+
+// Delay keeps what follows from arriving for some time.
+func Delay(by time.Duration) Action {
+	return func(d *direction) {
+		release := make(chan struct{})
+		time.AfterFunc(by, func() { close(release) })
+		Hold(release)(d)
+	}
+}
+
+// OneByte hands over one byte at a time.
+func OneByte() int { return 1 }
+
+// RandomChunks hands over up to most bytes at a time. It is for one direction.
+func RandomChunks(seed uint64, most int) func() int {
+	r := rand.New(rand.NewPCG(seed, 0))
+	return func() int { return 1 + r.IntN(most) }
+}
+
+// Random returns n faults at random places of the lines from first to before end. None of them ends the
+// connection, or holds it up for more than a second at a time.
+func Random(seed uint64, n, first, end int) []Fault {
+	r := rand.New(rand.NewPCG(seed, 1))
+	places := make([]int, n)
+	for i := range places {
+		places[i] = first + r.IntN(end-first)
+	}
+	slices.Sort(places)
+	faults := make([]Fault, n)
+	for i, line := range places {
+		faults[i] = Fault{Line: line, Byte: r.IntN(100), Do: randomAction(r)}
+	}
+	return faults
+}
+
+func randomAction(r *rand.Rand) Action {
+	const garbage = "{}[]\",:0123456789\\abcnull \xff\x00\n"
+	switch r.IntN(5) {
+	case 0:
+		text := make([]byte, 1+r.IntN(20))
+		for i := range text {
+			text[i] = garbage[r.IntN(len(garbage))]
+		}
+		return Insert(string(text))
+	case 1:
+		return Drop(1 + r.IntN(50))
+	case 2:
+		return Truncate()
+	case 3:
+		return Repeat()
+	default:
+		return Delay(time.Duration(r.Int64N(int64(time.Second))))
+	}
+}

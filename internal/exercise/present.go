@@ -1,0 +1,231 @@
+// This file owns the comparison of a package's source with its schema: nothing of the protocol is missing.
+
+package exercise
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// envelopes are the definitions that no schema's package has as types: those of whole messages, which the
+// runtime owns with all that only they use, and what rpc.ID and rpc.Error stand for.
+var envelopes = []string{
+	"AgentNotification", "AgentRequest", "AgentResponse",
+	"ClientNotification", "ClientRequest", "ClientResponse",
+	"Error", "ErrorCode",
+	"ExtNotification", "ExtRequest", "ExtResponse",
+	"RequestId",
+}
+
+// words are those of a definition's name.
+var words = regexp.MustCompile("[A-Z][a-z0-9]*")
+
+// inGo returns the name of a definition as Go writes it.
+func inGo(name string) string {
+	return words.ReplaceAllStringFunc(name, func(word string) string {
+		switch word {
+		case "Id", "Mcp", "Http", "Sse", "Url", "Llm":
+			return strings.ToUpper(word)
+		}
+		return word
+	})
+}
+
+// goName returns the name of a definition's type.
+func (p *Package) goName(definition string) string {
+	if name, ok := p.Names[definition]; ok {
+		return name
+	}
+	return inGo(definition)
+}
+
+type definition struct {
+	Method string `json:"x-method"`
+	Side   string `json:"x-side"`
+}
+
+func (p *Package) readDefinitions(t *testing.T) map[string]definition {
+	t.Helper()
+	var doc struct {
+		Defs map[string]definition `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(p.Schema), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc.Defs
+}
+
+// declared returns the types that the Go files of the working folder declare, and their other identifiers:
+// fields and methods as Type.Name, constants also as Name=value.
+func declared(t *testing.T) (types, others map[string]bool) {
+	t.Helper()
+	types, others = map[string]bool{}, map[string]bool{}
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				others[receiver(decl)+decl.Name.Name] = true
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						types[spec.Name.Name] = true
+						noteFields(others, spec)
+					case *ast.ValueSpec:
+						noteValues(others, spec)
+					}
+				}
+			}
+		}
+	}
+	return types, others
+}
+
+func noteFields(others map[string]bool, spec *ast.TypeSpec) {
+	if s, ok := spec.Type.(*ast.StructType); ok {
+		for _, field := range s.Fields.List {
+			for _, name := range field.Names {
+				others[spec.Name.Name+"."+name.Name] = true
+			}
+		}
+	}
+}
+
+func noteValues(others map[string]bool, spec *ast.ValueSpec) {
+	for i, name := range spec.Names {
+		others[name.Name] = true
+		if i < len(spec.Values) {
+			if lit, ok := spec.Values[i].(*ast.BasicLit); ok {
+				others[name.Name+"="+lit.Value] = true
+			}
+		}
+	}
+}
+
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	t := f.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if id, ok := t.(*ast.Ident); ok {
+		return id.Name + "."
+	}
+	return "?."
+}
+
+// HasDefinitions requires of the package in the working folder that each definition but the envelopes is a
+// type that reads and writes itself, and that there are as many as wanted.
+func (p *Package) HasDefinitions(t *testing.T, want int) {
+	t.Helper()
+	types, others := declared(t)
+	schema := p.readDefinitions(t)
+	leftOut := slices.Concat(envelopes, p.LeftOut)
+	count := 0
+	for _, name := range slices.Sorted(maps.Keys(schema)) {
+		if slices.Contains(leftOut, name) {
+			if p.Definitions[name] != nil {
+				t.Errorf("%s is a type of the package, and listed as left out", name)
+			}
+			continue
+		}
+		count++
+		goName := p.goName(name)
+		if !types[goName] {
+			t.Errorf("%s: no type %s", name, goName)
+			continue
+		}
+		if p.Definitions[name] == nil {
+			t.Errorf("%s is missing in the table of the tests", name)
+		}
+		for _, method := range []string{"EncodeJSON", "DecodeJSON", "AppendJSON", "MarshalJSON", "UnmarshalJSON"} {
+			if !others[goName+"."+method] {
+				t.Errorf("%s has no method %s", goName, method)
+			}
+		}
+	}
+	for _, name := range leftOut {
+		if _, ok := schema[name]; !ok {
+			t.Errorf("%s is listed as left out, but the schema does not have it", name)
+		}
+	}
+	if count != want {
+		t.Errorf("got %d definitions, want %d", count, want)
+	}
+	t.Logf("%d of %d definitions are types; the others are %s", count, len(schema), strings.Join(leftOut, ", "))
+}
+
+// HasMethods requires of the package in the working folder that each method has a name, a handler and a
+// call, and that there are as many as wanted, a name that is a request and a notification counted twice.
+func (p *Package) HasMethods(t *testing.T, want int) {
+	t.Helper()
+	_, others := declared(t)
+	schema := p.readDefinitions(t)
+	count := 0
+	for _, name := range slices.Sorted(maps.Keys(schema)) {
+		d := schema[name]
+		if d.Method == "" || strings.HasSuffix(name, "Response") {
+			continue
+		}
+		count++
+		goName := p.methodName(name, schema)
+		if !others[`Method`+goName+`="`+d.Method+`"`] {
+			t.Errorf("%s: no constant Method%s", d.Method, goName)
+		}
+		var places []string
+		switch d.Side {
+		case "agent":
+			places = []string{"AgentHandlers." + goName, "AgentPeer." + goName}
+		case "client":
+			places = []string{"ClientHandlers." + goName, "ClientPeer." + goName}
+		case "proxy":
+			places = []string{"ProxyHandlers." + goName, "ProxyPeer." + goName}
+		}
+		for _, place := range places {
+			if !others[place] && d.Method != "initialize" {
+				t.Errorf("%s: no %s", d.Method, place)
+			}
+		}
+	}
+	if count != want {
+		t.Errorf("got %d methods, want %d", count, want)
+	}
+	t.Logf("%d methods", count)
+}
+
+// methodName returns the name of the handler of the method with that definition of parameters. What is a
+// request and a notification keeps the last word for the latter.
+func (p *Package) methodName(name string, schema map[string]definition) string {
+	if goName, ok := p.Handlers[name]; ok {
+		return goName
+	}
+	base, notification := strings.CutSuffix(name, "Notification")
+	if !notification {
+		return inGo(strings.TrimSuffix(name, "Request"))
+	}
+	if _, both := schema[base+"Request"]; both {
+		return inGo(name)
+	}
+	return inGo(base)
+}

@@ -1,0 +1,155 @@
+package hostile
+
+// This file owns what comes back: single answers, and whether they are those that were owed.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// An Answer is a response of the side under test.
+type Answer struct {
+	ID      json.RawMessage
+	Result  json.RawMessage // nil if it is an error
+	Code    int             // of the error
+	Message string
+	Data    json.RawMessage
+}
+
+// String shows the answer in short.
+func (a *Answer) String() string {
+	if a.Result != nil {
+		return fmt.Sprintf("%.100s: result %.300s", a.ID, a.Result)
+	}
+	return fmt.Sprintf("%.100s: error %d %.300q %.300s", a.ID, a.Code, a.Message, a.Data)
+}
+
+// ReadAnswer reads a line of the side under test, which must be a whole message. It returns nil for a
+// request or notification.
+func ReadAnswer(line []byte) (*Answer, error) {
+	var m struct {
+		JSONRPC string           `json:"jsonrpc"`
+		ID      *json.RawMessage `json:"id"`
+		Method  *string          `json:"method"`
+		Params  json.RawMessage  `json:"params"`
+		Result  json.RawMessage  `json:"result"`
+		Error   *struct {
+			Code    *int            `json:"code"`
+			Message *string         `json:"message"`
+			Data    json.RawMessage `json:"data"`
+		} `json:"error"`
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return nil, fmt.Errorf("%.300q was sent: %w", line, err)
+	}
+	bad := fmt.Errorf("%.300q was sent, which is no message", line)
+	if m.JSONRPC != "2.0" {
+		return nil, bad
+	}
+	if m.Method != nil {
+		if m.Result != nil || m.Error != nil {
+			return nil, bad
+		}
+		return nil, nil
+	}
+	a := &Answer{ID: null, Result: m.Result}
+	if m.ID != nil { // absent or null, which Decode cannot tell apart
+		a.ID = *m.ID
+	} else if !bytes.Contains(line, []byte(`"id":null`)) {
+		return nil, bad
+	}
+	switch e := m.Error; {
+	case (e == nil) == (m.Result == nil), m.Params != nil:
+		return nil, bad
+	case e != nil && (e.Code == nil || e.Message == nil):
+		return nil, bad
+	case e != nil:
+		a.Code, a.Message, a.Data = *e.Code, *e.Message, e.Data
+	}
+	return a, nil
+}
+
+// internals are what no error may tell the peer.
+var internals = []string{
+	"goroutine", "runtime", "reflect", "panic", ".go", "0xc000", "acp.", "rpc.", "codec.", "wire.", "json: cannot", "interface", "nil pointer", "*",
+	"Go struct", "/usr/", "/home/", "/tmp/",
+}
+
+// Leak returns what the error says of this side's insides, or "". What the peer sent itself may be
+// repeated.
+func (a *Answer) Leak(sent []byte) string {
+	if bytes.Contains(sent, []byte(`\u`)) {
+		return "" // it may hold anything
+	}
+	told := a.Message + " " + string(a.Data)
+	for _, s := range internals {
+		if strings.Contains(told, s) && !bytes.Contains(sent, []byte(s)) {
+			return s
+		}
+	}
+	return ""
+}
+
+// A Ledger compares what was sent to a side with what it answered.
+type Ledger struct {
+	MaxDepth  int
+	MaxLine   int
+	SkipNoise bool
+
+	owed  map[string]int // answers, by the key of their id
+	loose int            // lines of which it is open whether and, if any is set, how they are answered
+	any   bool
+}
+
+// Sent notes a line without its newline.
+func (l *Ledger) Sent(line []byte) {
+	if l.owed == nil {
+		l.owed = map[string]int{}
+	}
+	switch trimmed := bytes.Trim(line, " \t\r"); {
+	case len(line) > l.MaxLine:
+		l.loose++
+		l.any = true
+		return
+	case len(trimmed) == 0, l.SkipNoise && line[0] != '{' && trimmed[0] != '{':
+		return
+	}
+	switch m := Read(line, l.MaxDepth); {
+	case m.Kind == Notification, m.Kind == Response:
+	case m.Silent, m.ID == nil, l.SkipNoise && m.Kind != Request && (m.Kind == Unread || line[0] != '{'):
+		l.loose++
+		l.any = l.any || m.ID == nil
+	default:
+		l.owed[Key(m.ID)]++
+	}
+}
+
+// Check returns an error unless the answers are those that are owed: all of them or, unless all is set,
+// some.
+func (l *Ledger) Check(answers []*Answer, all bool) error {
+	got := map[string]int{}
+	for _, a := range answers {
+		got[Key(a.ID)]++
+	}
+	for key, n := range l.owed {
+		if all && got[key] < n {
+			return fmt.Errorf("%d answers under the id %.100s, want %d", got[key], key, n)
+		}
+	}
+	loose := 0
+	for key, n := range got {
+		surplus := max(0, n-l.owed[key])
+		if surplus > 0 && key != "null" && !l.any {
+			return fmt.Errorf("%d answers under the id %.100s, want %d", n, key, l.owed[key])
+		}
+		loose += surplus
+	}
+	if loose > l.loose {
+		return fmt.Errorf("%d answers too many", loose-l.loose)
+	}
+	return nil
+}
