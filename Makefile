@@ -1,16 +1,18 @@
 GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME    ?= 1m
-BENCHCOUNT  ?= 6
+SOAKTIME    ?= 10m
+ROUNDS      ?= 10
 
 .DEFAULT_GOAL := help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-generate: ## regenerate the Go code from the schemas
-	$(GO) generate ./...
+generate: ## regenerate the Go code from the schemas, and the api.txt files from the code
+	$(GO) run ./cmd/acpgen
+	cd examples/acme && GOWORK=off $(GO) generate ./...
+	$(GO) test -run '^TestAPI$$' . -update
 
 check: ## everything that must hold before a commit: form, analysis, generated code, tests
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
@@ -35,21 +37,32 @@ demo: ## regenerate, build the examples, and run whole turns between them
 	@root="$$(mktemp -d)" && bin/client -root "$$root" -script examples/client/testdata/demo.txt -- bin/agent; \
 		status=$$?; rm -rf "$$root"; exit $$status
 
-bench: ## compare the codec with other libraries on the same messages, then run this module's own benchmarks
-	cd bench && $(GO) test -run '^$$' -bench . -count $(BENCHCOUNT) -timeout 60m | tee bench.txt
-	$(GO) run $(BENCHSTAT) -row '.name /message' -col /library bench/bench.txt
-	$(GO) test -run '^$$' -bench . -benchmem ./acp/... ./conformance
+bench: ## hold the same conversations by this library and by others, ROUNDS times; print the table, write docs/benchmarks.md
+	cd bench && $(GO) run . -rounds $(ROUNDS) -o ../docs/benchmarks.md
 
 fuzz: ## fuzz each target for FUZZTIME
 	@set -e; for package in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "$$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 50x $$package; \
 		done; \
 	done
+
+load: ## a million updates in a burst, a thousand sessions, messages of 64 MiB: order, time, memory; some ten minutes
+	$(GO) test -count 1 -v -timeout 60m -skip Soak ./internal/stress -load.updates 1000000 -load.message 67108864
+
+soak: ## mixed traffic with faults and reconnects for SOAKTIME, with the race detector
+	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./internal/stress -soak.time $(SOAKTIME)
 
 schema: ## fetch the schemas of another release: make schema VERSION=x.y.z
 	@test -n "$(VERSION)" || { echo "usage: make schema VERSION=x.y.z"; exit 2; }
 	sh schema/fetch.sh "$(VERSION)"
+	@echo "now run: make generate"
 
-.PHONY: help generate check test demo bench fuzz schema
+api: ## what the step from another release's schemas to these does to users: make api FROM=x.y.z
+	@test -n "$(FROM)" || { echo "usage: make api FROM=x.y.z"; exit 2; }
+	@$(GO) build -o bin/ ./cmd/acpgen
+	@old="$$(mktemp -d)" && trap 'rm -rf "$$old"' EXIT && sh schema/fetch.sh "$(FROM)" "$$old" || exit 2; \
+		bin/acpgen -api "$$old" . || test $$? -eq 1 # it prints what breaks
+
+.PHONY: help generate check test demo bench fuzz load soak schema api

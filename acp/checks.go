@@ -1,49 +1,11 @@
-// This file owns what can be said of a message before any handler sees it: whether its method was
-// advertised, and what the protocol asks of its values beyond the schema.
+// This file owns what version 1 asks of messages beyond schema and capabilities.
 
 package acp
 
 import (
-	"strconv"
-	"strings"
-
-	"github.com/acpgo/sdk/acp/rpc"
+	"errors"
+	"fmt"
 )
-
-// agentServes reports whether an agent that advertised caps serves a method.
-func agentServes(caps *AgentCapabilities, method string) bool {
-	s := &caps.SessionCapabilities
-	switch method {
-	case MethodLoadSession:
-		return caps.LoadSession
-	case MethodListSessions:
-		return s.List.Present()
-	case MethodDeleteSession:
-		return s.Delete.Present()
-	case MethodResumeSession:
-		return s.Resume.Present()
-	case MethodCloseSession:
-		return s.Close.Present()
-	case MethodLogout:
-		return caps.Auth.Logout.Present()
-	default:
-		return true
-	}
-}
-
-// clientServes reports whether a client that advertised caps serves a method.
-func clientServes(caps *ClientCapabilities, method string) bool {
-	switch method {
-	case MethodReadTextFile:
-		return caps.FS.ReadTextFile
-	case MethodWriteTextFile:
-		return caps.FS.WriteTextFile
-	case MethodCreateTerminal, MethodTerminalOutput, MethodReleaseTerminal, MethodWaitForTerminalExit, MethodKillTerminal:
-		return caps.Terminal
-	default:
-		return true
-	}
-}
 
 // checkParams refuses paths that are not absolute, and lines that do not count from 1.
 func checkParams(params any) *Error {
@@ -70,77 +32,60 @@ func checkParams(params any) *Error {
 	}
 }
 
-func checkSetup(cwd string, roots []string, servers []MCPServer) *Error {
-	if err := checkPath("/cwd", cwd); err != nil {
-		return err
-	}
-	for i, root := range roots {
-		if err := checkPath("/additionalDirectories/"+strconv.Itoa(i), root); err != nil {
-			return err
-		}
-	}
-	for i, server := range servers {
-		if stdio, ok := server.Variant.(*MCPServerStdio); ok {
-			if err := checkPath("/mcpServers/"+strconv.Itoa(i)+"/command", stdio.Command); err != nil {
-				return err
-			}
-		}
+func (a *AgentPeer) checkNewSession(req *NewSessionRequest) error {
+	return checkCall(MethodNewSession, req)
+}
+
+func (a *AgentPeer) checkLoadSession(req *LoadSessionRequest) error {
+	return checkCall(MethodLoadSession, req)
+}
+
+func (a *AgentPeer) checkResumeSession(req *ResumeSessionRequest) error {
+	return checkCall(MethodResumeSession, req)
+}
+
+// checkCall is checkParams for what is about to be sent.
+func checkCall(method string, params any) error {
+	if err := checkParams(params); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
 }
 
-func checkOptPath(pointer string, path Opt[string]) *Error {
-	if path, ok := path.Get(); ok {
-		return checkPath(pointer, path)
-	}
-	return nil
-}
-
-// checkPath accepts absolute paths of any system: the peer may run on another one.
-func checkPath(pointer, path string) *Error {
-	drive := len(path) > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
-	if strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) || drive {
-		return nil
-	}
-	return invalid(pointer, "not an absolute path")
-}
-
-// checkElicitation refuses modes that the client did not advertise (ELI-23).
-func checkElicitation(caps *ClientCapabilities, params any) *Error {
-	offered := caps.Elicitation.Value()
-	req, ok := params.(*CreateElicitationRequest)
+// checkAuthenticate refuses methods that were not offered, and those that are not for authenticate.
+func (a *agentSide) checkAuthenticate(params any) *Error {
+	req, ok := params.(*AuthenticateRequest)
 	if !ok {
 		return nil
 	}
-	switch req.Variant.(type) {
-	case *CreateElicitationRequestForm:
-		ok = offered.Form.Present()
-	case *CreateElicitationRequestURL:
-		ok = offered.URL.Present()
-	default:
-		ok = false
-	}
-	if !ok {
-		return invalid("/mode", "an elicitation mode that was not advertised")
-	}
-	return nil
-}
-
-// checkOutcome refuses a choice that was not offered (TOL-5).
-func checkOutcome(req *RequestPermissionRequest, res *RequestPermissionResponse) error {
-	chosen, ok := res.Outcome.Selected()
-	if !ok {
-		return nil
-	}
-	for _, option := range req.Options {
-		if option.OptionID == chosen {
+	for _, m := range a.said.Load().AuthMethods {
+		if m, ok := m.Variant.(*AuthMethodAgent); ok && m.ID == req.MethodID {
 			return nil
 		}
 	}
-	return rpc.Errorf(rpc.CodeInternalError, "the client chose an option that was not offered")
+	return invalid("/methodId", "not the id of an authentication method for authenticate")
 }
 
-func invalid(pointer, reason string) *Error {
-	return ErrInvalidParams.WithMessage("Invalid params: %s: %s", pointer, reason).
-		WithData(map[string]string{"pointer": pointer, "reason": reason})
+var errTerminalAuth = errors.New("terminal methods are run, not passed to authenticate")
+
+// checkAuthenticate refuses the ids of terminal methods, which are not for authenticate, and ids that
+// the agent did not offer.
+func (a *AgentPeer) checkAuthenticate(req *AuthenticateRequest) error {
+	said := a.said.Load()
+	if said == nil {
+		return nil
+	}
+	for _, m := range said.AuthMethods {
+		switch m := m.Variant.(type) {
+		case *AuthMethodTerminal:
+			if m.ID == req.MethodID {
+				return fmt.Errorf("%s: %w", MethodAuthenticate, errTerminalAuth)
+			}
+		case *AuthMethodAgent:
+			if m.ID == req.MethodID {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%s: %w: the agent does not offer the method %q", MethodAuthenticate, ErrUnsupported, req.MethodID)
 }

@@ -57,6 +57,9 @@ func (a *AgentPeer) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResp
 //
 // [Session Setup]: https://agentclientprotocol.com/protocol/v1/session-setup
 func (a *AgentPeer) NewSession(ctx context.Context, req *NewSessionRequest) (*NewSessionResponse, error) {
+	if missing := a.capabilities().lacksForNewSession(req); missing != "" {
+		return nil, unsupported(MethodNewSession, missing)
+	}
 	if err := a.checkNewSession(req); err != nil {
 		return nil, err
 	}
@@ -79,6 +82,9 @@ func (a *AgentPeer) NewSession(ctx context.Context, req *NewSessionRequest) (*Ne
 //
 // [Loading Sessions]: https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions
 func (a *AgentPeer) LoadSession(ctx context.Context, req *LoadSessionRequest) (*LoadSessionResponse, error) {
+	if missing := a.capabilities().lacksForLoadSession(req); missing != "" {
+		return nil, unsupported(MethodLoadSession, missing)
+	}
 	if err := a.checkLoadSession(req); err != nil {
 		return nil, err
 	}
@@ -122,6 +128,9 @@ func (a *AgentPeer) DeleteSession(ctx context.Context, req *DeleteSessionRequest
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 func (a *AgentPeer) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
+	if missing := a.capabilities().lacksForResumeSession(req); missing != "" {
+		return nil, unsupported(MethodResumeSession, missing)
+	}
 	if err := a.checkResumeSession(req); err != nil {
 		return nil, err
 	}
@@ -328,8 +337,8 @@ func (c *ClientPeer) KillTerminal(ctx context.Context, req *KillTerminalRequest)
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v1/elicitation
 func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
-	if err := c.checkCreateElicitation(req); err != nil {
-		return nil, err
+	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
+		return nil, unsupported(MethodCreateElicitation, missing)
 	}
 	return methodCreateElicitation.Call(ctx, c.conn, req)
 }
@@ -349,8 +358,8 @@ func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitati
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output
 func (c *ClientPeer) SessionUpdate(ctx context.Context, n *SessionNotification) error {
-	if err := c.checkSessionUpdate(n); err != nil {
-		return err
+	if missing := c.capabilities().lacksForSessionUpdate(n); missing != "" {
+		return unsupported(MethodSessionUpdate, missing)
 	}
 	return methodSessionUpdate.Notify(ctx, c.conn, n)
 }
@@ -359,8 +368,8 @@ func (c *ClientPeer) SessionUpdate(ctx context.Context, n *SessionNotification) 
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 func (c *ClientPeer) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
-	if err := c.checkCompleteElicitation(n); err != nil {
-		return err
+	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
+		return unsupported(MethodCompleteElicitation, missing)
 	}
 	return methodCompleteElicitation.Notify(ctx, c.conn, n)
 }

@@ -39,7 +39,10 @@ func mustMarshal(t testing.TB, v any) []byte {
 
 // generated is this package, to be exercised.
 func generated() *exercise.Package {
-	return &exercise.Package{Schema: sdk.SchemaV1(), Definitions: definitions}
+	return &exercise.Package{
+		Schema: sdk.SchemaV1(), Definitions: definitions,
+		Handlers: map[string]string{"SessionNotification": "SessionUpdate"},
+	}
 }
 
 func TestRoundTrip(t *testing.T) { generated().RoundTrips(t, *values) }

@@ -1,10 +1,11 @@
-// This file owns how handlers become routes.
+// This file owns how handlers become routes, and what is common to handlers.
 
 package acp
 
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/acpgo/sdk/acp/rpc"
 )
@@ -32,4 +33,27 @@ func notification[Peer, P any](
 // unsupported says that a call was not sent because its capability was not advertised.
 func unsupported(method, capability string) error {
 	return fmt.Errorf("%s: %w: capability %s", method, ErrUnsupported, capability)
+}
+
+// handler is a handler's name, and whether it is set.
+type handler struct {
+	name string
+	set  bool
+}
+
+// together reports whether the handlers of a capability are set. It is an error if only some are.
+func together(capability string, handlers ...handler) (bool, error) {
+	var set, missing []string
+	for _, h := range handlers {
+		if h.set {
+			set = append(set, h.name)
+		} else {
+			missing = append(missing, h.name)
+		}
+	}
+	if len(set) > 0 && len(missing) > 0 {
+		return false, fmt.Errorf("acp: the handlers of the capability %s go together: %s is set, %s is not",
+			capability, strings.Join(set, ", "), strings.Join(missing, ", "))
+	}
+	return len(set) > 0, nil
 }

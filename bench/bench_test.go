@@ -1,81 +1,120 @@
-package bench
-
-// This file owns the messages and the measuring.
+package main
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
+	"math"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
-
-	coder "github.com/coder/acp-go-sdk"
-
-	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/acp/codec"
+	"time"
 )
 
-// messages are parameters of session/update, as agents send them.
-var messages = []struct{ name, text string }{
-	{"chunk64B", chunk(strings.Repeat("The quick brown fox jumps. ", 3)[:64])},
-	{"chunk1KB", chunk(strings.Repeat("The quick brown fox jumps over the lazy dog, and on.\n", 20)[:1024])},
-	{"chunk1MB", chunk(strings.Repeat("The quick brown fox jumps over the lazy dog, and on.\n", 20200)[:1<<20])},
-	{"source1MB", chunk(strings.Repeat("\tif err != nil {\n\t\treturn fmt.Errorf(\"reading %q: %w\", name, err)\n\t}\n", 15500)[:1<<20])},
-	{"toolcall", `{"sessionId":"sess_0196f8c0a1b27c3d","update":{"sessionUpdate":"tool_call","toolCallId":"call_0196f8c0","title":"Edit decoder.go",` +
-		`"kind":"edit","status":"in_progress","content":[{"type":"content","content":{"type":"text","text":"Making the fast path faster."}},` +
-		`{"type":"diff","path":"/home/user/project/acp/codec/decoder.go","oldText":"func a() {\n\treturn 1\n}\n","newText":"func a() {\n\treturn 2\n}\n"}],` +
-		`"locations":[{"path":"/home/user/project/acp/codec/decoder.go","line":42},{"path":"/home/user/project/acp/codec/encoder.go","line":7}],` +
-		`"rawInput":{"path":"/home/user/project/acp/codec/decoder.go","edits":[{"old":"1","new":"2"}],"dryRun":false}}}`},
-}
+// agentVariable makes the test binary be an agent by the library that it names.
+const agentVariable = "BENCH_TEST_AGENT"
 
-func chunk(text string) string {
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		panic(err) // a string
+func TestMain(m *testing.M) {
+	if name := os.Getenv(agentVariable); name != "" {
+		if err := serve(name); err != nil {
+			panic(err)
+		}
+		return
 	}
-	return `{"sessionId":"sess_0196f8c0a1b27c3d","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + string(quoted) + `}}}`
+	os.Exit(m.Run())
 }
 
-// A library reads and writes such messages. Encode may extend buf, which is the result of its last call.
-type library struct {
-	name   string
-	decode func(data []byte) (any, error)
-	encode func(buf []byte, v any) ([]byte, error)
+// Every library holds every kind of conversation, and nothing is lost or out of order.
+func TestConversations(t *testing.T) {
+	conversations := map[string]conversation{
+		"chunks":   {Script: script{Updates: 100, Size: 64}, Time: time.Millisecond},
+		"large":    {Script: script{Updates: 2, Size: 1 << 20}},
+		"memory":   {Script: script{Updates: 100, Size: 64}, Pipe: true},
+		"calls":    {Script: script{Reads: 50, InFlight: 16}},
+		"turn":     {Script: script{Updates: 20, Size: 64, Asks: 2}},
+		"sparse":   {Script: script{Updates: 3, Every: time.Millisecond}},
+		"sessions": {Script: script{Updates: 5, Size: 64}, Sessions: 20, Parallel: 4},
+		"start":    {Start: true},
+	}
+	for _, lib := range libraries {
+		if lib.name == nameAsync {
+			continue // it has no order
+		}
+		t.Setenv(agentVariable, lib.name)
+		for name, conv := range conversations {
+			r := converse(lib, conv, []string{os.Args[0]})
+			if r.Error != "" || r.Lost != 0 || r.Swapped != 0 || r.Ops == 0 || r.Nanoseconds <= 0 {
+				t.Errorf("%s, %s: got %+v", lib.name, name, r)
+			}
+			if conv.Script.Every > 0 && (r.P50 <= 0 || r.P99 < r.P50) {
+				t.Errorf("%s, %s: got latencies %v and %v", lib.name, name, r.P50, r.P99)
+			}
+			if !conv.Pipe && !conv.Start && (r.Agent.Allocs <= 0 || r.Agent.Peak <= 0) {
+				t.Errorf("%s, %s: got of the agent %+v", lib.name, name, r.Agent)
+			}
+		}
+	}
 }
 
-var libraries = []library{
-	{
-		"acp",
-		func(data []byte) (any, error) {
-			v := new(acp.SessionNotification)
-			return v, codec.Unmarshal(data, v)
-		},
-		func(buf []byte, v any) ([]byte, error) { return v.(*acp.SessionNotification).AppendJSON(buf[:0]) },
-	},
-	{
-		"coder",
-		func(data []byte) (any, error) {
-			v := new(coder.SessionNotification)
-			return v, json.Unmarshal(data, v)
-		},
-		func(_ []byte, v any) ([]byte, error) { return json.Marshal(v) },
-	},
-	{
-		"encodingjson",
-		func(data []byte) (any, error) {
-			v := new(notification)
-			return v, json.Unmarshal(data, v)
-		},
-		func(_ []byte, v any) ([]byte, error) { return json.Marshal(v) },
-	},
-	{"jsontext", decodeTokens, encodeTokens},
+// The TypeScript programs hold the same ones.
+func TestTypeScript(t *testing.T) {
+	dir, err := installNode(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir == "" {
+		t.Skip("SKIPPED: there is no Node with npm")
+	}
+	b := &bench{node: dir}
+	for name, conv := range map[string]conversation{
+		"turn":     {Script: script{Updates: 20, Size: 64, Asks: 2, Reads: 5, InFlight: 2}},
+		"sparse":   {Script: script{Updates: 3, Every: time.Millisecond}},
+		"sessions": {Script: script{Updates: 5, Size: 64}, Sessions: 20, Parallel: 4},
+		"start":    {Start: true},
+	} {
+		r := measure(conv.command(b, nameTypeScript))
+		if r.Error != "" || r.Lost != 0 || r.Swapped != 0 || r.Ops == 0 || r.Nanoseconds <= 0 {
+			t.Errorf("%s: got %+v", name, r)
+		}
+		if conv.Script.Every > 0 && (r.P50 <= 0 || r.P99 < r.P50) {
+			t.Errorf("%s: got latencies %v and %v", name, r.P50, r.P99)
+		}
+	}
+}
+
+// What is missing or comes in another order is counted.
+func TestCount(t *testing.T) {
+	c := &consumer{sessions: make([]progress, 2)}
+	talk := talk{client: unreliable{c}, consumer: c, ids: []string{"sess_000000", "sess_000001"},
+		conversation: conversation{Script: script{Updates: 3}, Sessions: 2, Parallel: 1, Pipe: true}}
+	if r := talk.measure(t.Context()); r.Lost != 1 || r.Swapped != 2 || r.Ops != 6 || r.Error != "" {
+		t.Errorf("got %+v, want 1 update lost and 2 out of order", r)
+	}
+}
+
+// unreliable is a client that gets updates in another order, and in one session not the last.
+type unreliable struct{ *consumer }
+
+func (unreliable) NewSession(context.Context) (string, error) { return "", nil }
+func (unreliable) Close() error                               { return nil }
+
+func (u unreliable) Prompt(_ context.Context, session, _ string) error {
+	numbers := []int{0, 2, 1}
+	if session == "sess_000001" {
+		numbers = []int{0, 1}
+	}
+	for _, n := range numbers {
+		u.update(session, numbered(n, 64))
+	}
+	return nil
 }
 
 // Every library writes what it has read.
 func TestSame(t *testing.T) {
 	for _, m := range messages {
 		want := parse(t, []byte(m.text))
-		for _, l := range libraries {
+		for _, l := range marshallers {
 			v, err := l.decode([]byte(m.text))
 			if err != nil {
 				t.Errorf("%s %s: %v", l.name, m.name, err)
@@ -104,7 +143,7 @@ func parse(t *testing.T, data []byte) (v any) {
 // What is promised of allocations: none to encode into a buffer that is large enough, three to decode a
 // chunk: the notification, the chunk with its content, the text.
 func TestAllocations(t *testing.T) {
-	own := libraries[0]
+	own := marshallers[0]
 	for _, m := range messages[:2] {
 		data := []byte(m.text)
 		v, err := own.decode(data)
@@ -121,57 +160,39 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-func BenchmarkEncode(b *testing.B) {
-	each(b, func(b *testing.B, l library, data []byte) {
-		v, err := l.decode(data)
-		if err != nil {
-			b.Fatal(err)
-		}
-		var buf []byte
-		for b.Loop() {
-			if buf, err = l.encode(buf, v); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-func BenchmarkDecode(b *testing.B) {
-	each(b, func(b *testing.B, l library, data []byte) {
-		for b.Loop() {
-			if _, err := l.decode(data); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	for _, m := range messages { // what decoding is held against
-		b.Run(name(m.name, "valid"), func(b *testing.B) {
-			data := []byte(m.text)
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if !json.Valid(data) {
-					b.Fatal("invalid")
-				}
-			}
-		})
+func TestStatistics(t *testing.T) {
+	v := []float64{5, 1, 4, 2, 3}
+	if got := []float64{quantile(v, 0.25), quantile(v, 0.5), quantile(v, 0.75)}; !slices.Equal(got, []float64{2, 3, 4}) {
+		t.Errorf("got quartiles %v, want 2, 3, 4", got)
 	}
-}
-
-func each(b *testing.B, measure func(b *testing.B, l library, data []byte)) {
-	for _, m := range messages {
-		for _, l := range libraries {
-			b.Run(name(m.name, l.name), func(b *testing.B) {
-				data := []byte(m.text)
-				b.SetBytes(int64(len(data)))
-				b.ReportAllocs()
-				measure(b, l, data)
-			})
+	if got := quantile([]float64{2, math.NaN(), 1}, 0.5); got != 1.5 {
+		t.Errorf("got median %v, want 1.5", got)
+	}
+	if got := exponent([]float64{1, 10, 100}, []float64{3, 300, 30000}); math.Abs(got-2) > 1e-9 {
+		t.Errorf("got exponent %v, want 2", got)
+	}
+	for v, want := range map[float64]string{0: "0", 0.12345: "0.123", 1.5: "1.50", 23.456: "23.5", 4294.9: "4,295", 1234567: "1,234,567"} {
+		if got := digits(v); got != want {
+			t.Errorf("%v: got %s, want %s", v, got, want)
 		}
 	}
 }
 
-// name is a benchmark's name in which benchstat finds what to compare.
-func name(message, library string) string {
-	return fmt.Sprintf("message=%s/library=%s", message, library)
+// The last table is found again in what was written, and what changed is told.
+func TestCompare(t *testing.T) {
+	table := func(own, other float64) string {
+		l := line{what: "chunk", unit: "µs", cells: map[string]cell{
+			nameACP: {values: []float64{own, own}}, nameCoder: {values: []float64{other, other}},
+		}}
+		var text strings.Builder
+		writeTable(&text, []line{l})
+		return text.String()
+	}
+	if got := changes(table(1, 20), table(1, 20.5)); len(got) != 0 {
+		t.Errorf("got %q, want nothing", got)
+	}
+	got := changes(table(1, 20), table(2, 20))
+	if want := []string{"chunk: × coder was 20, is 10"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

@@ -6,8 +6,7 @@ require (
 	github.com/acpgo/sdk v0.0.0
 	github.com/coder/acp-go-sdk v0.13.0
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
+	github.com/sourcegraph/jsonrpc2 v0.2.3
 )
-
-require github.com/sourcegraph/jsonrpc2 v0.2.3 // indirect
 
 replace github.com/acpgo/sdk => ../

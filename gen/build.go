@@ -424,7 +424,7 @@ func (b *builder) integer(n *schema.Node) model.Basic {
 // share their object with another, what is allocated together, and that no value contains itself.
 func (b *builder) relate() {
 	for _, d := range b.pkg.Decls {
-		for _, f := range fieldsOf(d) {
+		for _, f := range model.Fields(d) {
 			b.presence(f)
 		}
 		if u, ok := d.(*model.Union); ok {
@@ -460,17 +460,6 @@ func room(v *model.Variant) model.Decl {
 				return nil
 			}
 		}
-	}
-	return nil
-}
-
-// fieldsOf returns the fields that d declares.
-func fieldsOf(d model.Decl) []*model.Field {
-	switch d := d.(type) {
-	case *model.Struct:
-		return d.Fields
-	case *model.Union:
-		return d.Fields
 	}
 	return nil
 }
@@ -595,7 +584,7 @@ func markZeroTest(s *model.Struct) {
 
 // containsItself looks for goal inside the memory of d's own value and returns the way to it.
 func containsItself(goal, d model.Decl, path []string) []string {
-	for _, f := range fieldsOf(d) {
+	for _, f := range model.Fields(d) {
 		named, ok := f.Type.(model.Named)
 		if !ok {
 			continue

@@ -41,36 +41,48 @@ func Generate(c Config) (map[string][]byte, error) {
 }
 
 func generate(c Config) (map[string][]byte, *model.Package, error) {
-	// 1. Read the schema, every keyword of it.
-	doc, err := schema.Parse(c.Schema)
+	doc, pkg, judgements, err := understand(c)
 	if err != nil {
-		return nil, nil, err
-	}
-	// 2. Decide what each definition is in Go.
-	pkg, err := build(doc)
-	if err != nil {
-		return nil, nil, err
-	}
-	// 3. Add what only people can know.
-	judgements := newJudgements(c.Overrides)
-	if err := judge(pkg, judgements); err != nil {
-		return nil, nil, err
-	}
-	// 4. Name everything.
-	if err := name(pkg, judgements); err != nil {
 		return nil, nil, err
 	}
 	// 5. Refuse judgements that the schema has outgrown.
 	if err := judgements.unused(); err != nil {
 		return nil, nil, err
 	}
+	files, err := write(c, doc, pkg)
+	return files, pkg, err
+}
+
+func understand(c Config) (*schema.Document, *model.Package, *judgements, error) {
+	// 1. Read the schema, every keyword of it.
+	doc, err := schema.Parse(c.Schema)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	// 2. Decide what each definition is in Go.
+	pkg, err := build(doc)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	// 3. Add what only people can know.
+	judgements := newJudgements(c.Overrides)
+	if err := judge(pkg, judgements); err != nil {
+		return nil, nil, nil, err
+	}
+	// 4. Name everything.
+	if err := name(pkg, judgements); err != nil {
+		return nil, nil, nil, err
+	}
+	return doc, pkg, judgements, nil
+}
+
+func write(c Config, doc *schema.Document, pkg *model.Package) (map[string][]byte, error) {
 	// 6. Write Go.
-	files, err := emit.Files(pkg, emit.Config{
+	return emit.Files(pkg, emit.Config{
 		Package: c.Package,
 		Module:  c.Module,
 		Source:  fmt.Sprintf("Schema: %s, sha256 %x.", c.Source, doc.Digest[:6]),
 		Facade:  c.Facade,
 		Tests:   c.Tests,
 	})
-	return files, pkg, err
 }

@@ -5,42 +5,25 @@ package gen
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
+
+	"github.com/acpgo/sdk/gen/api"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 const module = "github.com/acpgo/sdk"
 
-// exports maps the packages that generated code may import to their compiled form.
-var exports = sync.OnceValues(func() (map[string]string, error) {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", module+"/acp/rpc")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, err
-	}
-	files := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		if fields := strings.Fields(line); len(fields) == 2 {
-			files[fields[0]] = fields[1]
-		}
-	}
-	return files, nil
-})
+// runtime imports the packages that generated code may import.
+var runtime = sync.OnceValues(func() (types.Importer, error) { return api.Importer("..", module+"/acp/rpc") })
 
 // A checker type-checks generated packages.
 type checker struct {
@@ -50,23 +33,19 @@ type checker struct {
 
 func newChecker(t testing.TB) *checker {
 	t.Helper()
-	exported, err := exports()
+	imports, err := runtime()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &checker{files: token.NewFileSet()}
-	c.importer = importer.ForCompiler(c.files, "gc", func(path string) (io.ReadCloser, error) {
-		file, ok := exported[path]
-		if !ok {
-			return nil, fmt.Errorf("generated code imports %s", path)
-		}
-		return os.Open(file)
-	})
-	return c
+	return &checker{token.NewFileSet(), imports}
 }
 
 // check type-checks the files of a package.
 func (c *checker) check(sources map[string][]byte) (*types.Package, error) {
+	return c.checkAs("generated", sources)
+}
+
+func (c *checker) checkAs(path string, sources map[string][]byte) (*types.Package, error) {
 	var files []*ast.File
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		f, err := parser.ParseFile(c.files, name, sources[name], parser.ParseComments)
@@ -76,7 +55,7 @@ func (c *checker) check(sources map[string][]byte) (*types.Package, error) {
 		files = append(files, f)
 	}
 	config := types.Config{Importer: c.importer}
-	return config.Check("generated", c.files, files, nil)
+	return config.Check(path, c.files, files, nil)
 }
 
 func TestDeterministic(t *testing.T) {

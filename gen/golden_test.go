@@ -51,15 +51,7 @@ func TestErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module}
-			for line := range strings.Lines(string(optional(archive, "overrides"))) {
-				fields := strings.Fields(line)
-				for kind := Handler; kind <= SessionByHand; kind++ {
-					if kind.String() == fields[0] {
-						config.Overrides = append(config.Overrides, Override{kind, fields[1], fields[2]})
-					}
-				}
-			}
+			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module, Overrides: overridesOf(archive)}
 			files, err := Generate(config)
 			if err == nil {
 				t.Fatal("it was accepted")
@@ -71,6 +63,22 @@ func TestErrors(t *testing.T) {
 			compare(t, path, archive, map[string][]byte{"error": []byte(err.Error() + "\n")})
 		})
 	}
+}
+
+// overridesOf returns the overrides that an archive has, a line each: the kind, what it is of, which may
+// have spaces, and what it is.
+func overridesOf(archive *txtar.Archive) []Override {
+	var out []Override
+	for line := range strings.Lines(string(optional(archive, "overrides"))) {
+		fields := strings.Fields(line)
+		last := len(fields) - 1
+		for kind := Name; kind <= Always; kind++ {
+			if kind.String() == fields[0] {
+				out = append(out, Override{kind, strings.Join(fields[1:last], " "), fields[last]})
+			}
+		}
+	}
+	return out
 }
 
 func member(t *testing.T, archive *txtar.Archive, name string) []byte {
@@ -95,7 +103,7 @@ func optional(archive *txtar.Archive, name string) []byte {
 // test stay.
 func compare(t *testing.T, path string, archive *txtar.Archive, files map[string][]byte) {
 	t.Helper()
-	inputs := []string{"schema.json", "overrides"}
+	inputs := []string{"schema.json", "overrides", "old.json", "new.json", "user.go"}
 	if *update {
 		archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return !slices.Contains(inputs, f.Name) })
 		for _, name := range slices.Sorted(maps.Keys(files)) {

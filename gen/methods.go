@@ -53,7 +53,7 @@ func (b *builder) methods() {
 			s, isStruct := m.Result.(*model.Struct)
 			m.NullResult = isStruct && !requires(s)
 		}
-		for _, f := range fieldsOf(m.Params) {
+		for _, f := range model.Fields(m.Params) {
 			if _, named := f.Type.(model.Named); named && f.JSON == "sessionId" && f.Presence == model.Required {
 				m.Session = f
 			}

@@ -3,10 +3,10 @@
 // A name in the schema is split into words: at everything that is neither letter nor digit, before a
 // capital that follows a small letter or a digit, and before the last capital of a run of capitals that
 // a small letter follows (HTTPHeader is HTTP and Header). Each word is capitalized; the initialisms ID,
-// URI, URL, MCP, HTTP, SSE, JSON, LLM and FS are written in capitals. An identifier never depends on its
+// URI, URL, MCP, HTTP, SSE, JSON, LLM, FS and ACP are written in capitals. An identifier never depends on its
 // neighbours, so that it does not change when they do.
 //
-//   - type: the definition's name (McpServerHttp → MCPServerHTTP). What has no definition is named
+//   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless overrides.go names it. What has no definition is named
 //     after its owner and the property that it belongs to; an item of an array or a map that is
 //     neither an object nor a choice, and then Item.
 //   - field: the property's name (_meta → Meta). A second choice in one object is called AnyOf.
@@ -38,7 +38,7 @@ import (
 	"github.com/acpgo/sdk/gen/schema"
 )
 
-var initialisms = []string{"ID", "URI", "URL", "MCP", "HTTP", "SSE", "JSON", "LLM", "FS"}
+var initialisms = []string{"ID", "URI", "URL", "MCP", "HTTP", "SSE", "JSON", "LLM", "FS", "ACP"}
 
 // exported returns the exported Go identifier for a name of the schema.
 func exported(name string) string {
@@ -127,6 +127,9 @@ func (n *namer) decl(d model.Decl) {
 	switch s, ok := d.(*model.Struct); {
 	case c.Schema != "":
 		c.Go = exported(c.Schema)
+		if name, ok := n.judgements.of(Name, c.Schema); ok {
+			c.Go = name
+		}
 	case ok && s.Variant != nil:
 		c.Go = variantName(s.Variant)
 		s.Variant.Go = c.Go
@@ -191,7 +194,7 @@ func (n *namer) fields(d model.Decl) {
 		taken[identifier] = f.Pointer
 		return identifier
 	}
-	for _, f := range fieldsOf(d) {
+	for _, f := range model.Fields(d) {
 		if f.Flat {
 			f.Go = take(exported(f.Type.(model.Named).Decl.Base().Part), f)
 			continue

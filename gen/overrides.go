@@ -6,6 +6,7 @@ package gen
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/gen/model"
@@ -17,19 +18,26 @@ type Kind int
 
 // The kinds of Override.
 const (
+	// Name names the type of a definition, which is otherwise named after it. Of: the definition.
+	Name Kind = iota
 	// Handler names the handler of a method, which is otherwise named after the definition of its
 	// parameters. Of: that definition.
-	Handler Kind = iota
+	Handler
 	// Constructor names the function that makes a variant, and makes it take the required members one
 	// by one. Of: the union's definition, a slash, the tag or title.
 	Constructor
 	// Capabilities names the definition that holds the capabilities of a side. Of: the side.
 	Capabilities
-	// Capability is the path of the capability that gates a method. Of: the method.
+	// Capability is the path of the capability that gates a method: what calls need, what is served, and
+	// what follows from which handlers are set. Of: the method.
 	Capability
+	// Needs is the path of a capability that a call needs for what it says. Of: the method, or the method
+	// and, after a space, a member of its parameters, a dot, and the tag of a variant; either may be
+	// missing.
+	Needs
 	// Derived says that the runtime deals with a method itself, and why. Of: the method.
 	Derived
-	// Checked says that hand-written code decides whether a call may be sent, and by what. Of: the
+	// Checked says that hand-written code looks at a call too before it is sent, and for what. Of: the
 	// method.
 	Checked
 	// PeerByHand says that the peer's call of a method is written by hand, and why. Of: the method.
@@ -42,7 +50,7 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"Handler", "Constructor", "Capabilities", "Capability", "Derived", "Checked", "PeerByHand", "SessionByHand", "Always"}[k]
+	return [...]string{"Name", "Handler", "Constructor", "Capabilities", "Capability", "Needs", "Derived", "Checked", "PeerByHand", "SessionByHand", "Always"}[k]
 }
 
 // Override is one judgement.
@@ -52,71 +60,235 @@ type Override struct {
 	Is   string
 }
 
-// Overrides holds the judgements about the schemas of this project, by protocol.
+// Overrides holds the judgements about the schemas of this project, by protocol. What is said about a
+// stable schema also holds for the unstable one.
 var Overrides = map[string][]Override{
-	"v1": {
-		{Handler, "SessionNotification", "SessionUpdate"},
+	"v1":          v1,
+	"v1.unstable": slices.Concat(v1, v1Unstable),
+	"v2":          v2,
+	"v2.unstable": slices.Concat(v2, v2Unstable),
+}
 
-		{Constructor, "ContentBlock/text", "TextBlock"},
-		{Constructor, "ContentBlock/image", "ImageBlock"},
-		{Constructor, "ContentBlock/audio", "AudioBlock"},
-		{Constructor, "ContentBlock/resource_link", "ResourceLinkBlock"},
-		{Constructor, "ContentBlock/resource", "ResourceBlock"},
-		{Constructor, "EmbeddedResourceResource/TextResourceContents", "TextResource"},
-		{Constructor, "EmbeddedResourceResource/BlobResourceContents", "BlobResource"},
-		{Constructor, "RequestPermissionOutcome/cancelled", "PermissionCancelled"},
-		{Constructor, "RequestPermissionOutcome/selected", "PermissionSelected"},
-		{Constructor, "ToolCallContent/content", "ToolContent"},
-		{Constructor, "ToolCallContent/diff", "ToolDiff"},
-		{Constructor, "ToolCallContent/terminal", "ToolTerminal"},
+var v1 = []Override{
+	{Handler, "SessionNotification", "SessionUpdate"},
 
-		{Capabilities, "agent", "AgentCapabilities"},
-		{Capabilities, "client", "ClientCapabilities"},
-		{Capability, "logout", "auth.logout"},
-		{Capability, "session/load", "loadSession"},
-		{Capability, "session/list", "sessionCapabilities.list"},
-		{Capability, "session/delete", "sessionCapabilities.delete"},
-		{Capability, "session/resume", "sessionCapabilities.resume"},
-		{Capability, "session/close", "sessionCapabilities.close"},
-		{Capability, "fs/read_text_file", "fs.readTextFile"},
-		{Capability, "fs/write_text_file", "fs.writeTextFile"},
-		{Capability, "terminal/create", "terminal"},
-		{Capability, "terminal/output", "terminal"},
-		{Capability, "terminal/release", "terminal"},
-		{Capability, "terminal/wait_for_exit", "terminal"},
-		{Capability, "terminal/kill", "terminal"},
+	{Constructor, "ContentBlock/text", "TextBlock"},
+	{Constructor, "ContentBlock/image", "ImageBlock"},
+	{Constructor, "ContentBlock/audio", "AudioBlock"},
+	{Constructor, "ContentBlock/resource_link", "ResourceLinkBlock"},
+	{Constructor, "ContentBlock/resource", "ResourceBlock"},
+	{Constructor, "EmbeddedResourceResource/TextResourceContents", "TextResource"},
+	{Constructor, "EmbeddedResourceResource/BlobResourceContents", "BlobResource"},
+	{Constructor, "RequestPermissionOutcome/cancelled", "PermissionCancelled"},
+	{Constructor, "RequestPermissionOutcome/selected", "PermissionSelected"},
+	{Constructor, "ToolCallContent/content", "ToolContent"},
+	{Constructor, "ToolCallContent/diff", "ToolDiff"},
+	{Constructor, "ToolCallContent/terminal", "ToolTerminal"},
 
-		{Derived, "initialize", "the handshake follows from the handlers and options"},
+	{Capabilities, "agent", "AgentCapabilities"},
+	{Capabilities, "client", "ClientCapabilities"},
+	{Capability, "logout", "auth.logout"},
+	{Capability, "session/load", "loadSession"},
+	{Capability, "session/list", "sessionCapabilities.list"},
+	{Capability, "session/delete", "sessionCapabilities.delete"},
+	{Capability, "session/resume", "sessionCapabilities.resume"},
+	{Capability, "session/close", "sessionCapabilities.close"},
+	{Capability, "fs/read_text_file", "fs.readTextFile"},
+	{Capability, "fs/write_text_file", "fs.writeTextFile"},
+	{Capability, "terminal/create", "terminal"},
+	{Capability, "terminal/output", "terminal"},
+	{Capability, "terminal/release", "terminal"},
+	{Capability, "terminal/wait_for_exit", "terminal"},
+	{Capability, "terminal/kill", "terminal"},
 
-		{Checked, "session/update", "notices and compaction only to clients that show them"},
-		{Checked, "elicitation/create", "by its mode"},
-		{Checked, "elicitation/complete", "only URLs are completed"},
-		{Checked, "authenticate", "only with a method that the agent offers"},
-		{Checked, "session/new", "by the kinds of MCP servers and the directories"},
-		{Checked, "session/load", "the same"},
-		{Checked, "session/resume", "the same"},
+	{Derived, "initialize", "the handshake follows from the handlers and options"},
 
-		{PeerByHand, "session/prompt", "runs a turn"},
-		{PeerByHand, "session/cancel", "acts on the turn"},
+	{Needs, "session/prompt prompt.image", "promptCapabilities.image"},
+	{Needs, "session/prompt prompt.audio", "promptCapabilities.audio"},
+	{Needs, "session/prompt prompt.resource", "promptCapabilities.embeddedContext"},
+	{Needs, "session/new additionalDirectories", "sessionCapabilities.additionalDirectories"},
+	{Needs, "session/new mcpServers.http", "mcpCapabilities.http"},
+	{Needs, "session/new mcpServers.sse", "mcpCapabilities.sse"},
+	{Needs, "session/load additionalDirectories", "sessionCapabilities.additionalDirectories"},
+	{Needs, "session/load mcpServers.http", "mcpCapabilities.http"},
+	{Needs, "session/load mcpServers.sse", "mcpCapabilities.sse"},
+	{Needs, "session/resume additionalDirectories", "sessionCapabilities.additionalDirectories"},
+	{Needs, "session/resume mcpServers.http", "mcpCapabilities.http"},
+	{Needs, "session/resume mcpServers.sse", "mcpCapabilities.sse"},
+	{Needs, "session/update update.notice", "session.notices"},
+	{Needs, "session/update update.compaction_update", "session.compaction"},
+	{Needs, "session/update update.compaction_summary_chunk", "session.compaction"},
+	{Needs, "elicitation/create .form", "elicitation.form"},
+	{Needs, "elicitation/create .url", "elicitation.url"},
+	{Needs, "elicitation/complete", "elicitation.url"},
 
-		{SessionByHand, "session/update", "takes the update alone"},
-		{SessionByHand, "session/request_permission", "takes the call and the options"},
-		{SessionByHand, "terminal/create", "returns a terminal"},
-		{SessionByHand, "terminal/output", "belongs to the terminal"},
-		{SessionByHand, "terminal/release", "belongs to the terminal"},
-		{SessionByHand, "terminal/wait_for_exit", "belongs to the terminal"},
-		{SessionByHand, "terminal/kill", "belongs to the terminal"},
-		{SessionByHand, "session/load", "makes the session"},
-		{SessionByHand, "session/resume", "makes the session"},
-		{SessionByHand, "session/close", "needs no parameters"},
-		{SessionByHand, "session/delete", "needs no parameters"},
-		{SessionByHand, "session/set_mode", "takes the mode alone"},
-		{SessionByHand, "session/prompt", "takes the content alone"},
-		{SessionByHand, "session/cancel", "needs no parameters"},
+	{Checked, "authenticate", "the agent offers the method"},
+	{Checked, "session/new", "paths are absolute"},
+	{Checked, "session/load", "the same"},
+	{Checked, "session/resume", "the same"},
 
-		{Always, "InitializeRequest/clientCapabilities", "the protocol wants them stated"},
-		{Always, "InitializeResponse/agentCapabilities", "the protocol wants them stated"},
-	},
+	{PeerByHand, "session/prompt", "runs a turn"},
+	{PeerByHand, "session/cancel", "acts on the turn"},
+
+	{SessionByHand, "session/update", "takes the update alone"},
+	{SessionByHand, "session/request_permission", "takes the call and the options"},
+	{SessionByHand, "terminal/create", "returns a terminal"},
+	{SessionByHand, "terminal/output", "belongs to the terminal"},
+	{SessionByHand, "terminal/release", "belongs to the terminal"},
+	{SessionByHand, "terminal/wait_for_exit", "belongs to the terminal"},
+	{SessionByHand, "terminal/kill", "belongs to the terminal"},
+	{SessionByHand, "session/load", "makes the session"},
+	{SessionByHand, "session/resume", "makes the session"},
+	{SessionByHand, "session/close", "needs no parameters"},
+	{SessionByHand, "session/delete", "needs no parameters"},
+	{SessionByHand, "session/set_mode", "takes the mode alone"},
+	{SessionByHand, "session/prompt", "takes the content alone"},
+	{SessionByHand, "session/cancel", "needs no parameters"},
+
+	{Always, "InitializeRequest/clientCapabilities", "the protocol wants them stated"},
+	{Always, "InitializeResponse/agentCapabilities", "the protocol wants them stated"},
+}
+
+// v1Unstable are the judgements about what the unstable version 1 has beyond the stable one.
+var v1Unstable = []Override{
+	{Capability, "auth/status", "auth.status"},
+	{Capability, "providers/list", "providers"},
+	{Capability, "providers/set", "providers"},
+	{Capability, "providers/disable", "providers"},
+	{Capability, "session/fork", "sessionCapabilities.fork"},
+	{Capability, "session/archive", "sessionCapabilities.archive"},
+	{Capability, "session/unarchive", "sessionCapabilities.archive"},
+	{Capability, "session/status", "sessionCapabilities.status"},
+	{Capability, "session/set_title", "sessionCapabilities.title"},
+
+	{Needs, "session/new systemPrompt", "sessionCapabilities.systemPrompt"},
+	{Needs, "session/new mcpServers.acp", "mcpCapabilities.acp"},
+	{Needs, "session/load systemPrompt", "sessionCapabilities.systemPrompt"},
+	{Needs, "session/load mcpServers.acp", "mcpCapabilities.acp"},
+	{Needs, "session/resume systemPrompt", "sessionCapabilities.systemPrompt"},
+	{Needs, "session/resume mcpServers.acp", "mcpCapabilities.acp"},
+	{Needs, "session/fork systemPrompt", "sessionCapabilities.systemPrompt"},
+	{Needs, "session/fork additionalDirectories", "sessionCapabilities.additionalDirectories"},
+	{Needs, "session/fork mcpServers.http", "mcpCapabilities.http"},
+	{Needs, "session/fork mcpServers.sse", "mcpCapabilities.sse"},
+	{Needs, "session/fork mcpServers.acp", "mcpCapabilities.acp"},
+	{Needs, "session/list archived", "sessionCapabilities.archive"},
+	{Needs, "session/update update.plan_update", "plan"},
+	{Needs, "session/update update.plan_removed", "plan"},
+	{Needs, "session/update update.subagent_update", "subagents"},
+	{Needs, "session/update update.session_message", "subagents"},
+	{Needs, "session/update update.session_message_chunk", "subagents"},
+
+	{Checked, "session/fork", "paths are absolute"},
+
+	{SessionByHand, "session/fork", "makes the session"},
+	{SessionByHand, "session/archive", "needs no parameters"},
+	{SessionByHand, "session/unarchive", "needs no parameters"},
+	{SessionByHand, "session/status", "needs no parameters"},
+	{SessionByHand, "session/set_title", "takes the title alone"},
+}
+
+var v2 = []Override{
+	{Name, "Command", "SlashCommand"}, // Command is what starts an agent
+
+	{Handler, "CancelSessionNotification", "Cancel"},
+	{Handler, "UpdateSessionNotification", "SessionUpdate"},
+
+	{Constructor, "ContentBlock/text", "TextBlock"},
+	{Constructor, "ContentBlock/image", "ImageBlock"},
+	{Constructor, "ContentBlock/audio", "AudioBlock"},
+	{Constructor, "ContentBlock/resource_link", "ResourceLinkBlock"},
+	{Constructor, "ContentBlock/resource", "ResourceBlock"},
+	{Constructor, "EmbeddedResourceResource/TextResourceContents", "TextResource"},
+	{Constructor, "EmbeddedResourceResource/BlobResourceContents", "BlobResource"},
+	{Constructor, "RequestPermissionOutcome/cancelled", "PermissionCancelled"},
+	{Constructor, "RequestPermissionOutcome/selected", "PermissionSelected"},
+	{Constructor, "RequestPermissionSubject/tool_call", "PermissionForToolCall"},
+	{Constructor, "RequestPermissionSubject/command", "PermissionForCommand"},
+	{Constructor, "ToolCallContent/content", "ToolContent"},
+	{Constructor, "ToolCallContent/diff", "ToolDiff"},
+	{Constructor, "ToolCallContent/terminal", "ToolTerminal"},
+	{Constructor, "IdleStateUpdate/end_turn", "EndTurn"},
+	{Constructor, "IdleStateUpdate/max_tokens", "MaxTokens"},
+	{Constructor, "IdleStateUpdate/max_turn_requests", "MaxTurnRequests"},
+	{Constructor, "IdleStateUpdate/refusal", "Refusal"},
+	{Constructor, "IdleStateUpdate/cancelled", "Cancelled"},
+
+	{Capabilities, "agent", "AgentCapabilities"},
+	{Capabilities, "client", "ClientCapabilities"},
+	{Capability, "session/new", "session"},
+	{Capability, "session/list", "session"},
+	{Capability, "session/resume", "session"},
+	{Capability, "session/close", "session"},
+	{Capability, "session/prompt", "session"},
+	{Capability, "session/delete", "session.delete"},
+
+	{Derived, "initialize", "the handshake follows from the handlers and options"},
+
+	{Needs, "session/prompt prompt.image", "session.prompt.image"},
+	{Needs, "session/prompt prompt.audio", "session.prompt.audio"},
+	{Needs, "session/prompt prompt.resource", "session.prompt.embeddedContext"},
+	{Needs, "session/new additionalDirectories", "session.additionalDirectories"},
+	{Needs, "session/new mcpServers.http", "session.mcp.http"},
+	{Needs, "session/new mcpServers.stdio", "session.mcp.stdio"},
+	{Needs, "session/resume additionalDirectories", "session.additionalDirectories"},
+	{Needs, "session/resume mcpServers.http", "session.mcp.http"},
+	{Needs, "session/resume mcpServers.stdio", "session.mcp.stdio"},
+	{Needs, "elicitation/create .form", "elicitation.form"},
+	{Needs, "elicitation/create .url", "elicitation.url"},
+	{Needs, "elicitation/complete", "elicitation.url"},
+
+	{Checked, "auth/login", "the agent offers the method"},
+	{Checked, "auth/logout", "the agent offers a method"},
+	{Checked, "session/new", "paths are absolute"},
+	{Checked, "session/resume", "the same"},
+
+	{PeerByHand, "session/cancel", "acts on the turn"},
+
+	{SessionByHand, "session/update", "takes the update alone"},
+	{SessionByHand, "session/request_permission", "tells that user action is required"},
+	{SessionByHand, "session/resume", "makes the session"},
+	{SessionByHand, "session/close", "needs no parameters"},
+	{SessionByHand, "session/delete", "needs no parameters"},
+	{SessionByHand, "session/prompt", "takes the content alone"},
+	{SessionByHand, "session/cancel", "needs no parameters"},
+	{SessionByHand, "tool_call/cancel", "takes the id alone"},
+	{SessionByHand, "terminal/cancel", "takes the id alone"},
+
+	{Always, "InitializeRequest/capabilities", "the protocol wants them stated"},
+	{Always, "InitializeResponse/capabilities", "the protocol wants them stated"},
+}
+
+// v2Unstable are the judgements about what the unstable version 2 has beyond the stable one.
+var v2Unstable = []Override{
+	{Capability, "auth/status", "auth.status"},
+	{Capability, "providers/list", "providers"},
+	{Capability, "providers/set", "providers"},
+	{Capability, "providers/disable", "providers"},
+	{Capability, "session/fork", "session.fork"},
+	{Capability, "session/archive", "session.archive"},
+	{Capability, "session/unarchive", "session.archive"},
+	{Capability, "session/status", "session.status"},
+	{Capability, "session/set_title", "session.title"},
+
+	{Needs, "session/new systemPrompt", "session.systemPrompt"},
+	{Needs, "session/new mcpServers.acp", "session.mcp.acp"},
+	{Needs, "session/resume systemPrompt", "session.systemPrompt"},
+	{Needs, "session/resume mcpServers.acp", "session.mcp.acp"},
+	{Needs, "session/fork systemPrompt", "session.systemPrompt"},
+	{Needs, "session/fork additionalDirectories", "session.additionalDirectories"},
+	{Needs, "session/fork mcpServers.stdio", "session.mcp.stdio"},
+	{Needs, "session/fork mcpServers.http", "session.mcp.http"},
+	{Needs, "session/fork mcpServers.acp", "session.mcp.acp"},
+	{Needs, "session/list archived", "session.archive"},
+
+	{Checked, "session/fork", "paths are absolute"},
+
+	{SessionByHand, "session/fork", "makes the session"},
+	{SessionByHand, "session/archive", "needs no parameters"},
+	{SessionByHand, "session/unarchive", "needs no parameters"},
+	{SessionByHand, "session/status", "needs no parameters"},
+	{SessionByHand, "session/set_title", "takes the title alone"},
 }
 
 // judgements is a list of overrides that knows which were used.
@@ -155,10 +327,16 @@ func (j *judgements) unused() error {
 func judge(pkg *model.Package, j *judgements) error {
 	var problems []error
 	for _, d := range pkg.Decls {
-		for _, f := range fieldsOf(d) {
+		for _, f := range model.Fields(d) {
 			if f.Presence == model.Plain {
 				_, f.Always = j.of(Always, d.Base().Schema+"/"+f.JSON)
 			}
+		}
+	}
+	pkg.Capabilities = map[model.Side]model.Decl{}
+	for _, side := range []model.Side{model.Agent, model.Client} {
+		if definition, ok := j.of(Capabilities, string(side)); ok {
+			pkg.Capabilities[side] = declared(pkg, definition)
 		}
 	}
 	for _, m := range pkg.Methods {
@@ -166,18 +344,64 @@ func judge(pkg *model.Package, j *judgements) error {
 		_, m.Checked = j.of(Checked, m.Name)
 		_, m.PeerByHand = j.of(PeerByHand, m.Name)
 		_, m.SessionByHand = j.of(SessionByHand, m.Name)
-		path, ok := j.of(Capability, m.Name)
-		if !ok {
-			continue
+		if path, ok := j.of(Capability, m.Name); ok {
+			fields, err := capability(pkg, j, m, path)
+			problems = append(problems, err)
+			m.Capability = fields
 		}
-		root, _ := j.of(Capabilities, string(m.Side))
-		fields, missing := resolve(declared(pkg, root), path)
-		if missing != "" {
-			problems = append(problems, &schema.Error{Pointer: m.Pointer, Msg: fmt.Sprintf("its capability %s is not there: %q has no %q", path, root, missing)})
+		for _, need := range needs(m) {
+			path, ok := j.of(Needs, strings.TrimRight(m.Name+" "+need.of, " "))
+			if !ok {
+				continue
+			}
+			fields, err := capability(pkg, j, m, path)
+			problems = append(problems, err)
+			need.Capability = fields
+			m.Needs = append(m.Needs, need.Need)
 		}
-		m.Capability = fields
 	}
 	return errors.Join(problems...)
+}
+
+// capability returns the fields of a path in the capabilities of the side that handles a method.
+func capability(pkg *model.Package, j *judgements, m *model.Method, path string) ([]*model.Field, error) {
+	root, _ := j.of(Capabilities, string(m.Side))
+	fields, missing := resolve(declared(pkg, root), path)
+	if missing != "" {
+		return nil, &schema.Error{Pointer: m.Pointer, Msg: fmt.Sprintf("its capability %s is not there: %q has no %q", path, root, missing)}
+	}
+	return fields, nil
+}
+
+// need is something of a method that may need a capability, and how an override names it.
+type need struct {
+	model.Need
+	of string
+}
+
+// needs returns all that may need a capability: the method, the members of its parameters, and the variants
+// of these.
+func needs(m *model.Method) []need {
+	all := []need{{}}
+	variants := func(f *model.Field, d model.Decl, of string) {
+		if u, ok := d.(*model.Union); ok {
+			for _, v := range u.Variants {
+				all = append(all, need{model.Need{Field: f, Variant: v}, of + "." + v.Tag})
+			}
+		}
+	}
+	variants(nil, m.Params, "")
+	for _, f := range model.Fields(m.Params) {
+		all = append(all, need{model.Need{Field: f}, f.JSON})
+		t := f.Type
+		if s, ok := t.(model.Slice); ok {
+			t = s.Elem
+		}
+		if named, ok := t.(model.Named); ok {
+			variants(f, named.Decl, f.JSON)
+		}
+	}
+	return all
 }
 
 // declared returns the declaration of a definition, or nil.
@@ -195,7 +419,7 @@ func resolve(d model.Decl, path string) (fields []*model.Field, missing string) 
 	for name := range strings.SplitSeq(path, ".") {
 		var found *model.Field
 		if d != nil {
-			for _, f := range fieldsOf(d) {
+			for _, f := range model.Fields(d) {
 				if f.JSON == name {
 					found = f
 				}

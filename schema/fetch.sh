@@ -1,14 +1,17 @@
 #!/bin/sh
-# Replaces the schemas by those of a release of the npm package, and says so in schema/VERSIONS.
-# Used by `make schema VERSION=x.y.z`; needs npm and node.
+# Replaces the schemas by those of a release of the npm package, and says so in schema/VERSIONS: in this
+# repository, or in the folder that is named.
+# Used by `make schema VERSION=x.y.z` and `make api FROM=x.y.z`; needs npm and node.
 set -eu
 version=$1
 package=@agentclientprotocol/sdk
-cd "$(dirname "$0")/.."
+cd "${2:-$(dirname "$0")/..}"
+mkdir -p schema
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-(cd "$work" && npm pack --silent "$package@$version" >/dev/null && tar -xzf ./*.tgz)
+(cd "$work" && npm pack --silent "$package@$version" >/dev/null) || { echo "npm does not give $package@$version" >&2; exit 1; }
+(cd "$work" && tar -xzf ./*.tgz)
 date=$(npm view "$package@$version" time --json | node -e '
 	let text = ""
 	process.stdin.on("data", (d) => (text += d)).on("end", () => {
@@ -33,4 +36,4 @@ done
 	done
 } >"$work/VERSIONS"
 mv "$work/VERSIONS" schema/VERSIONS
-echo "schemas of $package $version, released $date; now run: make generate"
+echo "schemas of $package $version, released $date" >&2

@@ -4,6 +4,7 @@
 //
 //	acpgen [-check] [-root DIR]
 //	acpgen [-check] -schema FILE -package NAME [-out DIR] [-runtime PATH] [-protocol NAME] [-facade] [-tests] [-versions FILE]
+//	acpgen -api [-package NAME] [-runtime PATH] [-protocol NAME] [-facade] OLD NEW
 //
 // The first form generates what this repository holds: the package that embeds the schemas which
 // schema/VERSIONS lists, and the packages of gen.Targets. Its root is -root, or else the nearest parent
@@ -12,6 +13,11 @@
 // The second form generates one package from any schema. It can be told which protocol the schema is
 // of, to apply what this project has decided about that, and to add handlers, peers and sessions, which
 // need hand-written files beside them.
+//
+// The third form writes nothing. It prints, as Markdown, what the step from one schema to another does to
+// programs that use the generated package: what breaks them first, what is to be looked at, what was
+// added, and what is only read differently. It runs the go command, in a module that has the runtime. Its
+// exit status is 1 if something breaks. Which release a schema is of, a schema/VERSIONS beside it says.
 //
 // With -check nothing is written: acpgen names the files that it would have changed, and its exit
 // status is 1 if there are any. For wrong usage and wrong schemas it is 2; then nothing was written
@@ -23,14 +29,17 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/types"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/acpgo/sdk/gen"
+	"github.com/acpgo/sdk/gen/api"
 	"github.com/acpgo/sdk/gen/emit"
 	"github.com/acpgo/sdk/gen/schema"
 )
@@ -53,7 +62,7 @@ const (
 
 type options struct {
 	schema, pkg, out, root, module, protocol, versions string
-	facade, tests, check                               bool
+	facade, tests, check, api                          bool
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
@@ -70,24 +79,124 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.BoolVar(&o.facade, "facade", false, "also generate handlers, peers and sessions")
 	flags.BoolVar(&o.tests, "tests", false, "also generate the tables that tests of the package need")
 	flags.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would change")
+	flags.BoolVar(&o.api, "api", false, "write nothing; compare two schemas, and exit with 1 if the step breaks programs")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return ok
 		}
 		return failed
 	}
-	changed, err := o.run(flags.NArg())
+	status, err := o.run(flags.Args(), stdout)
 	if err != nil {
 		fmt.Fprintf(stderr, "acpgen: %v\n", err)
 		return failed
 	}
-	if !o.check || len(changed) == 0 {
-		return ok
+	return status
+}
+
+// run does what the options say and returns the exit status.
+func (o *options) run(args []string, stdout io.Writer) (status int, err error) {
+	if o.api {
+		return o.compare(args, stdout)
+	}
+	changed, err := o.generate(len(args))
+	if err != nil || !o.check || len(changed) == 0 {
+		return ok, err
 	}
 	for _, line := range changed {
 		fmt.Fprintln(stdout, line)
 	}
-	return differs
+	return differs, nil
+}
+
+// compare prints how the packages of two schemas differ, or, for two folders like this repository's root,
+// all packages of gen.Targets whose schemas both have.
+func (o *options) compare(args []string, stdout io.Writer) (status int, err error) {
+	if len(args) != 2 || o.schema != "" || o.root != "" || o.check {
+		return 0, errors.New("want -api with two schema files, and neither -schema, -root nor -check; -help explains")
+	}
+	imports, err := api.Importer(".", o.module+"/acp/rpc")
+	if err != nil {
+		return 0, err
+	}
+	pairs := []pair{{*o, args[0], args[1]}}
+	if isFolder(args[0]) && isFolder(args[1]) {
+		pairs = targets(o.module, args[0], args[1])
+	}
+	for i, p := range pairs {
+		report, err := p.report(imports)
+		if err != nil {
+			return 0, err
+		}
+		if report.Breaks() {
+			status = differs
+		}
+		text := report.Markdown()
+		if i > 0 {
+			text = "\n" + text
+		}
+		if _, err := io.WriteString(stdout, text); err != nil {
+			return 0, err
+		}
+	}
+	return status, nil
+}
+
+// A pair is two schema files, and the options for what they become.
+type pair struct {
+	options
+	old, new string
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// targets returns the pairs of schemas that both folders have.
+func targets(module, old, new string) []pair {
+	var out []pair
+	for _, t := range gen.Targets {
+		p := pair{
+			options{pkg: t.Package, module: module, protocol: t.Protocol, facade: true},
+			filepath.Join(old, filepath.FromSlash(t.Schema)), filepath.Join(new, filepath.FromSlash(t.Schema)),
+		}
+		if _, err := os.Stat(p.old); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (p pair) report(imports types.Importer) (*api.Report, error) {
+	if p.pkg == "" {
+		p.pkg = "generated"
+	}
+	var configs [2]gen.Config
+	for i, file := range []string{p.old, p.new} {
+		data, err := readSchema(file)
+		if err != nil {
+			return nil, err
+		}
+		if configs[i], err = p.config(data); err != nil {
+			return nil, err
+		}
+		configs[i].Source = release(file, data)
+	}
+	return gen.Compare(configs[0], configs[1], imports)
+}
+
+// release says which release a schema is of, if a list of schemas beside it does, or else its file.
+func release(file string, data []byte) string {
+	dir := filepath.Dir(file)
+	for _, list := range []string{filepath.Join(dir, versionsFile), filepath.Join(dir, "VERSIONS")} {
+		if versions, err := readVersions(list); err == nil {
+			if source, err := gen.Source(versions, data); err == nil {
+				return source
+			}
+		}
+	}
+	return filepath.ToSlash(file)
 }
 
 // A folder is what is generated into one.
@@ -96,9 +205,9 @@ type folder struct {
 	files map[string][]byte
 }
 
-// run generates, and returns what it changed or would have changed. Everything is generated before
-// anything is written.
-func (o *options) run(extra int) (changed []string, err error) {
+// generate returns what it changed or would have changed. Everything is generated before anything is
+// written.
+func (o *options) generate(extra int) (changed []string, err error) {
 	var folders []folder
 	switch {
 	case extra > 0:
@@ -129,7 +238,11 @@ func (o *options) single() ([]folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := gen.Config{Schema: data, Source: filepath.Base(o.schema), Package: o.pkg, Module: o.module, Facade: o.facade, Tests: o.tests}
+	c, err := o.config(data)
+	if err != nil {
+		return nil, err
+	}
+	c.Source, c.Tests = filepath.Base(o.schema), o.tests
 	if o.versions != "" {
 		versions, err := readVersions(o.versions)
 		if err != nil {
@@ -139,18 +252,24 @@ func (o *options) single() ([]folder, error) {
 			return nil, fmt.Errorf("%s: %w", o.schema, err)
 		}
 	}
-	if o.protocol != "" {
-		overrides, known := gen.Overrides[o.protocol]
-		if !known {
-			return nil, fmt.Errorf("unknown protocol %q", o.protocol)
-		}
-		c.Overrides = overrides
-	}
 	files, err := gen.Generate(c)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.schema, err)
 	}
 	return []folder{{o.out, files}}, nil
+}
+
+// config returns what the options say about a schema.
+func (o *options) config(data []byte) (gen.Config, error) {
+	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade}
+	if o.protocol != "" {
+		overrides, known := gen.Overrides[o.protocol]
+		if !known {
+			return c, fmt.Errorf("unknown protocol %q", o.protocol)
+		}
+		c.Overrides = overrides
+	}
+	return c, nil
 }
 
 // repository generates what this repository holds.
@@ -190,9 +309,56 @@ func (o *options) repository() ([]folder, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := share(root, t, more[0].files); err != nil {
+			return nil, err
+		}
 		folders = append(folders, more...)
 	}
 	return folders, nil
+}
+
+// share adds to files what the package shares with others. What a package declares itself, or shares with
+// a later one, is its own where it shares with an earlier one.
+func share(root string, t gen.Target, files map[string][]byte) error {
+	own := gen.Declared{}
+	for _, shared := range slices.Backward(append(slices.Clone(t.Shares), gen.Shared{Dir: t.Dir})) {
+		paths, err := written(filepath.Join(root, filepath.FromSlash(shared.Dir)))
+		if err != nil {
+			return err
+		}
+		declared := gen.Declared{}
+		for _, path := range paths {
+			name := strings.TrimSuffix(filepath.Base(path), ".go")
+			if shared.Files != nil && !slices.Contains(shared.Files, name) || name == "doc" {
+				continue
+			}
+			source, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if err := declared.Add(path, source); err != nil {
+				return err
+			}
+			if shared.Dir == t.Dir {
+				continue
+			}
+			copied, err := gen.Copy(source, shared.Dir+"/"+filepath.Base(path), t.Package, own)
+			if err != nil {
+				return err
+			}
+			files[filepath.Base(shared.Dir)+"_"+name+"_gen.go"] = copied
+		}
+		maps.Copy(own, declared)
+	}
+	return nil
+}
+
+// written returns the Go files of a folder that are neither generated nor tests.
+func written(dir string) ([]string, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	return slices.DeleteFunc(paths, func(path string) bool {
+		return strings.HasSuffix(path, "_gen.go") || strings.HasSuffix(path, "_test.go")
+	}), err
 }
 
 // findRoot returns the nearest parent of the working folder that has a list of schemas.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -135,6 +137,11 @@ func TestNothingIsWrittenOnFailure(t *testing.T) {
 		{"stale judgement", []string{"-schema", unlisted, "-package", "pkg", "-out", out, "-protocol", "v1"}, "is not used"},
 		{"unknown flag", []string{"-nope"}, "flag provided but not defined"},
 		{"no versions", []string{"-root", dir}, "VERSIONS"},
+		{"one schema to compare", []string{"-api", unlisted}, "want -api with two schema files"},
+		{"comparing and checking", []string{"-api", "-check", unlisted, unlisted}, "want -api with two schema files"},
+		{"no old schema", []string{"-api", filepath.Join(dir, "none.json"), unlisted}, "none.json"},
+		{"bad new schema", []string{"-api", unlisted, bad}, "bad.json: /$defs/Thing/properties/name/maxLength: unknown keyword"},
+		{"no runtime", []string{"-api", "-runtime", "example.com/none", unlisted, unlisted}, "example.com/none/acp/rpc"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -146,6 +153,58 @@ func TestNothingIsWrittenOnFailure(t *testing.T) {
 				t.Error("something was written")
 			}
 		})
+	}
+}
+
+func TestCompare(t *testing.T) {
+	dir := t.TempDir()
+	old, same, wider, narrower := filepath.Join(dir, "old.json"), filepath.Join(dir, "same.json"), filepath.Join(dir, "wider.json"), filepath.Join(dir, "narrower.json")
+	writeFile(t, old, schemaText)
+	writeFile(t, same, schemaText+"\n")
+	writeFile(t, wider, strings.Replace(schemaText, `"properties":{`, `"properties":{"size":{"type":"boolean"},`, 1))
+	writeFile(t, narrower, strings.Replace(schemaText, "name", "title", 2))
+	tests := []struct {
+		new    string
+		status int
+		want   string
+	}{
+		{same, ok, "Nothing changes for programs.\n"},
+		{wider, ok, "## Added (1)\n\n- `Thing.Size`: new field `rpc.Opt[bool]`\n"},
+		{narrower, differs, "## Breaking (1)\n\n- `Thing.Name`: field `string` is gone\n"},
+	}
+	for _, test := range tests {
+		t.Run(filepath.Base(test.new), func(t *testing.T) {
+			status, text := acpgen(t, "-api", old, test.new)
+			head := "# API changes from " + filepath.ToSlash(old) + " to " + filepath.ToSlash(test.new) + "\n\n"
+			if status != test.status || !strings.HasPrefix(text, head+test.want) {
+				t.Errorf("got %d and\n%s\nwant %d and\n%s", status, text, test.status, head+test.want)
+			}
+		})
+	}
+}
+
+// Two folders are compared package by package, and named by their releases.
+func TestCompareFolders(t *testing.T) {
+	old := t.TempDir()
+	text, err := os.ReadFile("../../schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte(`"cwd"`), []byte(`"dir"`), -1)
+	writeFile(t, filepath.Join(old, "schema.json"), string(text))
+	if err := os.Mkdir(filepath.Join(old, "schema"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(old, "schema", "VERSIONS"), fmt.Sprintf("schema.json some-package 1.2.3 2026-01-01 %x\n", sha256.Sum256(text)))
+	status, out := acpgen(t, "-api", old, "../..")
+	for _, want := range []string{
+		"# API changes from schema.json of some-package 1.2.3 to schema.json of @agentclientprotocol/sdk ",
+		"\n- `NewSessionRequest.Dir`: field `string` is gone\n",
+		"\n- `NewSessionRequest.Cwd`: new field `string`; the member must be there",
+	} {
+		if status != differs || !strings.Contains(out, want) {
+			t.Errorf("got %d and\n%s\nwant %d and %q", status, out, differs, want)
+		}
 	}
 }
 

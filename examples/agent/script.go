@@ -105,7 +105,7 @@ func plan(scenes []scene, current int) acp.SessionUpdate {
 		}
 		entries[i] = entry
 	}
-	return acp.PlanUpdate(entries...)
+	return acp.WholePlan(entries...)
 }
 
 // writeVeryLong writes until the turn is cancelled.

@@ -31,7 +31,7 @@ func TestPrinter(t *testing.T) {
 			"a[2Jbcd\te\n",
 		},
 		"PLN-4: plans": {
-			[]acp.SessionUpdate{acp.PlanUpdate(
+			[]acp.SessionUpdate{acp.WholePlan(
 				acp.PlanEntry{Content: "one", Status: acp.PlanEntryStatusCompleted},
 				acp.PlanEntry{Content: "two", Status: acp.PlanEntryStatusInProgress},
 				acp.PlanEntry{Content: "three", Status: "later"},

@@ -40,6 +40,7 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		{"handlers_gen.go", g.handlers, c.Facade},
 		{"peers_gen.go", g.peers, c.Facade},
 		{"sessions_gen.go", g.sessions, c.Facade},
+		{"gates_gen.go", g.gates, c.Facade},
 		{"definitions_gen_test.go", g.definitions, c.Tests},
 	}
 	out := map[string][]byte{}
@@ -148,8 +149,10 @@ func (g *generator) fieldType(f *model.Field) *jen.Statement {
 }
 
 // zero returns the condition that a field of x is not set.
-func zero(f *model.Field) *jen.Statement {
-	x := jen.Id("x").Dot(f.Go)
+func zero(f *model.Field) *jen.Statement { return zeroOf(jen.Id("x").Dot(f.Go), f) }
+
+// zeroOf returns the condition that x, a field, is not set.
+func zeroOf(x *jen.Statement, f *model.Field) *jen.Statement {
 	if f.Opt() {
 		return x.Dot("IsZero").Call()
 	}

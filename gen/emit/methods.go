@@ -62,7 +62,7 @@ func handledBy(s model.Side) string {
 	case model.Client:
 		return "clients handle"
 	case model.Proxy:
-		return "proxies handle"
+		return "proxies and their conductors handle"
 	case model.Protocol:
 		return "connections handle by themselves"
 	}
@@ -83,13 +83,14 @@ type role struct {
 var roles = []role{
 	{model.Agent, "AgentHandlers", "ClientPeer", "client", "AgentPeer", "SessionAgent", "an agent"},
 	{model.Client, "ClientHandlers", "AgentPeer", "agent", "ClientPeer", "SessionClient", "a client"},
+	{model.Proxy, "ProxyHandlers", "ProxyPeer", "peer", "ProxyPeer", "", "a proxy, or its conductor,"},
 }
 
 // handled returns the methods that a side has handlers for.
 func (g *generator) handled(side model.Side) []*model.Method {
 	var out []*model.Method
 	for _, m := range g.pkg.Methods {
-		if (m.Side == side || m.Side == model.Both) && !m.Derived {
+		if (m.Side == side || m.Side == model.Both && side != model.Proxy) && !m.Derived {
 			out = append(out, m)
 		}
 	}
@@ -105,6 +106,9 @@ func (g *generator) handlers(f *jen.File) {
 
 func (g *generator) handlersOf(f *jen.File, r role) {
 	methods := g.handled(r.side)
+	if len(methods) == 0 {
+		return
+	}
 	var body, routes []jen.Code
 	for _, m := range methods {
 		params := jen.List(
@@ -162,18 +166,9 @@ func sentence(goName string, m *model.Method) string {
 func (g *generator) handlerDoc(m *model.Method) []string {
 	lines := markdown(sentence(m.Go, m), 4)
 	if len(m.Capability) > 0 {
-		lines = beforeLinks(lines, "Capability: "+capability(m)+".")
+		lines = beforeLinks(lines, "Capability: "+dotted(m.Capability)+".")
 	}
 	return lines
-}
-
-// capability is the capability of a method as it is on the wire.
-func capability(m *model.Method) string {
-	var names []string
-	for _, f := range m.Capability {
-		names = append(names, f.JSON)
-	}
-	return strings.Join(names, ".")
 }
 
 // peers writes the typed call of every method on the peer that handles it.
@@ -197,17 +192,30 @@ func (g *generator) peerCall(f *jen.File, r role, m *model.Method) {
 	}
 	var body []jen.Code
 	lines := markdown(sentence(m.Go, m), 0)
+	capabilities := jen.Id(self).Dot("capabilities").Call()
+	without := ""
 	switch {
+	case len(m.Needs) > 0:
+		body = append(body, jen.If(
+			jen.Id("missing").Op(":=").Add(capabilities).Dot(lacksName(m)).Call(jen.Id(paramName(m))),
+			jen.Id("missing").Op("!=").Lit(""),
+		).Block(fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Id("missing")))))
+		without = "what the call needs"
+	case len(m.Capability) > 0:
+		body = append(body, jen.If(jen.Op("!").Add(advertised(capabilities, m.Capability))).Block(
+			fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Lit(dotted(m.Capability))))))
+		without = dotted(m.Capability)
 	case m.Checked:
+		without = "what the call needs"
+	}
+	if m.Checked {
 		body = append(body, jen.If(
 			jen.Err().Op(":=").Id(self).Dot("check"+m.Go).Call(jen.Id(paramName(m))),
 			jen.Err().Op("!=").Nil(),
 		).Block(fail(jen.Err())))
-		lines = beforeLinks(lines, "It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.")
-	case len(m.Capability) > 0:
-		body = append(body, jen.If(jen.Op("!").Add(g.advertised(self, m))).Block(
-			fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Lit(capability(m))))))
-		lines = beforeLinks(lines, wrap("It fails with ErrUnsupported, unsent, when the peer did not advertise "+capability(m)+".", "", "", width-3)...)
+	}
+	if without != "" {
+		lines = beforeLinks(lines, wrap("It fails with ErrUnsupported, unsent, when the peer did not advertise "+without+".", "", "", width-3)...)
 	}
 	call := "Notify"
 	if m.Request() {
@@ -219,22 +227,6 @@ func (g *generator) peerCall(f *jen.File, r role, m *model.Method) {
 			jen.Id("ctx").Qual("context", "Context"),
 			jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go),
 		).Add(results(m)).Block(body...))...)
-}
-
-// advertised returns the condition that the peer has the method's capability.
-func (g *generator) advertised(self string, m *model.Method) *jen.Statement {
-	cond := jen.Id(self).Dot("capabilities").Call()
-	for i, f := range m.Capability {
-		cond = cond.Dot(f.Go)
-		switch {
-		case !f.Opt():
-		case i == len(m.Capability)-1:
-			cond = cond.Dot("Present").Call()
-		default:
-			cond = cond.Dot("Value").Call()
-		}
-	}
-	return cond
 }
 
 // sessions writes the calls of a peer that is scoped to one session.

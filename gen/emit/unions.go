@@ -108,20 +108,10 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 		g.structMethods(f, s)
 	case v.Payload != nil:
 		add(f, append(comment(doc), jen.Type().Id(v.Go).Id(v.Payload.Base().Go))...)
-		g.accessors(f, v.Go, fields(v.Payload))
+		g.accessors(f, v.Go, model.Fields(v.Payload))
 	default:
 		add(f, append(comment(doc), jen.Type().Id(v.Go).Add(g.goType(v.Type)))...)
 	}
-}
-
-func fields(d model.Decl) []*model.Field {
-	switch d := d.(type) {
-	case *model.Struct:
-		return d.Fields
-	case *model.Union:
-		return d.Fields
-	}
-	return nil
 }
 
 func (g *generator) unknown(f *jen.File, u *model.Union) {
@@ -156,7 +146,7 @@ func (g *generator) constructor(f *jen.File, v *model.Variant) {
 	switch {
 	case v.Spread:
 		var members []jen.Code
-		for _, field := range fields(v.Payload) {
+		for _, field := range model.Fields(v.Payload) {
 			if field.Presence == model.Required {
 				members = append(members, set(field))
 			}

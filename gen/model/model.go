@@ -11,6 +11,8 @@ type Package struct {
 	Decls []Decl
 	// Methods are the protocol's methods in the order of their parameters' definitions.
 	Methods []*Method
+	// Capabilities are what each side tells of itself, as far as it is known.
+	Capabilities map[Side]Decl
 	// Runtime holds the definitions that the runtime owns, in the order of the schema: the envelopes
 	// and what nothing but envelopes uses.
 	Runtime []string
@@ -149,6 +151,17 @@ type Variant struct {
 	// required members of the payload one by one if Spread is set, else the payload.
 	Constructor string
 	Spread      bool
+}
+
+// Fields returns the members of an object, or those that all variants of a union share.
+func Fields(d Decl) []*Field {
+	switch d := d.(type) {
+	case *Struct:
+		return d.Fields
+	case *Union:
+		return d.Fields
+	}
+	return nil
 }
 
 // Presence says how a member may be missing and what Go makes of it.
@@ -304,12 +317,14 @@ type Method struct {
 	Session *Field
 
 	// Capability is the path of the capability that the handling side must advertise; empty when the
-	// method is always there or is checked by hand.
+	// method is always there.
 	Capability []*Field
+	// Needs are what calls need further, by what they say.
+	Needs []Need
 	// Derived says that the runtime deals with the method itself, so that there is neither handler nor
 	// call for it.
 	Derived bool
-	// Checked says that hand-written code decides whether a call of the method may be sent.
+	// Checked says that hand-written code looks at calls of the method too before they are sent.
 	Checked bool
 	// PeerByHand and SessionByHand say that the call is written by hand.
 	PeerByHand, SessionByHand bool
@@ -317,6 +332,15 @@ type Method struct {
 	Go    string // the handler's name, set by naming
 	Const string // the name of the constant that holds Name
 	Desc  string // the name of the typed descriptor
+}
+
+// Need says that calls need a capability of the handling side: all of them, those in which a field is
+// set, or those in which it, or an item of it, is a variant. Without a field the parameters are the
+// variant.
+type Need struct {
+	Field      *Field
+	Variant    *Variant
+	Capability []*Field
 }
 
 // Request reports whether the method has an answer.

@@ -32,7 +32,7 @@ var words = regexp.MustCompile("[A-Z][a-z0-9]*")
 func inGo(name string) string {
 	return words.ReplaceAllStringFunc(name, func(word string) string {
 		switch word {
-		case "Id", "Mcp", "Http", "Sse", "Url", "Llm":
+		case "Id", "Mcp", "Http", "Sse", "Url", "Llm", "Acp":
 			return strings.ToUpper(word)
 		}
 		return word

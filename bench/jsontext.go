@@ -1,4 +1,4 @@
-package bench
+package main
 
 // This file owns the same messages written and read token by token with jsontext.
 

@@ -1,4 +1,4 @@
-package bench
+package main
 
 // This file owns the messages by hand for encoding/json, as most write them: a union is read twice, for
 // its tag and for its variant.
@@ -105,4 +105,73 @@ func choose(data []byte, variant *any, tag string, variants map[string]func() an
 	}
 	*variant = make()
 	return json.Unmarshal(data, *variant)
+}
+
+type initializeParams struct {
+	ProtocolVersion    int                `json:"protocolVersion"`
+	ClientCapabilities clientCapabilities `json:"clientCapabilities"`
+}
+
+type clientCapabilities struct {
+	FS fsCapabilities `json:"fs"`
+}
+
+type fsCapabilities struct {
+	ReadTextFile bool `json:"readTextFile"`
+}
+
+type initializeResult struct {
+	ProtocolVersion int `json:"protocolVersion"`
+}
+
+type newSessionParams struct {
+	Cwd        string     `json:"cwd"`
+	MCPServers []struct{} `json:"mcpServers"`
+}
+
+type newSessionResult struct {
+	SessionID string `json:"sessionId"`
+}
+
+type promptParams struct {
+	SessionID string    `json:"sessionId"`
+	Prompt    []content `json:"prompt"`
+}
+
+type promptResult struct {
+	StopReason string `json:"stopReason"`
+}
+
+type readParams struct {
+	SessionID string `json:"sessionId"`
+	Path      string `json:"path"`
+}
+
+type readResult struct {
+	Content string `json:"content"`
+}
+
+type permissionParams struct {
+	SessionID string             `json:"sessionId"`
+	ToolCall  toolCallID         `json:"toolCall"`
+	Options   []permissionOption `json:"options"`
+}
+
+type toolCallID struct {
+	ToolCallID string `json:"toolCallId"`
+}
+
+type permissionOption struct {
+	OptionID string `json:"optionId"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+}
+
+type permissionResult struct {
+	Outcome permissionOutcome `json:"outcome"`
+}
+
+type permissionOutcome struct {
+	Outcome  string `json:"outcome"`
+	OptionID string `json:"optionId,omitempty"`
 }

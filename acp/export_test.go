@@ -1,0 +1,4 @@
+package acp
+
+// Shared is for the tests outside the package.
+var Shared = shared

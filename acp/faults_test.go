@@ -1,0 +1,680 @@
+// This file owns the faults of the wire: a recorded turn that is cut at every byte, and turns whose bytes
+// are lost, repeated and mixed with others. The connections are in memory and run in bubbles of
+// testing/synctest, where a hang and a goroutine that is left are deadlocks, which the bubble reports.
+
+package acp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/chaos"
+	"github.com/acpgo/sdk/internal/exercise"
+)
+
+var (
+	cuts    = flag.String("cuts", "", `at which bytes the recorded turn is cut in each way: "all", or "7" for each seventh; default all in one way, and few with the race detector`)
+	cutSeed = flag.Int("cutseed", 0, "which bytes those are, when they are not all")
+)
+
+// cutStep is the distance between two cuts of one kind, unless a flag says otherwise; it is given without
+// and with the race detector.
+func cutStep(t *testing.T, plain, race int) int {
+	t.Helper()
+	switch {
+	case *cuts == "all":
+		return 1
+	case *cuts == "" && exercise.Race:
+		return race
+	case *cuts == "":
+		return plain
+	}
+	n, err := strconv.Atoi(*cuts)
+	if err != nil || n < 1 {
+		t.Fatalf("-cuts %q", *cuts)
+	}
+	return n
+}
+
+// The recorded turn: an agent and a client that use everything, one thing after the other, so that the
+// order of the messages is always the same.
+
+// calls are how many calls each side makes.
+const (
+	callsOfClient = 3
+	callsOfAgent  = 7
+)
+
+// witness is one side of the turn, and what it saw.
+type witness struct {
+	overlapping bool // the peer does not wait for one answer before it goes on
+
+	mu       sync.Mutex
+	read     bytes.Buffer // what its transport was given
+	handled  []string     // what its handlers were called with, in order
+	returned int          // calls that returned without an error
+	err      error        // of the first call or notification that failed
+	invalid  []string     // what Hooks.Invalid was told of
+	ended    error        // what Wait returned
+}
+
+// transport is the end of a pipe, observed.
+func (w *witness) transport(end chaos.End) acp.Transport {
+	return rpc.IO(witnessed{end.R, w}, end.W, 0)
+}
+
+type witnessed struct {
+	io.ReadCloser
+	w *witness
+}
+
+func (r witnessed) Read(b []byte) (int, error) {
+	n, err := r.ReadCloser.Read(b)
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	r.w.read.Write(b[:n])
+	return n, err
+}
+
+func (w *witness) options() acp.ConnOptions {
+	return acp.ConnOptions{Hooks: acp.Hooks{
+		Invalid: func(line []byte, reason error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.invalid = append(w.invalid, fmt.Sprintf("%v: %s", reason, line))
+		},
+	}}
+}
+
+// handle notes what a handler was called with.
+func (w *witness) handle(method string, params any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.handled = append(w.handled, method+" "+jsonLine(params))
+}
+
+// called notes how a call ended, and says whether to go on.
+func (w *witness) called(err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		w.returned++
+	} else if w.err == nil {
+		w.err = err
+	}
+	return err == nil
+}
+
+// update notes how sending ended, and says whether to go on.
+func (w *witness) update(err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+	return err == nil
+}
+
+// serveTurn is the agent's side, until the client or the wire ends the connection.
+func (w *witness) serveTurn(ctx context.Context, transport acp.Transport) error {
+	conn, err := acp.StartAgent(ctx, transport, acp.AgentHandlers{
+		NewSession: func(_ context.Context, _ *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			w.handle(acp.MethodNewSession, req)
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			w.handle(acp.MethodPrompt, req)
+			if !w.turn(ctx, client.Session(req.SessionID)) {
+				return nil, errors.New("the turn has failed")
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}, &acp.AgentOptions{
+		Conn: w.options(),
+		Initialize: func(_ context.Context, req *acp.InitializeRequest, _ *acp.InitializeResponse) error {
+			w.handle(acp.MethodInitialize, req)
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	w.ended = conn.Wait()
+	return conn.Close()
+}
+
+// turn is what the agent does in a turn; it reports whether all of it was done.
+func (w *witness) turn(ctx context.Context, s *acp.SessionClient) bool {
+	var terminal *acp.TerminalHandle
+	for _, step := range []func() bool{
+		func() bool {
+			return w.update(say(ctx, s, acp.AgentThoughtText("é\n\u2028"),
+				acp.WholePlan(acp.PlanEntry{Content: "Look", Priority: "high", Status: "in_progress"}),
+				acp.AgentMessageText("I look."), acp.AgentMessageText("\x00\"\\"),
+				acp.NewSessionUpdateToolCall(acp.ToolCall{ToolCallID: "call_1", Title: "Edit", Kind: acp.ToolKindEdit})))
+		},
+		func() bool {
+			_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "call_1"}, options("Yes", "No")...)
+			return w.called(err)
+		},
+		func() bool {
+			_, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"})
+			return w.called(err)
+		},
+		func() bool { return w.update(say(ctx, s, status(acp.ToolCallStatusInProgress))) },
+		func() bool {
+			_, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/x", Content: "y"})
+			return w.called(err)
+		},
+		func() bool {
+			var err error
+			terminal, err = s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "true"})
+			return w.called(err)
+		},
+		func() bool { _, err := terminal.Wait(ctx); return w.called(err) },
+		func() bool { _, err := terminal.Output(ctx); return w.called(err) },
+		func() bool { return w.called(terminal.Close(ctx)) },
+		func() bool { return w.update(say(ctx, s, status(acp.ToolCallStatusCompleted))) },
+	} {
+		if !step() {
+			return false
+		}
+	}
+	return true
+}
+
+// handlers are the client's, which note every call.
+func (w *witness) handlers() acp.ClientHandlers {
+	return acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+			w.handle(acp.MethodSessionUpdate, n)
+			return nil
+		},
+		RequestPermission: func(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			w.handle(acp.MethodRequestPermission, req)
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
+		},
+		ReadTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+			w.handle(acp.MethodReadTextFile, req)
+			return &acp.ReadTextFileResponse{Content: "x"}, nil
+		},
+		WriteTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+			w.handle(acp.MethodWriteTextFile, req)
+			return nil, nil
+		},
+		CreateTerminal: func(_ context.Context, _ *acp.AgentPeer, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+			w.handle(acp.MethodCreateTerminal, req)
+			return &acp.CreateTerminalResponse{TerminalID: "t"}, nil
+		},
+		TerminalOutput: func(_ context.Context, _ *acp.AgentPeer, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+			w.handle(acp.MethodTerminalOutput, req)
+			return &acp.TerminalOutputResponse{Output: "z"}, nil
+		},
+		WaitForTerminalExit: func(_ context.Context, _ *acp.AgentPeer, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+			w.handle(acp.MethodWaitForTerminalExit, req)
+			return &acp.WaitForTerminalExitResponse{ExitCode: acp.Some[uint32](0)}, nil
+		},
+		ReleaseTerminal: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+			w.handle(acp.MethodReleaseTerminal, req)
+			return nil, nil
+		},
+		KillTerminal: func(_ context.Context, _ *acp.AgentPeer, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+			w.handle(acp.MethodKillTerminal, req)
+			return nil, nil
+		},
+	}
+}
+
+// runTurn is the client's side. It ends the connection, or waits until the wire has.
+func (w *witness) runTurn(ctx context.Context, transport acp.Transport, end bool) error {
+	conn, err := acp.Connect(ctx, transport, w.handlers(), &acp.ClientOptions{Conn: w.options()})
+	if !w.called(err) {
+		w.ended = err
+		return nil
+	}
+	if session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/home/ada"}); w.called(err) {
+		_, err := session.Prompt(ctx, acp.TextBlock("go"))
+		w.called(err)
+	}
+	if !end {
+		w.ended = conn.Wait()
+	}
+	return conn.Close()
+}
+
+// spoken is one line of a recording.
+type spoken struct {
+	writer conformance.Side
+	line   string
+}
+
+// record runs the turn without a fault, every message validated.
+func record(t *testing.T) []spoken {
+	t.Helper()
+	a, c := acp.Pipe()
+	var all []spoken
+	tap := conformance.Tap(t, conformance.Client, c, &conformance.TapOptions{OnMessage: func(m conformance.Message) {
+		writer := conformance.Client
+		if m.Direction == conformance.ToClient {
+			writer = conformance.Agent
+		}
+		all = append(all, spoken{writer, string(m.Line) + "\n"})
+	}})
+	agent, client := &witness{}, &witness{}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := agent.serveTurn(t.Context(), a); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := client.runTurn(t.Context(), tap, true); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if client.err != nil || agent.err != nil || client.returned != callsOfClient || agent.returned != callsOfAgent {
+		t.Fatalf("the turn has failed: %v, %v, %d and %d calls", client.err, agent.err, client.returned, agent.returned)
+	}
+	return all
+}
+
+// said is everything that one side has written.
+func said(by conformance.Side, all []spoken) string {
+	var text strings.Builder
+	for _, s := range all {
+		if s.writer == by {
+			text.WriteString(s.line)
+		}
+	}
+	return text.String()
+}
+
+// replay is a raw peer that speaks one side of a recording, waiting for each line of the other side. When
+// it can speak no more it still reads; when nothing more comes it ends.
+func (w *witness) replay(side conformance.Side, end chaos.End, all []spoken) error {
+	in := bufio.NewReader(witnessed{end.R, w})
+	var err error
+	for _, s := range all {
+		if s.writer != side {
+			_, err = in.ReadString('\n')
+		} else {
+			_, err = io.WriteString(end.W, s.line)
+		}
+		if err != nil {
+			break
+		}
+	}
+	_, _ = io.Copy(io.Discard, in) // how the pipe ends is the script's
+	return errors.Join(end.W.Close(), end.R.Close())
+}
+
+// cut is a way to end a connection in the middle.
+type cut struct {
+	name   string
+	action chaos.Action
+	err    error // what both sides read then
+	half   bool  // only one direction ends
+	step   int   // where it is not tried at every byte
+}
+
+var errBroken = errors.New("the cable is broken")
+
+var waysToCut = []cut{
+	{"the peer dies", chaos.Cut(nil), io.EOF, false, 1},
+	{"the wire breaks", chaos.Cut(errBroken), errBroken, false, 29},
+	{"one direction ends", chaos.HalfClose(nil), io.EOF, true, 29},
+}
+
+// whole returns the messages that were read, and whether the last one was cut. It needs no newline.
+func whole(read []byte) (lines []string, broken bool) {
+	for line := range strings.Lines(string(read)) {
+		if !json.Valid([]byte(line)) {
+			return lines, true
+		}
+		lines = append(lines, line)
+	}
+	return lines, false
+}
+
+// params makes the parameters of the turn's methods.
+var params = map[string]func() any{
+	acp.MethodInitialize:          func() any { return new(acp.InitializeRequest) },
+	acp.MethodNewSession:          func() any { return new(acp.NewSessionRequest) },
+	acp.MethodPrompt:              func() any { return new(acp.PromptRequest) },
+	acp.MethodSessionUpdate:       func() any { return new(acp.SessionNotification) },
+	acp.MethodRequestPermission:   func() any { return new(acp.RequestPermissionRequest) },
+	acp.MethodReadTextFile:        func() any { return new(acp.ReadTextFileRequest) },
+	acp.MethodWriteTextFile:       func() any { return new(acp.WriteTextFileRequest) },
+	acp.MethodCreateTerminal:      func() any { return new(acp.CreateTerminalRequest) },
+	acp.MethodTerminalOutput:      func() any { return new(acp.TerminalOutputRequest) },
+	acp.MethodWaitForTerminalExit: func() any { return new(acp.WaitForTerminalExitRequest) },
+	acp.MethodReleaseTerminal:     func() any { return new(acp.ReleaseTerminalRequest) },
+	acp.MethodKillTerminal:        func() any { return new(acp.KillTerminalRequest) },
+}
+
+// account is what a side must have made of the messages that it has read.
+type account struct {
+	handled  []string       // the calls of its handlers
+	returned int            // its own calls that have returned a result
+	failed   int            // and those that the peer has answered with an error
+	requests []string       // ids
+	answers  map[string]int // by id
+}
+
+func accountFor(lines []string) (a account, err error) {
+	a.answers = map[string]int{}
+	for _, line := range lines {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params json.RawMessage
+			Error  json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			return a, err
+		}
+		switch {
+		case m.Method == "" && m.ID == nil: // an error about no request
+			continue
+		case m.Method == "":
+			a.answers[string(m.ID)]++
+			if m.Error == nil {
+				a.returned++
+			} else {
+				a.failed++
+			}
+			continue
+		case m.ID != nil:
+			a.requests = append(a.requests, string(m.ID))
+		}
+		make, known := params[m.Method]
+		if !known {
+			continue
+		}
+		v := make()
+		if err := json.Unmarshal(m.Params, v); err != nil {
+			return a, fmt.Errorf("%s: %w", m.Method, err)
+		}
+		a.handled = append(a.handled, m.Method+" "+jsonLine(v))
+	}
+	return a, nil
+}
+
+// check compares what a side saw, which had so many calls to make, with what it has read. peerRead is what
+// came of its own messages, and open says that nothing kept them from coming.
+func (w *witness) check(c cut, calls int, peerRead []byte, open bool) error {
+	lines, broken := whole(w.read.Bytes())
+	want, err := accountFor(lines)
+	if err != nil {
+		return err
+	}
+	cause := c.err
+	if broken && cause == io.EOF {
+		cause = io.ErrUnexpectedEOF
+	}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if w.overlapping { // updates keep their order; when a request is handled beside them is nobody's promise
+		w.handled, want.handled = updatesFirst(w.handled), updatesFirst(want.handled)
+	}
+	if !slices.Equal(w.handled, want.handled) {
+		bad("handled %q\nread    %q", w.handled, want.handled)
+	}
+	if w.returned != want.returned {
+		bad("%d calls have returned, and %d results were read", w.returned, want.returned)
+	}
+	if len(w.invalid) > 0 {
+		bad("found invalid: %q", w.invalid)
+	}
+	// What was sent into the void is as good a reason.
+	says := func(err error) bool {
+		return errors.Is(err, acp.ErrClosed) && (errors.Is(err, cause) || errors.Is(err, io.ErrClosedPipe))
+	}
+	_, answered := errors.AsType[*acp.Error](w.err)
+	switch {
+	case w.err == nil && w.returned < calls:
+		bad("%d of %d calls have returned, and none has failed", w.returned, calls)
+	case w.err != nil && !says(w.err) && !(answered && want.failed == 1):
+		bad("a call failed with %v, want %v", w.err, cause)
+	}
+	if orderly := cause == io.EOF; w.ended == nil && !orderly || w.ended != nil && !says(w.ended) {
+		bad("the connection ended with %v, want %v", w.ended, cause)
+	}
+	lines, _ = whole(peerRead)
+	sent, err := accountFor(lines)
+	if err != nil {
+		return err
+	}
+	for _, id := range want.requests {
+		if n := sent.answers[id]; n > 1 || n == 0 && open {
+			bad("request %s was answered %d times", id, n)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// updatesFirst returns the updates in their order, and then the requests, sorted.
+func updatesFirst(handled []string) []string {
+	var updates, requests []string
+	for _, h := range handled {
+		if strings.HasPrefix(h, acp.MethodSessionUpdate) {
+			updates = append(updates, h)
+		} else {
+			requests = append(requests, h)
+		}
+	}
+	slices.Sort(requests)
+	return append(updates, requests...)
+}
+
+// TestCutAtEveryByte cuts the recorded turn at every byte of either direction, with our client facing a
+// recorded agent, our agent facing a recorded client, and both facing each other.
+func TestCutAtEveryByte(t *testing.T) {
+	var all []spoken
+	synctest.Test(t, func(t *testing.T) { all = record(t) })
+	for _, direction := range []conformance.Side{conformance.Client, conformance.Agent} {
+		text := said(direction, all)
+		t.Run("written by the "+direction.String(), func(t *testing.T) {
+			var results cutResults
+			for _, way := range waysToCut {
+				step := cutStep(t, way.step, 41)
+				for _, ours := range [][]conformance.Side{{conformance.Client}, {conformance.Agent}, {conformance.Client, conformance.Agent}} {
+					for offset := *cutSeed % step; offset <= len(text); offset += step {
+						results.try(t, fmt.Sprintf("%s at byte %d of %d, %v ours", way.name, offset, len(text), ours), func(t *testing.T) error {
+							return cutTurn(t.Context(), all, ours, direction, offset, way)
+						})
+					}
+				}
+			}
+			t.Logf("%d bytes: %v", len(text), results)
+		})
+	}
+}
+
+// cutResults counts what became of cuts.
+type cutResults struct{ tried, wrong, hangs, leaks int }
+
+func (r cutResults) String() string {
+	return fmt.Sprintf("%d cuts, %d hangs, %d leaks, %d otherwise wrong", r.tried, r.hangs, r.leaks, r.wrong)
+}
+
+// tooManyCuts is how many failures are shown.
+const tooManyCuts = 5
+
+// try runs one cut in a bubble. A bubble that does not end is a hang before f has returned, and a leak
+// after that.
+func (r *cutResults) try(t *testing.T, name string, f func(t *testing.T) error) {
+	t.Helper()
+	r.tried++
+	returned := false
+	var err error
+	defer func() {
+		v := recover()
+		switch {
+		case v == nil && err == nil:
+			return
+		case v == nil:
+			r.wrong++
+		case returned:
+			r.leaks++
+			err = fmt.Errorf("something is left: %v", v)
+		default:
+			r.hangs++
+			err = fmt.Errorf("nothing goes on: %v", v)
+		}
+		t.Errorf("%s: %v", name, err)
+		if r.wrong+r.hangs+r.leaks >= tooManyCuts {
+			t.Fatalf("%v, and no more are tried", r)
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		err = f(t)
+		returned = true
+	})
+}
+
+// cutTurn runs the turn once.
+func cutTurn(ctx context.Context, all []spoken, ours []conformance.Side, direction conformance.Side, offset int, way cut) error {
+	start := time.Now()
+	script := chaos.Script{Faults: []chaos.Fault{{Byte: offset, Do: way.action}}}
+	toAgent, toClient := script, chaos.Script{}
+	if direction == conformance.Agent {
+		toAgent, toClient = toClient, toAgent
+	}
+	agentEnd, clientEnd := chaos.Pipe(toAgent, toClient)
+	agent, client := &witness{}, &witness{}
+	oursIs := func(side conformance.Side) bool { return slices.Contains(ours, side) }
+	var agentErr, clientErr error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if oursIs(conformance.Agent) {
+			agentErr = agent.serveTurn(ctx, agent.transport(agentEnd))
+		} else {
+			agentErr = agent.replay(conformance.Agent, agentEnd, all)
+		}
+	})
+	wg.Go(func() {
+		if oursIs(conformance.Client) {
+			clientErr = client.runTurn(ctx, client.transport(clientEnd), false)
+		} else {
+			clientErr = client.replay(conformance.Client, clientEnd, all)
+		}
+	})
+	wg.Wait()
+	errs := []error{agentErr, clientErr}
+	if oursIs(conformance.Agent) {
+		calls := 0
+		if slices.ContainsFunc(agent.handled, func(s string) bool { return strings.HasPrefix(s, acp.MethodPrompt) }) {
+			calls = callsOfAgent
+		}
+		open := way.half && direction == conformance.Client
+		if err := agent.check(way, calls, client.read.Bytes(), open); err != nil {
+			errs = append(errs, fmt.Errorf("agent: %w", err))
+		}
+	}
+	if oursIs(conformance.Client) {
+		open := way.half && direction == conformance.Agent
+		if err := client.check(way, callsOfClient, agent.read.Bytes(), open); err != nil {
+			errs = append(errs, fmt.Errorf("client: %w", err))
+		}
+	}
+	if d := time.Since(start); d > 0 {
+		errs = append(errs, fmt.Errorf("it took %v", d))
+	}
+	return errors.Join(errs...)
+}
+
+// Faults that lose, repeat, mix and hold up bytes, but end nothing, end nothing: whatever became of the
+// calls that they hit, the same connection works again behind them, and it ends in an orderly way.
+func TestConnectionSurvivesFaults(t *testing.T) {
+	const faults, lines, attempts, timeout = 12, 40, 40, time.Minute
+	seeds := 300
+	if exercise.Race {
+		seeds = 30
+	}
+	failed, refused := 0, 0
+	for seed := range uint64(seeds) {
+		synctest.Test(t, func(t *testing.T) {
+			// The first line of either side is initialize and its answer.
+			script := func(side uint64) chaos.Script {
+				return chaos.Script{
+					Faults: chaos.Random(2*seed+side, faults, 1, lines),
+					Chunks: chaos.RandomChunks(seed, 1+int(seed)*7%300),
+				}
+			}
+			agentEnd, clientEnd := chaos.Pipe(script(0), script(1))
+			agent, client := &witness{}, &witness{}
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			wg.Go(func() {
+				if err := agent.serveTurn(t.Context(), agent.transport(agentEnd)); err != nil || agent.ended != nil {
+					t.Errorf("seed %d: the agent's connection ended with %v, %v", seed, agent.ended, err)
+				}
+			})
+			opts := &acp.ClientOptions{Conn: client.options()}
+			opts.Conn.Hooks.Panic = func(method string, v any, _ []byte) { t.Errorf("seed %d: %s panicked: %v", seed, method, v) }
+			conn, err := acp.Connect(t.Context(), client.transport(clientEnd), client.handlers(), opts)
+			if err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+				return
+			}
+			defer func() {
+				if err := conn.Close(); err != nil {
+					t.Errorf("seed %d: %v", seed, err)
+				}
+			}()
+			for n, well := 0, 0; well < 3; n++ {
+				if n == attempts {
+					t.Errorf("seed %d: the connection does not recover: %v", seed, err)
+					return
+				}
+				start := time.Now()
+				if err = attempt(t.Context(), conn, timeout); err == nil {
+					well++
+				} else {
+					well = 0
+					failed++
+				}
+				if d := time.Since(start); d > 3*timeout {
+					t.Errorf("seed %d: it took %v: %v", seed, d, err)
+				}
+				time.Sleep(time.Second) // as a user would
+			}
+			refused += len(client.invalid)
+		})
+	}
+	t.Logf("%d connections: %d lines were refused or ignored by the clients, and %d turns failed", seeds, refused, failed)
+	if failed == 0 || refused == 0 {
+		t.Error("the faults do no harm")
+	}
+}
+
+// attempt runs a turn from the beginning, each call with a timeout.
+func attempt(ctx context.Context, conn *acp.AgentConn, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/home/ada"})
+	if err != nil {
+		return err
+	}
+	if err := session.Cancel(ctx); err != nil { // a turn that waits for an answer that was lost
+		return err
+	}
+	_, err = session.Prompt(ctx, acp.TextBlock("go"))
+	return err
+}

@@ -1,0 +1,204 @@
+// This file owns the recordings of real agents that end too early: each is cut behind every line of the
+// agent's and in the middle of it.
+
+package acp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/chaos"
+)
+
+// TestCutTraces replays what real agents have said to a client made with this package.
+func TestCutTraces(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(acp.Shared(t, "traces"), "*", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no traces: %v", err)
+	}
+	var results cutResults
+	step, n := cutStep(t, 1, 5), *cutSeed
+	for _, file := range files {
+		all, requests, err := readTrace(file)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		try := func(offset int) {
+			if n++; n%step != 0 {
+				return
+			}
+			results.try(t, fmt.Sprintf("%s at byte %d", file, offset), func(t *testing.T) error {
+				return cutTrace(t.Context(), all, requests, offset)
+			})
+		}
+		offset := 0
+		try(offset)
+		for _, s := range all {
+			if s.writer == conformance.Agent {
+				try(offset + len(s.line)/2)
+				offset += len(s.line)
+				try(offset)
+			}
+		}
+	}
+	t.Logf("%d traces: %v", len(files), results)
+}
+
+// traceMessage is a message as this file looks at it.
+type traceMessage struct {
+	ID     *int
+	Method string
+	Params json.RawMessage
+}
+
+// readTrace reads a recording, in which the ids of the client are made those of ours, and counts its
+// requests.
+func readTrace(file string) (all []spoken, requests int, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	in := bufio.NewScanner(bytes.NewReader(text))
+	in.Buffer(nil, 16<<20)
+	for in.Scan() {
+		var entry struct{ From, Raw string }
+		var m traceMessage
+		if err := json.Unmarshal(in.Bytes(), &entry); err != nil {
+			return nil, 0, err
+		}
+		if entry.Raw == "" {
+			continue // about the recording
+		}
+		if err := json.Unmarshal([]byte(entry.Raw), &m); err != nil {
+			return nil, 0, err
+		}
+		s := spoken{conformance.Client, entry.Raw + "\n"}
+		if entry.From == "agent" {
+			s.writer = conformance.Agent
+			if m.Method == "" && m.ID != nil { // the client of the recordings counts from 0
+				old, renumbered := fmt.Appendf(nil, `"id":%d`, *m.ID), fmt.Appendf(nil, `"id":%d`, *m.ID+1)
+				s.line = string(bytes.Replace([]byte(s.line), old, renumbered, 1))
+			}
+		} else if m.Method != "" && m.ID != nil {
+			requests++
+		}
+		all = append(all, s)
+	}
+	return all, requests, in.Err()
+}
+
+// cutTrace runs a client as the recorded one ran, and cuts what the agent writes.
+func cutTrace(ctx context.Context, all []spoken, requests, offset int) error {
+	way := waysToCut[0]
+	clientEnd, agentEnd := chaos.Pipe(chaos.Script{Faults: []chaos.Fault{{Byte: offset, Do: way.action}}}, chaos.Script{})
+	agent, client := &witness{}, &witness{overlapping: true}
+	var agentErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { agentErr = agent.replay(conformance.Agent, agentEnd, all) })
+	clientErr := client.follow(ctx, client.transport(clientEnd), all)
+	wg.Wait()
+	return errors.Join(agentErr, clientErr, client.check(way, requests, agent.read.Bytes(), false))
+}
+
+// follow does what the client of a recording did, until the connection ends.
+func (w *witness) follow(ctx context.Context, transport acp.Transport, all []spoken) error {
+	f := &follower{w: w, all: all}
+	conn, err := acp.Connect(ctx, transport, f.handlers(), &acp.ClientOptions{Conn: w.options()})
+	if !w.called(err) {
+		w.ended = err
+		return nil
+	}
+	for _, s := range all {
+		if s.writer == conformance.Client {
+			if err = f.step(ctx, conn, mustParse(s)); err != nil {
+				break
+			}
+		}
+	}
+	f.finish()
+	w.ended = conn.Wait()
+	return errors.Join(err, conn.Close())
+}
+
+// follower is a client that does what the client of a recording did.
+type follower struct {
+	w       *witness
+	all     []spoken
+	session *acp.SessionAgent
+	turn    *acp.Turn // in progress, or nil
+}
+
+// handlers are the client's. In recordings with a cancellation the user does not answer before that.
+func (f *follower) handlers() acp.ClientHandlers {
+	h := f.w.handlers()
+	cancels := func(s spoken) bool { return mustParse(s).Method == acp.MethodCancel }
+	if ask := h.RequestPermission; slices.ContainsFunc(f.all, cancels) {
+		h.RequestPermission = func(ctx context.Context, agent *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			res, err := ask(ctx, agent, req)
+			<-ctx.Done()
+			return res, err
+		}
+	}
+	return h
+}
+
+// step does what one message of the recorded client did. After a failure there is nothing to do.
+func (f *follower) step(ctx context.Context, conn *acp.AgentConn, m traceMessage) error {
+	switch m.Method {
+	case "", acp.MethodInitialize: // answers come from the handlers
+	case acp.MethodNewSession:
+		var req acp.NewSessionRequest
+		if err := json.Unmarshal(m.Params, &req); err != nil {
+			return err
+		}
+		var err error
+		f.session, err = conn.NewSession(ctx, &req)
+		f.w.called(err)
+	case acp.MethodPrompt:
+		var req acp.PromptRequest
+		if err := json.Unmarshal(m.Params, &req); err != nil {
+			return err
+		}
+		f.finish()
+		if f.w.err == nil {
+			f.turn = f.session.Stream(ctx, req.Prompt...)
+		}
+	case acp.MethodCancel:
+		synctest.Wait() // what precedes it has come
+		if f.turn != nil {
+			f.turn.Cancel()
+		}
+	default:
+		return fmt.Errorf("the client of the recording sent %s", m.Method)
+	}
+	return nil
+}
+
+// finish waits for the end of the turn.
+func (f *follower) finish() {
+	if f.turn != nil {
+		_, err := f.turn.Result()
+		f.w.called(err)
+		f.turn = nil
+	}
+}
+
+// mustParse parses a message of a recording that was read.
+func mustParse(s spoken) (m traceMessage) {
+	if err := json.Unmarshal([]byte(s.line), &m); err != nil {
+		panic(err)
+	}
+	return m
+}

@@ -1,0 +1,447 @@
+// This file owns the fuzz targets that have any bytes as the peer of an agent or a client, and of single
+// methods, and the agent and the client that they try.
+
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	sdk "github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/gen/sample"
+	"github.com/acpgo/sdk/internal/hostile"
+)
+
+// empty answers with the zero value.
+func empty[Peer, P, R any](context.Context, *Peer, *P) (*R, error) { return new(R), nil }
+
+// ignore takes a notification.
+func ignore[Peer, P any](context.Context, *Peer, *P) error { return nil }
+
+// willingAgent serves every method. A prompt says something and asks; nothing waits for more than a
+// second.
+func willingAgent() acp.AgentHandlers {
+	h := acp.AgentHandlers{
+		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			s := client.Session(req.SessionID)
+			if err := s.Update(ctx, acp.AgentMessageText("working")); err != nil {
+				return nil, err
+			}
+			_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "c"}, options("Yes", "No")...)
+			if err != nil && ctx.Err() == nil {
+				return nil, err
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}
+	h.Authenticate = empty
+	h.Logout = empty
+	h.NewSession = empty
+	h.LoadSession = empty
+	h.ListSessions = empty
+	h.DeleteSession = empty
+	h.ResumeSession = empty
+	h.CloseSession = empty
+	h.SetSessionMode = empty
+	h.SetSessionConfigOption = empty
+	h.Cancel = ignore
+	return h
+}
+
+var willingAgentOptions = acp.AgentOptions{
+	AuthMethods:           []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "login", Name: "Log in"})},
+	Prompt:                acp.PromptCapabilities{Audio: true, Image: true, EmbeddedContext: true},
+	AdditionalDirectories: true,
+}
+
+// willingClient serves every method. An update about a tool calls the agent.
+func willingClient() acp.ClientHandlers {
+	h := acp.ClientHandlers{
+		RequestPermission: func(ctx context.Context, _ *acp.AgentPeer, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+		},
+		CreateElicitation: func(context.Context, *acp.AgentPeer, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+			res := acp.NewCreateElicitationResponseDecline()
+			return &res, nil
+		},
+		SessionUpdate: func(ctx context.Context, agent *acp.AgentPeer, n *acp.SessionNotification) error {
+			if _, ok := n.Update.Variant.(*acp.SessionUpdateToolCall); ok {
+				ctx, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				return agent.Session(n.SessionID).SetMode(ctx, "x")
+			}
+			return nil
+		},
+	}
+	h.WriteTextFile = empty
+	h.ReadTextFile = empty
+	h.CreateTerminal = empty
+	h.TerminalOutput = empty
+	h.ReleaseTerminal = empty
+	h.WaitForTerminalExit = empty
+	h.KillTerminal = empty
+	h.CompleteElicitation = ignore
+	return h
+}
+
+var willingClientOptions = acp.ClientOptions{
+	Elicitation: acp.ElicitationCapabilities{
+		Form: acp.Some(acp.ElicitationFormCapabilities{}),
+		URL:  acp.Some(acp.ElicitationURLCapabilities{}),
+	},
+}
+
+// trial is an agent or a client under test and the peer that it has.
+type trial struct {
+	t    *testing.T
+	side conformance.Side // of the one under test
+	peer *hostile.Peer
+	end  func() error // waits for the end of the connection
+	last func()       // waits for what the side itself had in flight
+
+	mu        sync.Mutex
+	validator *conformance.Validator
+	sent      []conformance.Finding // about what the side under test sent
+}
+
+// tryAgent starts an agent, initialized and with a session or not.
+func tryAgent(t *testing.T, initialized bool) *trial {
+	t.Helper()
+	tr, transport := newTrial(t, conformance.Agent)
+	opts := willingAgentOptions
+	conn, err := acp.StartAgent(t.Context(), transport, willingAgent(), &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.end, tr.last = conn.Wait, func() {}
+	if initialized {
+		tr.write(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":1}}`+"\n", nil)
+	}
+	return tr
+}
+
+// tryClient connects a client that is in the middle of a turn in the session s.
+func tryClient(t *testing.T) *trial {
+	t.Helper()
+	tr, transport := newTrial(t, conformance.Client)
+	connected := make(chan *acp.AgentConn, 1)
+	go func() {
+		opts := willingClientOptions
+		conn, err := acp.Connect(t.Context(), transport, willingClient(), &opts)
+		if err != nil {
+			t.Error(err)
+		}
+		connected <- conn
+	}()
+	synctest.Wait()
+	tr.write(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`+"\n", nil)
+	conn := <-connected
+	turn := conn.Session("s").Stream(t.Context(), acp.TextBlock("go"))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range turn.Updates() {
+		}
+		turn.Result() // whatever came of it
+	}()
+	synctest.Wait()
+	tr.end = conn.Wait
+	tr.last = func() {
+		<-ended
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return tr
+}
+
+func newTrial(t *testing.T, side conformance.Side) (*trial, acp.Transport) {
+	r1, w1 := io.Pipe()
+	r2, w2 := io.Pipe()
+	tr := &trial{t: t, side: side, validator: conformance.NewValidator(conformance.V1())}
+	direction := conformance.ToAgent
+	if side == conformance.Agent {
+		direction = conformance.ToClient
+	}
+	tr.peer = hostile.NewPeer(r2, w1, hostile.Ledger{MaxDepth: codec.MaxDepth, MaxLine: rpc.DefaultMaxMessage}, func(line []byte) {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		tr.sent = append(tr.sent, tr.validator.Message(direction, line)...)
+	})
+	return tr, rpc.IO(r1, w2, 0)
+}
+
+// write sends lines, and tells the validator of them before.
+func (tr *trial) write(lines string, sizes []byte) {
+	tr.t.Helper()
+	direction := conformance.ToAgent
+	if tr.side == conformance.Client {
+		direction = conformance.ToClient
+	}
+	for line := range strings.Lines(lines) {
+		tr.validator.Message(direction, []byte(line))
+	}
+	if err := tr.peer.Write([]byte(lines), sizes); err != nil {
+		tr.t.Error(err)
+	}
+}
+
+// alive sends a request that is as it should be, which must be answered.
+func (tr *trial) alive() {
+	tr.t.Helper()
+	method, params := tr.request()
+	tr.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"alive!","method":%q,"params":{%s}}`+"\n", method, params), nil)
+	synctest.Wait()
+	if len(tr.peer.Answers(`"alive!"`)) == 0 {
+		tr.t.Error("the connection does not serve any more")
+	}
+}
+
+// request is one that the side under test serves.
+func (tr *trial) request() (method, members string) {
+	if tr.side == conformance.Agent {
+		return acp.MethodNewSession, `"cwd":"/","mcpServers":[]`
+	}
+	return acp.MethodReadTextFile, `"sessionId":"s","path":"/x"`
+}
+
+// finish ends the connection and judges what came back. All that is owed must have come, if all is set.
+func (tr *trial) finish(all bool) {
+	tr.t.Helper()
+	if err := tr.peer.End(); err != nil {
+		tr.t.Error(err)
+	}
+	if err := tr.end(); err != nil {
+		tr.t.Error(err)
+	}
+	tr.last()
+	if err := tr.peer.Verdict(all); err != nil {
+		tr.t.Error(err)
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, f := range tr.sent {
+		if !tr.excused(f) {
+			tr.t.Errorf("sent %s", f)
+		}
+	}
+}
+
+// excused is about ids, which are the peer's: it may use one over and over, or one that is none, so that
+// the validator looks for another answer. Verdict has judged those.
+func (tr *trial) excused(f conformance.Finding) bool {
+	answer := f.Kind == conformance.Response || f.Kind == conformance.ErrorReply
+	return answer && (f.Message == "answers no request" || f.Pointer == "/id" || tr.peer.Owed(f.ID) > 1 || strings.Contains(f.ID, "\ufffd"))
+}
+
+// streams are the seeds of the targets that have whole connections.
+func streams(f *testing.F, method, members string, more ...string) {
+	for _, line := range hostile.Lines(method, members) {
+		if len(line.Text) < 1<<12 {
+			f.Add(line.Text, []byte{}, uint8(0))
+		}
+	}
+	for knobs := range 4 {
+		f.Add(strings.Join(more, "\n"), []byte{}, uint8(knobs))
+		f.Add(strings.Join(more, "\r\n"), []byte{0, 200, 7}, uint8(knobs))
+	}
+}
+
+// FuzzAgent has any bytes as the client of an agent. Whatever they are, each request is answered once,
+// what is sent is valid by the schema, what comes behind is served, and the connection ends with nothing
+// left behind; in a bubble anything that hangs is an error.
+func FuzzAgent(f *testing.F) {
+	streams(f, acp.MethodNewSession, `"cwd":"/","mcpServers":[]`,
+		`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"go"}]}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"t","prompt":[{"type":"hologram"}]}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`,
+		`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"no"}}`,
+		`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`,
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}`,
+		`{"jsonrpc":"2.0","id":"a","method":"authenticate","params":{"methodId":"login"}}`,
+		`{"jsonrpc":"2.0","id":"c","method":"session/close","params":{"sessionId":"s"}}`,
+		`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":65535}}`,
+		`{"jsonrpc":"2.0","id":"x","method":"_vendor/x","params":[1]}`,
+	)
+	f.Fuzz(func(t *testing.T, lines string, sizes []byte, knobs uint8) {
+		if len(lines) > 1<<14 {
+			t.Skip()
+		}
+		synctest.Test(t, func(t *testing.T) {
+			tr := tryAgent(t, knobs&1 == 0)
+			tr.play(lines, sizes, knobs&2 != 0)
+		})
+	})
+}
+
+// FuzzClient has any bytes as the agent of a client that is in the middle of a turn.
+func FuzzClient(f *testing.F) {
+	streams(f, acp.MethodReadTextFile, `"sessionId":"s","path":"/x"`,
+		`{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[]}}`,
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}`,
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"t"}}}`,
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"hologram"}}}`,
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}`,
+		`{"jsonrpc":"2.0","id":3,"result":null}`,
+		`{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`,
+		`{"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"ls"}}`,
+		`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"m","requestedSchema":{"type":"object","properties":{}}}}`,
+		`{"jsonrpc":"2.0","method":"elicitation/complete","params":{"elicitationId":"e"}}`,
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`,
+	)
+	f.Fuzz(func(t *testing.T, lines string, sizes []byte, knobs uint8) {
+		if len(lines) > 1<<14 {
+			t.Skip()
+		}
+		synctest.Test(t, func(t *testing.T) { tryClient(t).play(lines, sizes, knobs&2 != 0) })
+	})
+}
+
+// play is one connection, which ends behind the lines if abrupt is set, and is in good order otherwise.
+func (tr *trial) play(lines string, sizes []byte, abrupt bool) {
+	tr.write(lines+"\n", sizes)
+	if !abrupt {
+		time.Sleep(time.Minute) // longer than anything waits
+		tr.alive()
+	}
+	tr.finish(!abrupt)
+}
+
+// served is a method of one side, and the definition of its parameters.
+type served struct {
+	method, side, definition string
+	notification             bool
+}
+
+// servedMethods are all methods of the schema but those of the connection itself.
+func servedMethods(tb testing.TB) []served {
+	tb.Helper()
+	var doc struct {
+		Defs map[string]struct {
+			Method string `json:"x-method"`
+			Side   string `json:"x-side"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(sdk.SchemaV1()), &doc); err != nil {
+		tb.Fatal(err)
+	}
+	var out []served
+	for _, name := range slices.Sorted(maps.Keys(doc.Defs)) {
+		def := doc.Defs[name]
+		notification := strings.HasSuffix(name, "Notification")
+		if (def.Side == "agent" || def.Side == "client") && (notification || strings.HasSuffix(name, "Request")) {
+			out = append(out, served{def.Method, def.Side, name, notification})
+		}
+	}
+	if len(out) < 24 {
+		tb.Fatalf("%d methods in the schema", len(out))
+	}
+	return out
+}
+
+// FuzzParams gives each method of either side any JSON as its parameters: the request is answered once,
+// with a result or an error that says what is wrong with them, and nothing of this side.
+func FuzzParams(f *testing.F) {
+	methods := servedMethods(f)
+	schema, err := sample.Load(sdk.SchemaV1())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, m := range methods {
+		maker := sample.NewFullMaker(schema, uint64(i))
+		full := maker.Value(m.definition)
+		add := func(v any) {
+			text, err := json.Marshal(v)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(uint8(i), string(text), false)
+			f.Add(uint8(i), string(text), true)
+		}
+		add(full)
+		n := 0
+		for mutation := range schema.Mutations(m.definition, full) {
+			if n++; n%10 == 0 {
+				add(mutation.Value)
+			}
+		}
+		for _, text := range []string{"null", "[]", "0", `""`, "{}", `{"sessionId":null}`, `{"sessionId":"s","sessionId":"s"}`, `{"_meta":{"a":1,"a":2}}`} {
+			f.Add(uint8(i), text, false)
+		}
+	}
+	f.Fuzz(func(t *testing.T, i uint8, params string, wrongKind bool) {
+		m := methods[int(i)%len(methods)]
+		if !json.Valid([]byte(params)) || !utf8.ValidString(params) || strings.Contains(params, "\n") {
+			t.Skip()
+		}
+		synctest.Test(t, func(t *testing.T) {
+			tr := tryMethod(t, m.side)
+			id := `"id":7,`
+			if m.notification != wrongKind {
+				id = ""
+			}
+			tr.write(fmt.Sprintf(`{"jsonrpc":"2.0",%s"method":%q,"params":%s}`+"\n", id, m.method, params), nil)
+			time.Sleep(time.Minute)
+			answers := tr.peer.Answers("7")
+			tr.alive()
+			tr.finish(true)
+			for _, a := range answers {
+				checkParamsAnswer(t, m, params, a, m.notification == wrongKind && m.notification)
+			}
+		})
+	})
+}
+
+func tryMethod(t *testing.T, side string) *trial {
+	if side == "agent" {
+		return tryAgent(t, true)
+	}
+	return tryClient(t)
+}
+
+func checkParamsAnswer(t *testing.T, m served, params string, a *hostile.Answer, unknown bool) {
+	t.Helper()
+	deep := hostile.Read([]byte(`{"params":`+params+`}`), codec.MaxDepth).Kind == hostile.Unread
+	switch {
+	case a.Result != nil && !unknown:
+		return
+	case a.Code == rpc.CodeMethodNotFound && unknown:
+		return
+	case a.Code == rpc.CodeInvalidRequest && (deep || m.method == acp.MethodInitialize):
+		return
+	case a.Code != rpc.CodeInvalidParams || unknown:
+		t.Fatalf("%s with %s: answered with %s", m.method, params, a)
+	}
+	var data struct{ Pointer, Reason *string }
+	if err := errors.Join(json.Unmarshal(a.Data, &data)); err != nil || data.Pointer == nil || data.Reason == nil || *data.Reason == "" {
+		t.Fatalf("%s with %s: answered with %s: %v", m.method, params, a, err)
+	}
+	if *data.Pointer != "" && (*data.Pointer)[0] != '/' || !strings.HasPrefix(a.Message, "Invalid params: "+*data.Pointer) {
+		t.Fatalf("%s with %s: %q is not where it is wrong, or not said: %s", m.method, params, *data.Pointer, a.Message)
+	}
+	if n := len(a.Message) + len(a.Data); n > 1000+20*len(params) {
+		t.Fatalf("%s: %d bytes of error for %d of parameters", m.method, n, len(params))
+	}
+}

@@ -1,0 +1,306 @@
+// This file owns what messages cost that are made to cost much: memory and time against their size.
+
+package acp
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/exercise"
+)
+
+// Every array and map of every definition, filled with the smallest items.
+func TestMemory(t *testing.T) { generated().Memory(t) }
+
+// shape is a text of any size of one kind that might cost more than its size.
+type shape struct {
+	name  string
+	value func() codec.Value
+	text  func(size int) string
+	fails bool // it is refused
+}
+
+func around(before, item, after string) func(int) string {
+	return func(size int) string { return before + exercise.Many(item, size) + after }
+}
+
+func aroundMembers(before, item, after string) func(int) string {
+	return func(size int) string { return before + exercise.ManyMembers(item, size) + after }
+}
+
+func aroundText(before, text, after string) func(int) string {
+	return func(size int) string { return before + strings.Repeat(text, 1+size/len(text)) + after }
+}
+
+const (
+	inPrompt  = `{"sessionId":"s","prompt":[`
+	inText    = `{"sessionId":"s","prompt":[{"type":"text","text":"`
+	inSession = `{"cwd":"/","mcpServers":[]`
+	inPlan    = `{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[`
+	inForm    = `{"mode":"form","message":"","sessionId":"s","requestedSchema":{"type":"object","properties":{`
+)
+
+var shapes = []shape{
+	{"one long string", newValue[PromptRequest], aroundText(inText, "x", `"}]}`), false},
+	{"not ASCII", newValue[PromptRequest], aroundText(inText, "é", `"}]}`), false},
+	{"escapes", newValue[PromptRequest], aroundText(inText, `\n`, `"}]}`), false},
+	{"long escapes", newValue[PromptRequest], aroundText(inText, `\u00e9`, `"}]}`), false},
+	{"lone surrogates", newValue[PromptRequest], aroundText(inText, `\ud800`, `"}]}`), false},
+	{"strings with lone surrogates", newValue[NewSessionRequest], around(inSession+`,"additionalDirectories":[`, `"\ud800"`, `]}`), false},
+	{"empty strings", newValue[NewSessionRequest], around(inSession+`,"additionalDirectories":[`, `""`, `]}`), false},
+	{"a long number", newValue[NewSessionRequest], aroundText(inSession+`,"x":`, "9", "}"), false},
+	{"a long integer", newValue[InitializeRequest], aroundText(`{"protocolVersion":`, "9", "}"), true},
+	{"a long fraction", newValue[SessionNotification],
+		aroundText(`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"","annotations":{"priority":0.`, "9", "}}}}"), false},
+	{"spaces", newValue[NewSessionRequest], aroundText(inSession, " ", "}"), false},
+	{"unknown members", newValue[NewSessionRequest], around(inSession+",", `"":0`, "}"), false},
+	{"a long unknown name", newValue[NewSessionRequest], aroundText(inSession+`,"`, "x", `":0}`), false},
+	{"a long name with escapes", newValue[NewSessionRequest], aroundText(inSession+`,"`, `\n`, `":0}`), false},
+	{"members of _meta", newValue[NewSessionRequest], aroundMembers(inSession+`,"_meta":{`, "0", "}}"), false},
+	{"members of _meta, the last twice", newValue[NewSessionRequest], aroundMembers(inSession+`,"_meta":{"":0,`, "0", `,"":0}}`), false},
+	{"deep arrays", newValue[NewSessionRequest], around(inSession+`,"x":[`, strings.Repeat("[", 250)+strings.Repeat("]", 250), "]}"), false},
+	{"deep objects", newValue[NewSessionRequest], around(inSession+`,"x":[`, strings.Repeat(`{"":`, 250)+"0"+strings.Repeat("}", 250), "]}"), false},
+	{"deep _meta", newValue[NewSessionRequest], around(inSession+`,"_meta":{"x":[`, strings.Repeat("[", 250)+strings.Repeat("]", 250), "]}}"), false},
+	{"empty objects for blocks", newValue[PromptRequest], around(inPrompt, "{}", "]}"), true},
+	{"unknown blocks", newValue[PromptRequest], around(inPrompt, `{"type":""}`, "]}"), false},
+	{"blocks", newValue[PromptRequest], around(inPrompt, `{"type":"text","text":""}`, "]}"), false},
+	{"blocks with the tag last", newValue[PromptRequest], around(inPrompt, `{"text":"","type":"text"}`, "]}"), false},
+	{"a block with the tag last", newValue[PromptRequest], aroundText(inPrompt+`{"text":"`, "x", `","type":"text"}]}`), false},
+	{"a block with the tag behind many members", newValue[PromptRequest], around(inPrompt+`{"text":"",`, `"":0`, `,"type":"text"}]}`), false},
+	{"a mistake at the end", newValue[PromptRequest], around(inPrompt, `{"type":"text","text":""}`, `,{"type":"text"}]}`), true},
+	{"bad entries", newValue[SessionNotification], around(inPlan, "0", `]}}`), false},
+	{"empty entries", newValue[SessionNotification], around(inPlan, "{}", `]}}`), false},
+	{"nearly good entries", newValue[SessionNotification], around(inPlan, `{"content":"","priority":"","status":0}`, `]}}`), false},
+	{"properties of a form", newValue[CreateElicitationRequest], aroundMembers(inForm, `{"type":"string"}`, "}}}"), false},
+	{"a long property with many mistakes", newValue[CreateElicitationRequest], func(size int) string {
+		return inForm + `"` + strings.Repeat("x", size) + `":{"type":"array","items":{"type":"string","enum":[]},"default":[` + exercise.Many("0", 1000) + `]}}}}`
+	}, false},
+	{"a session id", newValue[PromptRequest], aroundText(`{"prompt":[],"sessionId":"`, "s", `"}`), false},
+}
+
+// What reading takes is bounded by the size of the text, whatever that is.
+func TestMemoryOfShapes(t *testing.T) {
+	if exercise.Race {
+		t.Skip("the race detector allocates")
+	}
+	for _, shape := range shapes {
+		c, err := exercise.Measure(shape.name, shape.value, []byte(shape.text(256<<10)))
+		if (err != nil) != shape.fails {
+			t.Errorf("%s: %v", shape.name, err)
+		}
+		if c.Excessive() {
+			t.Errorf("%s", c)
+		}
+	}
+	t.Logf("%d shapes", len(shapes))
+}
+
+// What is allocated grows as the text does: eight times the text takes at most ten times the memory, for
+// all that it is rounded to.
+func TestAllocationIsLinear(t *testing.T) {
+	if exercise.Race {
+		t.Skip("the race detector allocates")
+	}
+	for _, shape := range shapes {
+		small, _ := exercise.Measure(shape.name, shape.value, []byte(shape.text(128<<10)))
+		big, _ := exercise.Measure(shape.name, shape.value, []byte(shape.text(1<<20)))
+		if big.Alloc > 1.25*small.Alloc+1 {
+			t.Errorf("%s: %.1f bytes for each byte of 128 KiB, and %.1f of 1 MiB", shape.name, small.Alloc, big.Alloc)
+		}
+	}
+	t.Logf("%d shapes", len(shapes))
+}
+
+// stream is what a client sends to an agent, of any size.
+type stream struct {
+	name string
+	text func(size int) string
+}
+
+// lines repeats a line.
+func lines(line string) func(int) string {
+	return func(size int) string { return strings.Repeat(line+"\n", 1+size/(len(line)+1)) }
+}
+
+var streams = []stream{
+	{"blank lines", lines("")},
+	{"CRLF", lines("\r")},
+	{"tiny lines that are no messages", lines("0")},
+	{"tiny lines that are no JSON", lines("x")},
+	{"tiny batches", lines("[]")},
+	{"tiny objects", lines("{}")},
+	{"notifications", lines(`{"jsonrpc":"2.0","method":"x"}`)},
+	{"cancellations", lines(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":""}}`)},
+	{"cancellations of requests", lines(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)},
+	{"requests for nothing", lines(`{"jsonrpc":"2.0","id":1,"method":""}`)},
+	{"requests", lines(`{"jsonrpc":"2.0","id":1,"method":"session/set_mode","params":{"sessionId":"","modeId":""}}`)},
+	{"results to nothing", lines(`{"id":1,"result":0}`)},
+	{"errors to nothing", lines(`{"id":1,"error":0}`)},
+	{"no newline", aroundText("", "x", "")},
+	{"no newline and no end", aroundText(`{"jsonrpc":"2.0","id":1,"method":"`, "x", "")},
+	{"a line of spaces", aroundText("", " ", "\n")},
+	{"a depth bomb", aroundText("", "[", "\n")},
+	{"a depth bomb of objects", aroundText("", `{"":`, "\n")},
+	{"a long id", aroundText(`{"jsonrpc":"2.0","method":"","id":"`, "x", "\"}\n")},
+	{"a long id with escapes", aroundText(`{"jsonrpc":"2.0","method":"","id":"`, `\u0001`, "\"}\n")},
+	{"a long id with lone surrogates", aroundText(`{"jsonrpc":"2.0","method":"","id":"`, `\ud800`, "\"}\n")},
+	{"a long number for an id", aroundText(`{"jsonrpc":"2.0","method":"","id":`, "9", "}\n")},
+	{"a long method", aroundText(`{"jsonrpc":"2.0","id":1,"method":"`, "<", "\"}\n")},
+	{"a long method with escapes", aroundText(`{"jsonrpc":"2.0","id":1,"method":"`, `\u0001`, "\"}\n")},
+	{"a long name that stands twice", aroundText(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[],"_meta":{"":0,"":0,"`, "x", "\":0}}}\n")},
+	{"a long session id", aroundText(`{"jsonrpc":"2.0","id":1,"method":"session/set_mode","params":{"modeId":"","sessionId":"`, "<", "\"}}\n")},
+	{"a long prompt", aroundText(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"","prompt":[{"type":"text","text":"`, "x", "\"}]}}\n")},
+	{"lines over the limit", lines(strings.Repeat("x", 200_000))},
+	{"requests over the limit", lines(`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 200_000) + `"}`)},
+}
+
+// play has an agent serve a stream to its end. Lines of the size of a whole stream are within the limit.
+func (s *stream) play(t testing.TB, text string) {
+	t.Helper()
+	limit := rpc.DefaultMaxMessage
+	if strings.Contains(s.name, "over the limit") {
+		limit = 100_000
+	}
+	handlers := AgentHandlers{
+		NewSession: func(context.Context, *ClientPeer, *NewSessionRequest) (*NewSessionResponse, error) {
+			return &NewSessionResponse{}, nil
+		},
+		Prompt: func(context.Context, *ClientPeer, *PromptRequest) (*PromptResponse, error) {
+			return &PromptResponse{StopReason: StopReasonEndTurn}, nil
+		},
+		SetSessionMode: func(context.Context, *ClientPeer, *SetSessionModeRequest) (*SetSessionModeResponse, error) {
+			return nil, nil
+		},
+	}
+	in := strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}` + "\n")
+	transport := rpc.IO(io.NopCloser(io.MultiReader(in, strings.NewReader(text))), nowhere{}, limit)
+	err := ServeAgent(t.Context(), transport, handlers, nil)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+}
+
+// nowhere takes what is written.
+type nowhere struct{}
+
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) Close() error                { return nil }
+
+// What a connection allocates for what it reads, beside the values of parameters.
+const (
+	byteFactor = 12      // bytes for each byte
+	lineCost   = 2 << 10 // bytes for each line
+)
+
+// What a connection allocates is bounded by the size of what it reads, whatever that is.
+func TestConnectionAllocationIsLinear(t *testing.T) {
+	if exercise.Race {
+		t.Skip("the race detector allocates")
+	}
+	for _, s := range streams {
+		for _, size := range []int{64 << 10, 512 << 10} {
+			text := s.text(size)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			s.play(t, text)
+			runtime.ReadMemStats(&after)
+			got, n := after.TotalAlloc-before.TotalAlloc, strings.Count(text, "\n")
+			if limit := uint64(256<<10 + byteFactor*len(text) + lineCost*n); got > limit {
+				t.Errorf("%s: %d bytes for %d in %d lines; the limit is %d", s.name, got, len(text), n, limit)
+			}
+		}
+	}
+	t.Logf("%d streams", len(streams))
+}
+
+var growth = flag.Bool("growth", false, "print the time that hostile messages take against their size")
+
+// growthSizes are those for which time is measured.
+var growthSizes = []int{1 << 10, 16 << 10, 256 << 10, 4 << 20, 16 << 20}
+
+// TestGrowth prints what the tests above cannot show, and asserts nothing, because time is not reliable:
+// the time for each byte, and the exponent of the size that fits best, from 16 KiB on.
+func TestGrowth(t *testing.T) {
+	if !*growth {
+		t.Skip("it takes minutes and asserts nothing; run with -growth")
+	}
+	rows := []string{"ns for each byte of 1 KiB, 16 KiB, 256 KiB, 4 MiB and 16 MiB, and the exponent"}
+	for _, shape := range shapes {
+		rows = append(rows, fit(shape.name, shape.text, func(text string) {
+			d := codec.NewDecoder([]byte(text))
+			shape.value().DecodeJSON(d)
+			d.End() // how it ends is TestMemoryOfShapes's
+			d.Repairs()
+		}))
+	}
+	rows = append(rows, "the same for whole connections")
+	for _, s := range streams {
+		rows = append(rows, fit(s.name, s.text, func(text string) { s.play(t, text) }))
+	}
+	t.Log(strings.Join(rows, "\n"))
+}
+
+// fit is one row of the table.
+func fit(name string, text func(size int) string, read func(text string)) string {
+	var xs, ys []float64
+	row := fmt.Sprintf("%-42s", name)
+	for _, size := range growthSizes {
+		text := text(size)
+		best := time.Duration(math.MaxInt64)
+		for range 1 + min(50, 4<<20/len(text)) {
+			start := time.Now()
+			read(text)
+			best = min(best, time.Since(start))
+		}
+		row += fmt.Sprintf(" %8.2f", float64(best.Nanoseconds())/float64(len(text)))
+		if size > growthSizes[0] {
+			xs, ys = append(xs, math.Log(float64(len(text)))), append(ys, math.Log(float64(best.Nanoseconds())))
+		}
+	}
+	return fmt.Sprintf("%s %9.2f", row, slope(xs, ys))
+}
+
+// slope is that of the line that fits the points best.
+func slope(xs, ys []float64) float64 {
+	mean := func(vs []float64) (sum float64) {
+		for _, v := range vs {
+			sum += v / float64(len(vs))
+		}
+		return sum
+	}
+	mx, my := mean(xs), mean(ys)
+	var above, below float64
+	for i := range xs {
+		above += (xs[i] - mx) * (ys[i] - my)
+		below += (xs[i] - mx) * (xs[i] - mx)
+	}
+	return above / below
+}
+
+// BenchmarkGrowth is TestGrowth for comparing runs.
+func BenchmarkGrowth(b *testing.B) {
+	for _, shape := range shapes {
+		for _, size := range []int{16 << 10, 1 << 20} {
+			b.Run(fmt.Sprintf("shape=%s/size=%d", strings.ReplaceAll(shape.name, " ", "-"), size), func(b *testing.B) {
+				text := []byte(shape.text(size))
+				d := codec.NewDecoder(nil)
+				b.SetBytes(int64(len(text)))
+				b.ReportAllocs()
+				for b.Loop() {
+					d.Reset(text)
+					shape.value().DecodeJSON(d)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,207 @@
+// This file owns version 1's initialize: what agents and clients say of themselves, and which methods
+// the runtime treats in a way of their own.
+
+package acp
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// Version is the protocol version that this package speaks.
+const Version ProtocolVersion = 1
+
+// AgentOptions say what an agent tells about itself. Nil, and the zero value, tell nothing.
+//
+// The capabilities loadSession, sessionCapabilities.list, delete, resume and close, and auth.logout
+// follow from which handlers are set and have no option.
+type AgentOptions struct {
+	// Info names the agent and its version.
+	Info Implementation
+	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
+	// that can run them.
+	AuthMethods []AuthMethod
+	// Prompt says which content prompts may have beyond text and resource links.
+	Prompt PromptCapabilities
+	// MCP says which MCP servers the agent connects to beyond those on stdio.
+	MCP MCPCapabilities
+	// AdditionalDirectories says that sessions may have more roots than their working directory.
+	AdditionalDirectories bool
+	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
+	// with an error. It must be quick and must not call the client.
+	Initialize func(ctx context.Context, req *InitializeRequest, res *InitializeResponse) error
+	// Conn tunes the connection.
+	Conn ConnOptions
+}
+
+// advertise adds to what follows from the handlers.
+func (o *AgentOptions) advertise(caps *AgentCapabilities) {
+	caps.PromptCapabilities = o.Prompt
+	caps.MCPCapabilities = o.MCP
+	if o.AdditionalDirectories {
+		caps.SessionCapabilities.AdditionalDirectories = Some(SessionAdditionalDirectoriesCapabilities{})
+	}
+}
+
+// ClientOptions say what a client tells about itself. Nil, and the zero value, tell nothing.
+//
+// The capabilities fs.readTextFile, fs.writeTextFile and terminal follow from which handlers are set
+// and have no option.
+type ClientOptions struct {
+	// Info names the client and its version.
+	Info Implementation
+	// Elicitation says which modes of elicitation/create the client's handler serves.
+	Elicitation ElicitationCapabilities
+	// Session says which session features the client understands: boolean config options, notices,
+	// compaction.
+	Session ClientSessionCapabilities
+	// TerminalAuth says that the client can run an agent's terminal authentication methods.
+	TerminalAuth bool
+	// Initialize, if set, may edit the initialize request before it is sent.
+	Initialize func(req *InitializeRequest)
+	// Conn tunes the connection.
+	Conn ConnOptions
+}
+
+// advertise adds to what follows from the handlers.
+func (o *ClientOptions) advertise(caps *ClientCapabilities) {
+	caps.Auth.Terminal = o.TerminalAuth
+	if e := o.Elicitation; e.Form.Present() || e.URL.Present() {
+		caps.Elicitation = Some(e)
+	}
+	if s := o.Session; s.Compaction.Present() || s.ConfigOptions.Present() || s.Notices.Present() || s.Meta != nil {
+		caps.Session = Some(s)
+	}
+}
+
+// ClientPeer is the client as its agent sees it, with a typed call for every method that clients
+// serve. A call that the client did not advertise fails with ErrUnsupported and is not sent. Its
+// methods are safe for concurrent use.
+type ClientPeer struct {
+	conn *rpc.Conn
+	said atomic.Pointer[InitializeRequest]
+}
+
+// AgentPeer is the agent as its client sees it, with a typed call for every method that agents serve.
+// A call that the agent did not advertise fails with ErrUnsupported and is not sent. Its methods are
+// safe for concurrent use.
+type AgentPeer struct {
+	conn *rpc.Conn
+	said atomic.Pointer[InitializeResponse]
+}
+
+func (x *InitializeRequest) capabilities() *ClientCapabilities { return &x.ClientCapabilities }
+
+func (x *InitializeRequest) serves(method string) bool { return x.ClientCapabilities.serves(method) }
+
+func (x *InitializeResponse) capabilities() *AgentCapabilities { return &x.AgentCapabilities }
+
+func (x *InitializeResponse) serves(method string) bool { return x.AgentCapabilities.serves(method) }
+
+// prepare checks the handlers and says what they and the options advertise.
+func (a *agentSide) prepare() (err error) {
+	if a.handlers.NewSession == nil || a.handlers.Prompt == nil {
+		return errors.New("acp: an agent needs the handlers NewSession and Prompt")
+	}
+	if a.caps, err = a.handlers.capabilities(); err != nil {
+		return err
+	}
+	a.opts.advertise(&a.caps)
+	return nil
+}
+
+// direct tells the engine what a method means to it.
+func (a *agentSide) direct(r *rpc.Route) {
+	switch r.Method {
+	case MethodPrompt:
+		r.Turn = true
+		r.Cancelled = func() any { return &PromptResponse{StopReason: StopReasonCancelled} }
+	case MethodCancel:
+		r.CancelsTurn = true
+	case MethodCloseSession, MethodDeleteSession:
+		r.EndsTurn = true
+	case MethodAuthenticate:
+		r.Check = a.checkAuthenticate
+	}
+}
+
+// initialize negotiates: a version that is not ours is answered with ours, and the client decides.
+func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
+	if a.said.Load() != nil {
+		return nil, ErrInvalidRequest.WithMessage("Invalid request: initialized already")
+	}
+	res := &InitializeResponse{
+		ProtocolVersion:   Version,
+		AgentCapabilities: a.caps,
+		AuthMethods:       a.authMethods(&req.ClientCapabilities),
+	}
+	if a.opts.Info.Name != "" {
+		res.AgentInfo = Some(a.opts.Info)
+	}
+	if a.opts.Initialize != nil {
+		if err := a.opts.Initialize(ctx, req, res); err != nil {
+			return nil, err
+		}
+	}
+	a.client.said.Store(req)
+	a.said.Store(res)
+	return res, nil
+}
+
+// authMethods leaves out the terminal methods for clients that did not advertise them.
+func (a *agentSide) authMethods(client *ClientCapabilities) []AuthMethod {
+	methods := slices.Clone(a.opts.AuthMethods)
+	if !client.Auth.Terminal {
+		methods = slices.DeleteFunc(methods, func(m AuthMethod) bool {
+			_, terminal := m.Variant.(*AuthMethodTerminal)
+			return terminal
+		})
+	}
+	return methods
+}
+
+// request makes the initialize request from handlers and options.
+func (c *clientSide) request() (*InitializeRequest, error) {
+	caps, err := c.handlers.capabilities()
+	if err != nil {
+		return nil, err
+	}
+	c.opts.advertise(&caps)
+	if caps.Elicitation.Present() && c.handlers.CreateElicitation == nil {
+		return nil, errors.New("acp: a client that advertises elicitation needs the handler CreateElicitation")
+	}
+	req := &InitializeRequest{ProtocolVersion: Version, ClientCapabilities: caps}
+	if c.opts.Info.Name != "" {
+		req.ClientInfo = Some(c.opts.Info)
+	}
+	if c.opts.Initialize != nil {
+		c.opts.Initialize(req)
+	}
+	return req, nil
+}
+
+// initialize does the handshake.
+func (c *clientSide) initialize(ctx context.Context) error {
+	// Handlers of what comes right behind the answer find it.
+	res, err := methodInitialize.CallThen(ctx, c.agent.conn, c.sent, c.agent.said.Store)
+	if err == nil && res.ProtocolVersion != Version {
+		err = &VersionError{Got: res.ProtocolVersion}
+	}
+	return err
+}
+
+// direct tells the engine what a method means to it.
+func (c *clientSide) direct(r *rpc.Route) {
+	switch r.Method {
+	case MethodRequestPermission:
+		r.Cancelled = func() any { return &RequestPermissionResponse{Outcome: PermissionCancelled()} }
+	case MethodSessionUpdate:
+		r.Feeds = true
+	case MethodCreateElicitation:
+		r.Check = c.checkElicitation
+	}
+}

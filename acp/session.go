@@ -1,0 +1,99 @@
+// This file owns what sessions of all versions have: a peer scoped to one session, and the list of them.
+
+package acp
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// ID is the session's id.
+func (s *SessionClient) ID() SessionID { return s.id }
+
+// Client is the client, of all sessions.
+func (s *SessionClient) Client() *ClientPeer { return s.peer }
+
+// releaseTime bounds what is still sent for a turn that was cancelled: its last updates, the release of
+// its terminals.
+const releaseTime = 10 * time.Second
+
+// lasting returns ctx, or, when it is of a turn that was cancelled, one in which its last updates are sent.
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+		return context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	}
+	return ctx, func() {}
+}
+
+// ElicitForm asks the user to fill in a form (elicitation/create, mode form).
+func (s *SessionClient) ElicitForm(
+	ctx context.Context, message string, schema ElicitationSchema,
+) (*CreateElicitationResponse, error) {
+	scope := ElicitationSessionScope{SessionID: s.id}
+	req := NewCreateElicitationRequestForm(message, NewElicitationFormModeSession(schema, scope))
+	return s.peer.CreateElicitation(ctx, &req)
+}
+
+// ElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the
+// connection's elicitations that are under way; when what happens there is done, tell the client by
+// ClientPeer.CompleteElicitation.
+func (s *SessionClient) ElicitURL(
+	ctx context.Context, message string, id ElicitationID, url string,
+) (*CreateElicitationResponse, error) {
+	scope := ElicitationSessionScope{SessionID: s.id}
+	req := NewCreateElicitationRequestURL(message, NewElicitationURLModeSession(id, url, scope))
+	return s.peer.CreateElicitation(ctx, &req)
+}
+
+// ID is the session's id.
+func (s *SessionAgent) ID() SessionID { return s.id }
+
+// Agent is the agent, of all sessions.
+func (s *SessionAgent) Agent() *AgentPeer { return s.peer }
+
+// Close ends the session at the agent (session/close). That the agent does not know it any more counts
+// as success.
+func (s *SessionAgent) Close(ctx context.Context) error {
+	_, err := s.peer.CloseSession(ctx, &CloseSessionRequest{SessionID: s.id})
+	return goneIsFine(err)
+}
+
+// Delete removes the session from the agent's list (session/delete). That it is not there counts as
+// success.
+func (s *SessionAgent) Delete(ctx context.Context) error {
+	_, err := s.peer.DeleteSession(ctx, &DeleteSessionRequest{SessionID: s.id})
+	return goneIsFine(err)
+}
+
+func goneIsFine(err error) error {
+	if errors.Is(err, ErrResourceNotFound) {
+		return nil
+	}
+	return err
+}
+
+// pages yields the agent's sessions, page by page, beginning with that of req.
+func (c *AgentConn) pages(ctx context.Context, req *ListSessionsRequest) iter.Seq2[SessionInfo, error] {
+	return func(yield func(SessionInfo, error) bool) {
+		page := *req
+		for {
+			res, err := c.ListSessions(ctx, &page)
+			if err != nil {
+				yield(SessionInfo{}, err)
+				return
+			}
+			for _, info := range res.Sessions {
+				if !yield(info, nil) {
+					return
+				}
+			}
+			next, ok := res.NextCursor.Get()
+			if !ok {
+				return
+			}
+			page.Cursor = Some(next)
+		}
+	}
+}

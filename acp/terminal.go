@@ -1,0 +1,72 @@
+// This file owns terminals of the client's, as an agent uses them.
+
+package acp
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// CreateTerminal starts a command in a terminal of the client's (terminal/create). The caller must
+// Close it. When ctx ends meanwhile, the client's answer is waited for all the same, for ten seconds at
+// most, so that the terminal can be released, and the cause is returned.
+func (s *SessionClient) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*TerminalHandle, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	r := *req
+	r.SessionID = s.id
+	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(releaseTime, func() { cancel(context.Cause(ctx)) })
+		context.AfterFunc(detached, func() { timer.Stop() })
+	})()
+	res, err := s.peer.CreateTerminal(detached, &r)
+	if err != nil {
+		return nil, err
+	}
+	t := &TerminalHandle{session: s, id: res.TerminalID}
+	if ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), t.Close(ctx))
+	}
+	return t, nil
+}
+
+// TerminalHandle is a command that runs in a terminal of the client's. Its methods are safe for
+// concurrent use.
+type TerminalHandle struct {
+	session *SessionClient
+	id      TerminalID
+}
+
+// ID is the terminal's id, to be shown in a tool call with TerminalContent. It must be put there before
+// Close.
+func (t *TerminalHandle) ID() TerminalID { return t.id }
+
+// Output returns what the command has written so far, and how it ended if it has (terminal/output).
+func (t *TerminalHandle) Output(ctx context.Context) (*TerminalOutputResponse, error) {
+	return t.session.peer.TerminalOutput(ctx, &TerminalOutputRequest{SessionID: t.session.id, TerminalID: t.id})
+}
+
+// Wait waits until the command has ended (terminal/wait_for_exit).
+func (t *TerminalHandle) Wait(ctx context.Context) (*WaitForTerminalExitResponse, error) {
+	return t.session.peer.WaitForTerminalExit(ctx, &WaitForTerminalExitRequest{SessionID: t.session.id, TerminalID: t.id})
+}
+
+// Kill ends the command (terminal/kill). Output and Wait still work afterwards, and Close is still
+// needed.
+func (t *TerminalHandle) Kill(ctx context.Context) error {
+	_, err := t.session.peer.KillTerminal(ctx, &KillTerminalRequest{SessionID: t.session.id, TerminalID: t.id})
+	return err
+}
+
+// Close ends the command if it still runs and releases the terminal (terminal/release); the id is
+// invalid then. It works with a context that has ended, such as a cancelled turn's.
+func (t *TerminalHandle) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	_, err := t.session.peer.ReleaseTerminal(ctx, &ReleaseTerminalRequest{SessionID: t.session.id, TerminalID: t.id})
+	return err
+}

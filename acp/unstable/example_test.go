@@ -1,0 +1,52 @@
+package unstable_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	acp "github.com/acpgo/sdk/acp/unstable"
+)
+
+// A session is forked, which is not a part of the standard yet. All else is as with package acp.
+func Example() {
+	agentEnd, clientEnd := acp.Pipe()
+	ctx := context.Background()
+
+	agent, err := acp.StartAgent(ctx, agentEnd, acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "session-1"}, nil
+		},
+		Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+		ForkSession: func(_ context.Context, _ *acp.ClientPeer, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+			return &acp.ForkSessionResponse{SessionID: "fork of " + req.SessionID}, nil
+		},
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	client, err := acp.Connect(ctx, clientEnd, acp.ClientHandlers{}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	session, err := client.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/home/ada"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fork, err := session.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/home/ada"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(fork.ID())
+
+	if err := client.Close(); err != nil {
+		log.Fatal(err)
+	}
+	if err := agent.Wait(); err != nil {
+		log.Fatal(err)
+	}
+	// Output: fork of session-1
+}

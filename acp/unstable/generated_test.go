@@ -1,0 +1,43 @@
+package unstable
+
+// This file owns the comparison of the package with the schema that it is generated from: nothing of the
+// protocol is missing, and every definition survives decoding and encoding.
+
+import (
+	"flag"
+	"testing"
+
+	sdk "github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/internal/exercise"
+)
+
+var values = flag.Int("values", exercise.Values, "how many values of each definition round-trip")
+
+// generated is this package, to be exercised.
+func generated() *exercise.Package {
+	return &exercise.Package{
+		Schema: sdk.SchemaV1Unstable(), Definitions: definitions,
+		LeftOut:  []string{"ProxyNotification", "ProxyRequest", "ProxyResponse"},
+		Handlers: map[string]string{"SessionNotification": "SessionUpdate"},
+	}
+}
+
+func TestEveryDefinitionIsAType(t *testing.T) { generated().HasDefinitions(t, 237) }
+
+func TestEveryMethodIsThere(t *testing.T) { generated().HasMethods(t, 40) }
+
+func TestRoundTrip(t *testing.T) { generated().RoundTrips(t, *values) }
+
+// What is sent is valid, and a zero value that the schema forbids is not sent.
+func TestSends(t *testing.T) { generated().Sends(t, *values/10) }
+
+// What the schema marks as lenient is lost and reported, all else is refused at its place.
+func TestLeniency(t *testing.T) { generated().Mutations(t, 2) }
+
+// No text takes more memory than its length allows.
+func TestMemory(t *testing.T) { generated().Memory(t) }
+
+// A program goes from acp to this package, and back, by changing an import.
+func TestOnlyAdds(t *testing.T) {
+	exercise.OnlyAdds(t, "github.com/acpgo/sdk/acp", "github.com/acpgo/sdk/acp/unstable")
+}

@@ -1,0 +1,69 @@
+// This file owns what agents and clients say of themselves beyond the stable version 1.
+
+package unstable
+
+import "context"
+
+// AgentOptions say what an agent tells about itself. Nil, and the zero value, tell nothing.
+//
+// The capabilities that methods stand for follow from which handlers are set and have no option.
+type AgentOptions struct {
+	// Info names the agent and its version.
+	Info Implementation
+	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
+	// that can run them.
+	AuthMethods []AuthMethod
+	// Prompt says which content prompts may have beyond text and resource links.
+	Prompt PromptCapabilities
+	// MCP says which MCP servers the agent connects to beyond those on stdio.
+	MCP MCPCapabilities
+	// AdditionalDirectories says that sessions may have more roots than their working directory.
+	AdditionalDirectories bool
+	// SystemPrompt, if it has a value, says that sessions may be given a system prompt, and how.
+	SystemPrompt Opt[SessionSystemPromptCapabilities]
+	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
+	// with an error. It must be quick and must not call the client.
+	Initialize func(ctx context.Context, req *InitializeRequest, res *InitializeResponse) error
+	// Conn tunes the connection.
+	Conn ConnOptions
+}
+
+// advertise adds to what follows from the handlers.
+func (o *AgentOptions) advertise(caps *AgentCapabilities) {
+	o.baseAdvertise(caps)
+	caps.SessionCapabilities.SystemPrompt = o.SystemPrompt
+}
+
+// ClientOptions say what a client tells about itself. Nil, and the zero value, tell nothing.
+//
+// The capabilities that methods stand for follow from which handlers are set and have no option.
+type ClientOptions struct {
+	// Info names the client and its version.
+	Info Implementation
+	// Elicitation says which modes of elicitation/create the client's handler serves.
+	Elicitation ElicitationCapabilities
+	// Session says which session features the client understands: boolean config options, notices,
+	// compaction.
+	Session ClientSessionCapabilities
+	// TerminalAuth says that the client can run an agent's terminal authentication methods.
+	TerminalAuth bool
+	// Plans says that the client understands plans with ids: the updates plan_update and plan_removed.
+	Plans bool
+	// Subagents says that the client understands sessions of subagents.
+	Subagents bool
+	// Initialize, if set, may edit the initialize request before it is sent.
+	Initialize func(req *InitializeRequest)
+	// Conn tunes the connection.
+	Conn ConnOptions
+}
+
+// advertise adds to what follows from the handlers.
+func (o *ClientOptions) advertise(caps *ClientCapabilities) {
+	o.baseAdvertise(caps)
+	if o.Plans {
+		caps.Plan = Some(PlanCapabilities{})
+	}
+	if o.Subagents {
+		caps.Subagents = Some(SubagentCapabilities{})
+	}
+}

@@ -1,0 +1,45 @@
+// This file owns what a client can do with sessions beyond talking in them.
+
+package unstable
+
+import "context"
+
+// SetTitle gives the session another title (session/set_title).
+func (s *SessionAgent) SetTitle(ctx context.Context, title string) error {
+	_, err := s.peer.SetSessionTitle(ctx, &SetSessionTitleRequest{SessionID: s.id, Title: title})
+	return err
+}
+
+// Archive keeps the session out of the agent's list (session/archive).
+func (s *SessionAgent) Archive(ctx context.Context) error {
+	_, err := s.peer.ArchiveSession(ctx, &ArchiveSessionRequest{SessionID: s.id})
+	return err
+}
+
+// Unarchive puts the session into the agent's list again (session/unarchive).
+func (s *SessionAgent) Unarchive(ctx context.Context) error {
+	_, err := s.peer.UnarchiveSession(ctx, &UnarchiveSessionRequest{SessionID: s.id})
+	return err
+}
+
+// Status says whether the agent has the session in memory (session/status). A value that is not known must
+// be taken for saved.
+func (s *SessionAgent) Status(ctx context.Context) (SessionStatus, error) {
+	res, err := s.peer.SessionStatus(ctx, &SessionStatusRequest{SessionID: s.id})
+	if err != nil {
+		return "", err
+	}
+	return res.Status, nil
+}
+
+func (a *AgentPeer) checkForkSession(req *ForkSessionRequest) error {
+	return checkCall(MethodForkSession, req)
+}
+
+// checkParams is that of the stable features, and looks at forks too.
+func checkParams(params any) *Error {
+	if p, ok := params.(*ForkSessionRequest); ok {
+		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
+	}
+	return baseCheckParams(params)
+}

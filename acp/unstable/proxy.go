@@ -1,0 +1,51 @@
+// This file owns the connection between a proxy and its conductor, which starts the components of a chain
+// and passes messages between them.
+
+package unstable
+
+import (
+	"context"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// ProxyPeer is the other end of a connection between a proxy and its conductor, with a typed call for every
+// method that either of them serves. Its methods are safe for concurrent use.
+type ProxyPeer struct {
+	conn *rpc.Conn
+}
+
+// Conn is the connection, for all messages that are not a proxy's own: rpc.Call, rpc.Notify.
+func (p *ProxyPeer) Conn() *rpc.Conn { return p.conn }
+
+// ProxyConn is one end of a connection between a proxy and its conductor. Its methods are safe for
+// concurrent use.
+type ProxyConn struct {
+	*ProxyPeer
+}
+
+// StartProxy starts one end of a connection between a proxy and its conductor. The handlers serve what
+// the chain adds to the protocol; the messages of the protocol itself, which a proxy exchanges with its
+// predecessor, come to the fallbacks of handlers.Extensions as they are, and are sent by rpc.Call and
+// rpc.Notify. ctx bounds opening the transport; call Close, or Wait for the other end to end the
+// connection. Nil opts mean the defaults.
+func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers, opts *ConnOptions) (*ProxyConn, error) {
+	peer := &ProxyPeer{}
+	_, err := rpc.Connect(ctx, transport, func(conn *rpc.Conn) []rpc.Route {
+		peer.conn = conn
+		return append(handlers.routes(peer), handlers.Extensions.Routes()...)
+	}, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &ProxyConn{ProxyPeer: peer}, nil
+}
+
+// Close ends the connection and waits for the handlers; see rpc.Conn.Close.
+func (c *ProxyConn) Close() error { return c.conn.Close() }
+
+// Wait waits until the connection is over and says why; see rpc.Conn.Wait.
+func (c *ProxyConn) Wait() error { return c.conn.Wait() }
+
+// Done is closed when the connection is over.
+func (c *ProxyConn) Done() <-chan struct{} { return c.conn.Done() }

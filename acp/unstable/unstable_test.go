@@ -1,0 +1,225 @@
+package unstable_test
+
+// This file owns what this package has beyond the stable one: capabilities, sessions, proxies.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	acp "github.com/acpgo/sdk/acp/unstable"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// basic are the handlers that every agent has.
+func basic() acp.AgentHandlers {
+	return acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}
+}
+
+// connect starts an agent and a client of it.
+func connect(
+	t *testing.T, agent acp.AgentHandlers, agentOptions *acp.AgentOptions, client acp.ClientHandlers, clientOptions *acp.ClientOptions,
+) (*acp.AgentConn, *acp.ClientConn) {
+	t.Helper()
+	near, far := acp.Pipe()
+	served, err := acp.StartAgent(t.Context(), far, agent, agentOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := acp.Connect(t.Context(), near, client, clientOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(conn.Close(), served.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn, served
+}
+
+// What was not advertised is not sent, and not served.
+func TestGates(t *testing.T) {
+	conn, served := connect(t, basic(), nil, acp.ClientHandlers{}, nil)
+	ctx := t.Context()
+	s := conn.Session("s")
+	prompt := acp.Some(acp.SystemPrompt{Mode: acp.SystemPromptModeAppend, Content: []acp.ContentBlock{acp.TextBlock("x")}})
+	remove := acp.NewSessionUpdatePlanRemoved(acp.PlanRemoved{PlanID: "p"})
+	calls := map[string]func() error{
+		"sessionCapabilities.fork":    func() error { _, err := s.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/"}); return err },
+		"sessionCapabilities.archive": func() error { return s.Archive(ctx) },
+		"sessionCapabilities.title":   func() error { return s.SetTitle(ctx, "x") },
+		"sessionCapabilities.status":  func() error { _, err := s.Status(ctx); return err },
+		"auth.status":                 func() error { _, err := conn.AuthStatus(ctx, nil); return err },
+		"providers":                   func() error { _, err := conn.ListProviders(ctx, nil); return err },
+		"sessionCapabilities.systemPrompt": func() error {
+			_, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/", SystemPrompt: prompt})
+			return err
+		},
+		"mcpCapabilities.acp": func() error {
+			_, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/", MCPServers: []acp.MCPServer{
+				acp.NewMCPServerACP(acp.MCPServerACP{Name: "n", ServerID: "1"}),
+			}})
+			return err
+		},
+		"plan": func() error { return served.Session("s").Update(ctx, remove) },
+	}
+	for capability, call := range calls {
+		if err := call(); !errors.Is(err, acp.ErrUnsupported) || !strings.Contains(err.Error(), "capability "+capability) {
+			t.Errorf("%s: got %v", capability, err)
+		}
+	}
+	for _, method := range []string{
+		"session/fork", "session/archive", "session/unarchive", "session/set_title", "session/status", "auth/status", "providers/set",
+	} {
+		_, err := rpc.Call[json.RawMessage](ctx, conn.Conn(), method, map[string]string{"sessionId": "s"})
+		if !errors.Is(err, acp.ErrMethodNotFound) {
+			t.Errorf("%s: got %v", method, err)
+		}
+	}
+}
+
+// What handlers and options advertise is sent and served.
+func TestAdvertised(t *testing.T) {
+	agent := basic()
+	agent.ForkSession = func(_ context.Context, _ *acp.ClientPeer, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+		return &acp.ForkSessionResponse{SessionID: req.SessionID + "'"}, nil
+	}
+	agent.SetSessionTitle = func(_ context.Context, _ *acp.ClientPeer, req *acp.SetSessionTitleRequest) (*acp.SetSessionTitleResponse, error) {
+		if req.SessionID != "s'" || req.Title != "T" {
+			t.Errorf("got %+v", req)
+		}
+		return nil, nil
+	}
+	updates := make(chan acp.SessionUpdate, 1)
+	conn, served := connect(t, agent, &acp.AgentOptions{SystemPrompt: acp.Some(acp.SessionSystemPromptCapabilities{})}, acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+			updates <- n.Update
+			return nil
+		},
+	}, &acp.ClientOptions{Plans: true, Subagents: true})
+	caps, err := json.Marshal(conn.Capabilities().SessionCapabilities)
+	if want := `{"systemPrompt":{},"fork":{},"title":{}}`; err != nil || string(caps) != want {
+		t.Errorf("got %s, %v, want %s", caps, err, want)
+	}
+	if !served.Capabilities().Subagents.Present() {
+		t.Error("the client's capability subagents is missing")
+	}
+	fork, err := conn.Session("s").Fork(t.Context(), &acp.ForkSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fork.SetTitle(t.Context(), "T"); err != nil {
+		t.Error(err)
+	}
+	if _, err := conn.Session("s").Fork(t.Context(), &acp.ForkSessionRequest{Cwd: "here"}); !errors.Is(err, acp.ErrInvalidParams) {
+		t.Errorf("a relative path: got %v", err)
+	}
+	if err := served.Session("s").Update(t.Context(), acp.NewSessionUpdatePlanRemoved(acp.PlanRemoved{PlanID: "p"})); err != nil {
+		t.Error(err)
+	}
+	if u := <-updates; u.Variant.(*acp.SessionUpdatePlanRemoved).PlanID != "p" {
+		t.Errorf("got %+v", u)
+	}
+}
+
+// Handlers of one capability are set together.
+func TestTogether(t *testing.T) {
+	agent := basic()
+	agent.ArchiveSession = func(context.Context, *acp.ClientPeer, *acp.ArchiveSessionRequest) (*acp.ArchiveSessionResponse, error) {
+		return nil, nil
+	}
+	_, far := acp.Pipe()
+	_, err := acp.StartAgent(t.Context(), far, agent, nil)
+	if err == nil || !strings.Contains(err.Error(), "ArchiveSession is set, UnarchiveSession is not") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A conductor and a proxy: the handshake, messages to and from the successor, and those of the protocol
+// itself.
+func TestProxy(t *testing.T) {
+	near, far := acp.Pipe()
+	notified := make(chan string, 2)
+	ext := &rpc.Extensions{Fallback: func(_ context.Context, method string, params json.RawMessage) (any, error) {
+		return map[string]string{"method": method, "params": string(params)}, nil
+	}}
+	proxy, err := acp.StartProxy(t.Context(), far, acp.ProxyHandlers{
+		InitializeProxy: func(ctx context.Context, conductor *acp.ProxyPeer, req *acp.InitializeProxyRequest) (*acp.InitializeProxyResponse, error) {
+			params, err := json.Marshal(req)
+			if err != nil {
+				return nil, err
+			}
+			res, err := conductor.ProxySuccessor(ctx, &acp.ProxySuccessorRequest{Method: "initialize", Params: params})
+			if err != nil {
+				return nil, err
+			}
+			var answer acp.InitializeProxyResponse
+			return &answer, json.Unmarshal(*res, &answer)
+		},
+		ProxySuccessorNotification: func(_ context.Context, _ *acp.ProxyPeer, n *acp.ProxySuccessorNotification) error {
+			notified <- "from the successor: " + n.Method
+			return nil
+		},
+		Extensions: ext,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conductor, err := acp.StartProxy(t.Context(), near, acp.ProxyHandlers{
+		ProxySuccessor: func(_ context.Context, _ *acp.ProxyPeer, req *acp.ProxySuccessorRequest) (*acp.ProxySuccessorResponse, error) {
+			if req.Method != "initialize" {
+				return nil, acp.ErrMethodNotFound
+			}
+			res := acp.ProxySuccessorResponse(`{"protocolVersion":1,"agentInfo":{"name":"end of the chain","version":"1"}}`)
+			return &res, nil
+		},
+		ProxySuccessorNotification: func(_ context.Context, _ *acp.ProxyPeer, n *acp.ProxySuccessorNotification) error {
+			notified <- "to the successor: " + n.Method
+			return nil
+		},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	res, err := conductor.InitializeProxy(ctx, &acp.InitializeProxyRequest{ProtocolVersion: 1})
+	if err != nil || res.AgentInfo.Value().Name != "end of the chain" {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	if err := conductor.ProxySuccessorNotification(ctx, &acp.ProxySuccessorNotification{Method: "session/update"}); err != nil {
+		t.Error(err)
+	}
+	if got := <-notified; got != "from the successor: session/update" {
+		t.Errorf("got %q", got)
+	}
+	if err := proxy.ProxySuccessorNotification(ctx, &acp.ProxySuccessorNotification{Method: "session/cancel"}); err != nil {
+		t.Error(err)
+	}
+	if got := <-notified; got != "to the successor: session/cancel" {
+		t.Errorf("got %q", got)
+	}
+	raw, err := rpc.Call[map[string]string](ctx, conductor.Conn(), "session/new", map[string]string{"cwd": "/"})
+	if err != nil || (*raw)["method"] != "session/new" || (*raw)["params"] != `{"cwd":"/"}` {
+		t.Errorf("got %v, %v", raw, err)
+	}
+	if _, err := proxy.ProxySuccessor(ctx, &acp.ProxySuccessorRequest{Method: "x"}); !errors.Is(err, acp.ErrMethodNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if err := errors.Join(conductor.Close(), proxy.Wait()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,295 @@
+// This file owns version 2's initialize: what agents and clients say of themselves, and which methods
+// the runtime treats in a way of their own.
+
+package v2draft
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// Version is the protocol version that this package speaks.
+const Version ProtocolVersion = 2
+
+// ErrUnsupportedVersion is what an agent answers to initialize when it speaks no version that is as old
+// as the client's.
+var ErrUnsupportedVersion = &Error{Code: -32022, Message: "Unsupported protocol version"}
+
+// AgentOptions say what an agent tells about itself.
+//
+// The capabilities session and session.delete follow from which handlers are set and have no option.
+type AgentOptions struct {
+	// Info names the agent and its version; it must be set.
+	Info Implementation
+	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
+	// that can run them. An agent that has any needs the handlers LoginAuth and LogoutAuth.
+	AuthMethods []AuthMethod
+	// Prompt says which content prompts may have beyond text and resource links.
+	Prompt PromptCapabilities
+	// MCP says which MCP servers the agent connects to.
+	MCP MCPCapabilities
+	// AdditionalDirectories says that sessions may have more roots than their working directory.
+	AdditionalDirectories bool
+	// Background, if set, says what runs in a session independently of its foreground work; nil says
+	// nothing of it. It is asked for each state that the runtime reports.
+	Background func(id SessionID) []BackgroundWork
+	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
+	// with an error. It must be quick and must not call the client.
+	Initialize func(ctx context.Context, req *InitializeRequest, res *InitializeResponse) error
+	// Conn tunes the connection.
+	Conn ConnOptions
+}
+
+// advertise adds to what follows from the handlers.
+func (o *AgentOptions) advertise(caps *AgentCapabilities) {
+	session, ok := caps.Session.Get()
+	if !ok {
+		return
+	}
+	if p := o.Prompt; p.Image.Present() || p.Audio.Present() || p.EmbeddedContext.Present() || p.Meta != nil {
+		session.Prompt = Some(p)
+	}
+	if m := o.MCP; m.Stdio.Present() || m.HTTP.Present() || m.Meta != nil {
+		session.MCP = Some(m)
+	}
+	if o.AdditionalDirectories {
+		session.AdditionalDirectories = Some(SessionAdditionalDirectoriesCapabilities{})
+	}
+	caps.Session = Some(session)
+}
+
+// ClientOptions say what a client tells about itself.
+type ClientOptions struct {
+	// Info names the client and its version; it must be set.
+	Info Implementation
+	// Elicitation says which modes of elicitation/create the client's handler serves.
+	Elicitation ElicitationCapabilities
+	// TerminalAuth says that the client can run an agent's terminal authentication methods.
+	TerminalAuth bool
+	// Initialize, if set, may edit the initialize request before it is sent.
+	Initialize func(req *InitializeRequest)
+	// Conn tunes the connection.
+	Conn ConnOptions
+}
+
+// advertise adds to what follows from the handlers.
+func (o *ClientOptions) advertise(caps *ClientCapabilities) {
+	if e := o.Elicitation; e.Form.Present() || e.URL.Present() || e.Meta != nil {
+		caps.Elicitation = Some(e)
+	}
+	if o.TerminalAuth {
+		caps.Auth = Some(ClientAuthCapabilities{Terminal: Some(TerminalAuthCapabilities{})})
+	}
+}
+
+// ClientPeer is the client as its agent sees it, with a typed call for every method that clients
+// serve. A call that the client did not advertise fails with ErrUnsupported and is not sent. Its
+// methods are safe for concurrent use.
+type ClientPeer struct {
+	conn       *rpc.Conn
+	said       atomic.Pointer[InitializeRequest]
+	background func(SessionID) []BackgroundWork // nil: it is not reported
+
+	mu          sync.Mutex
+	foregrounds map[SessionID]*foreground // of sessions that are not idle
+}
+
+// AgentPeer is the agent as its client sees it, with a typed call for every method that agents serve.
+// A call that the agent did not advertise fails with ErrUnsupported and is not sent. Its methods are
+// safe for concurrent use.
+type AgentPeer struct {
+	conn *rpc.Conn
+	said atomic.Pointer[InitializeResponse]
+	seen seen
+}
+
+func (x *InitializeRequest) capabilities() *ClientCapabilities { return &x.Capabilities }
+
+func (x *InitializeRequest) serves(method string) bool { return x.Capabilities.serves(method) }
+
+func (x *InitializeResponse) capabilities() *AgentCapabilities { return &x.Capabilities }
+
+func (x *InitializeResponse) serves(method string) bool {
+	switch method {
+	case MethodLoginAuth, MethodLogoutAuth:
+		return len(x.AuthMethods) > 0
+	}
+	return x.Capabilities.serves(method)
+}
+
+var errNoInfo = errors.New("acp: version 2 wants Info.Name in the options")
+
+// prepare checks the handlers and says what they and the options advertise.
+func (a *agentSide) prepare() (err error) {
+	h := &a.handlers
+	switch {
+	case a.opts.Info.Name == "":
+		return errNoInfo
+	case len(a.opts.AuthMethods) > 0 && (h.LoginAuth == nil || h.LogoutAuth == nil):
+		return errors.New("acp: an agent with AuthMethods needs the handlers LoginAuth and LogoutAuth")
+	case h.DeleteSession != nil && h.NewSession == nil:
+		return errors.New("acp: an agent with the handler DeleteSession needs those of the capability session")
+	}
+	if a.caps, err = h.capabilities(); err != nil {
+		return err
+	}
+	a.opts.advertise(&a.caps)
+	if resume := h.ResumeSession; resume != nil {
+		h.ResumeSession = func(ctx context.Context, client *ClientPeer, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
+			res, err := resume(ctx, client, req)
+			if err == nil {
+				err = client.Session(req.SessionID).repeatState(ctx)
+			}
+			return res, err
+		}
+	}
+	return nil
+}
+
+// direct tells the engine what a method means to it.
+func (a *agentSide) direct(r *rpc.Route) {
+	a.client.background = a.opts.Background
+	switch r.Method {
+	case MethodPrompt:
+		r.Turn = true
+	case MethodCancel:
+		r.CancelsTurn = true
+	case MethodCloseSession, MethodDeleteSession:
+		r.EndsTurn = true
+	case MethodLoginAuth:
+		r.Check = a.checkLogin
+	}
+}
+
+// initialize negotiates. It may be repeated until something else is asked for.
+func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
+	if a.used.Load() {
+		return nil, ErrInvalidRequest.WithMessage("Invalid request: initialized already")
+	}
+	if req.ProtocolVersion < Version {
+		return nil, ErrUnsupportedVersion.WithData(versions{req.ProtocolVersion, []ProtocolVersion{Version}})
+	}
+	res := &InitializeResponse{
+		ProtocolVersion: Version,
+		Info:            a.opts.Info,
+		Capabilities:    a.caps,
+		AuthMethods:     a.authMethods(&req.Capabilities),
+	}
+	if a.opts.Initialize != nil {
+		if err := a.opts.Initialize(ctx, req, res); err != nil {
+			return nil, err
+		}
+	}
+	a.client.said.Store(req)
+	a.said.Store(res)
+	return res, nil
+}
+
+// versions is the data of ErrUnsupportedVersion.
+type versions struct {
+	Requested ProtocolVersion   `json:"requested"`
+	Supported []ProtocolVersion `json:"supported"`
+}
+
+// authMethods leaves out the terminal methods for clients that did not advertise them.
+func (a *agentSide) authMethods(client *ClientCapabilities) []AuthMethod {
+	methods := slices.Clone(a.opts.AuthMethods)
+	if !client.Auth.Value().Terminal.Present() {
+		methods = slices.DeleteFunc(methods, func(m AuthMethod) bool {
+			_, terminal := m.Variant.(*AuthMethodTerminal)
+			return terminal
+		})
+	}
+	return methods
+}
+
+// request makes the initialize request from handlers and options.
+func (c *clientSide) request() (*InitializeRequest, error) {
+	if c.opts.Info.Name == "" {
+		return nil, errNoInfo
+	}
+	caps, err := c.handlers.capabilities()
+	if err != nil {
+		return nil, err
+	}
+	c.opts.advertise(&caps)
+	if caps.Elicitation.Present() && c.handlers.CreateElicitation == nil {
+		return nil, errors.New("acp: a client that advertises elicitation needs the handler CreateElicitation")
+	}
+	if ask := c.handlers.RequestPermission; ask != nil {
+		c.handlers.RequestPermission = func(
+			ctx context.Context, agent *AgentPeer, req *RequestPermissionRequest,
+		) (*RequestPermissionResponse, error) {
+			res, err := ask(ctx, agent, req)
+			if err != nil && errors.Is(context.Cause(ctx), ErrRequestCancelled) {
+				return cancelledPermission(), nil
+			}
+			return res, err
+		}
+	}
+	req := &InitializeRequest{ProtocolVersion: Version, Info: c.opts.Info, Capabilities: caps}
+	if c.opts.Initialize != nil {
+		c.opts.Initialize(req)
+	}
+	return req, nil
+}
+
+// initializeAnswer is what an agent answers to initialize. Of a version that is not ours only the number
+// is known.
+type initializeAnswer struct {
+	InitializeResponse
+}
+
+// DecodeJSON implements codec.Value.
+func (x *initializeAnswer) DecodeJSON(d *codec.Decoder) {
+	begin := d.Mark()
+	for o := d.Object(); o.Next(); {
+		if string(o.Name()) == "protocolVersion" {
+			x.ProtocolVersion.DecodeJSON(d)
+		} else {
+			d.Skip()
+		}
+	}
+	if d.Err() == nil && x.ProtocolVersion == Version {
+		d.Rewind(begin)
+		x.InitializeResponse.DecodeJSON(d)
+	}
+}
+
+// initialize does the handshake.
+func (c *clientSide) initialize(ctx context.Context) error {
+	m := rpc.RequestMethod[InitializeRequest, initializeAnswer]{Name: MethodInitialize}
+	res, err := m.CallThen(ctx, c.agent.conn, c.sent, func(res *initializeAnswer) {
+		if res.ProtocolVersion == Version {
+			// Handlers of what comes right behind the answer find it.
+			c.agent.said.Store(&res.InitializeResponse)
+		}
+	})
+	if err == nil && res.ProtocolVersion != Version {
+		err = &VersionError{Got: res.ProtocolVersion}
+	}
+	return err
+}
+
+func cancelledPermission() *RequestPermissionResponse {
+	return &RequestPermissionResponse{Outcome: PermissionCancelled()}
+}
+
+// direct tells the engine what a method means to it.
+func (c *clientSide) direct(r *rpc.Route) {
+	switch r.Method {
+	case MethodRequestPermission:
+		r.Cancelled = func() any { return cancelledPermission() }
+	case MethodSessionUpdate:
+		r.Feeds = true
+		r.Check = c.agent.seen.update
+	case MethodCreateElicitation:
+		r.Check = c.checkElicitation
+	}
+}

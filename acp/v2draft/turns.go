@@ -1,0 +1,207 @@
+// This file owns turns as a client sees them: a prompt, its answer, which only says that the message is
+// in the conversation, and the updates until the session is idle.
+
+package v2draft
+
+import (
+	"context"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// TurnResult is how a turn ended.
+type TurnResult struct {
+	// MessageID is the id of the user's message in the conversation.
+	MessageID MessageID
+	// Idle is the state that the agent reported at the end. Its variant says why it stopped.
+	Idle IdleStateUpdate
+}
+
+// Turn is a prompt in progress: Updates yields its updates as they come, the last of them is the state
+// that ends it, Result waits for its end, and Cancel cancels it.
+type Turn = rpc.Turn[SessionUpdate, TurnResult]
+
+// Prompt runs a turn and waits for its end; updates go to the client's handler. When ctx ends, the turn is
+// cancelled as the protocol says: session/cancel is sent, open permission requests of the session are
+// answered as cancelled, and that the agent reports its end, with the stop reason cancelled, is waited for,
+// for at most ConnOptions.CancelGrace; only then the cause of ctx is returned. When the agent answers with
+// an error the prompt did not become a part of the conversation; cancelled before that, it is
+// ErrRequestCancelled.
+//
+// In a session that is working already the prompt joins that work, if the agent takes it, and the turn
+// ends when all of it has.
+func (s *SessionAgent) Prompt(ctx context.Context, prompt ...ContentBlock) (*TurnResult, error) {
+	return s.peer.RunTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
+}
+
+// RunTurn is SessionAgent.Prompt with all that a prompt can have. Prompt, in contrast, only waits for the
+// answer.
+func (a *AgentPeer) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResult, error) {
+	if missing := a.capabilities().lacksForPrompt(req); missing != "" {
+		return nil, unsupported(MethodPrompt, missing)
+	}
+	return rpc.RunTurnUntil(ctx, a.conn, methodPrompt, req, turnSpec(req.SessionID), &turnEnd{seen: &a.seen})
+}
+
+// Stream starts a turn whose updates are read as they come. They also go to the client's handler, if it
+// has one; a loop over the updates inside that handler would wait for itself. The turn is over when
+// Result returns.
+func (s *SessionAgent) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
+	return s.peer.StreamTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
+}
+
+// StreamTurn is SessionAgent.Stream with all that a prompt can have.
+func (a *AgentPeer) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
+	if missing := a.capabilities().lacksForPrompt(req); missing != "" {
+		return rpc.FailedTurn[SessionUpdate, TurnResult](a.conn, unsupported(MethodPrompt, missing))
+	}
+	return rpc.StartTurnUntil(ctx, a.conn, methodPrompt, req, turnSpec(req.SessionID), &turnEnd{seen: &a.seen}, pickUpdate)
+}
+
+func pickUpdate(params any) (SessionUpdate, bool) {
+	n, ok := params.(*UpdateSessionNotification)
+	if !ok {
+		return SessionUpdate{}, false
+	}
+	return n.Update, true
+}
+
+// Cancel cancels the session's foreground work (session/cancel) and does not wait for its end. Without any
+// it is harmless.
+func (s *SessionAgent) Cancel(ctx context.Context) error {
+	return s.peer.Cancel(ctx, &CancelSessionNotification{SessionID: s.id})
+}
+
+// Cancel cancels the session's foreground work (session/cancel): turns of this connection's own go on as
+// SessionAgent.Prompt says when its context ends. Without any the client's open permission requests of the
+// session are answered as cancelled all the same, and to the agent it is harmless.
+func (a *AgentPeer) Cancel(ctx context.Context, n *CancelSessionNotification) error {
+	spec := turnSpec(n.SessionID)
+	spec.CancelParams = n
+	return a.conn.CancelSession(ctx, spec)
+}
+
+func turnSpec(id SessionID) rpc.TurnSpec {
+	return rpc.TurnSpec{
+		Session:      string(id),
+		CancelMethod: MethodCancel,
+		CancelParams: &CancelSessionNotification{SessionID: id},
+	}
+}
+
+// seen is what the reader has seen of the sessions' states. Only the reader uses it.
+type seen struct {
+	working map[SessionID]struct{} // sessions whose last state was not idle
+	stopped bool                   // the update at hand ended a session's work
+}
+
+// maxWorking bounds how many sessions are known to be working, because the agent chooses their number.
+const maxWorking = 1 << 16
+
+// update takes note of an update. It is a route's Check, and refuses nothing.
+func (s *seen) update(params any) *Error {
+	n, _ := params.(*UpdateSessionNotification)
+	state, ok := n.Update.Variant.(*SessionUpdateStateUpdate)
+	if !ok {
+		return nil
+	}
+	_, worked := s.working[n.SessionID]
+	switch _, idle := state.Variant.(*StateUpdateIdle); {
+	case idle:
+		delete(s.working, n.SessionID)
+		s.stopped = worked
+	case !worked && len(s.working) < maxWorking:
+		if s.working == nil {
+			s.working = map[SessionID]struct{}{}
+		}
+		s.working[n.SessionID] = struct{}{}
+	}
+	return nil
+}
+
+// turnEnd finds the end of a turn: the first time that the session's work ends after the user's message
+// has become a part of the conversation. The agent reports the message before or after its answer, which
+// says by its id which message it was; it may even be done before the answer. That an idle session says
+// once more that it is idle ends nothing.
+type turnEnd struct {
+	seen     *seen
+	inserted bool                           // the answer was there
+	messages map[MessageID]*IdleStateUpdate // before: the user's messages, and what ended the work after each
+}
+
+// Answered implements rpc.TurnEnd.
+func (e *turnEnd) Answered(answer *PromptResponse) *TurnResult {
+	e.inserted = true
+	idle := e.messages[answer.MessageID]
+	e.messages = map[MessageID]*IdleStateUpdate{answer.MessageID: nil}
+	if idle == nil {
+		return nil
+	}
+	return &TurnResult{answer.MessageID, *idle}
+}
+
+// Notified implements rpc.TurnEnd.
+func (e *turnEnd) Notified(params any) *TurnResult {
+	n, ok := params.(*UpdateSessionNotification)
+	if !ok {
+		return nil
+	}
+	switch u := n.Update.Variant.(type) {
+	case *SessionUpdateUserMessage:
+		e.message(u.MessageID)
+	case *SessionUpdateUserMessageChunk:
+		e.message(u.MessageID)
+	case *SessionUpdateStateUpdate:
+		if idle, ok := u.Variant.(*StateUpdateIdle); ok && e.seen.stopped {
+			return e.stopped((*IdleStateUpdate)(idle))
+		}
+	}
+	return nil
+}
+
+// maxMessages bounds how many messages before the answer are remembered.
+const maxMessages = 1024
+
+func (e *turnEnd) message(id MessageID) {
+	if _, known := e.messages[id]; known || e.inserted || len(e.messages) == maxMessages {
+		return
+	}
+	if e.messages == nil {
+		e.messages = map[MessageID]*IdleStateUpdate{}
+	}
+	e.messages[id] = nil
+}
+
+func (e *turnEnd) stopped(idle *IdleStateUpdate) *TurnResult {
+	for id, earlier := range e.messages {
+		if e.inserted {
+			return &TurnResult{id, *idle}
+		}
+		if earlier == nil {
+			e.messages[id] = idle
+		}
+	}
+	return nil
+}
+
+// StopReason is why the work stopped, as it is on the wire: "end_turn". It is "" when the agent gave no
+// reason.
+func (x IdleStateUpdate) StopReason() string {
+	switch v := x.Variant.(type) {
+	case *IdleStateUpdateEndTurn:
+		return "end_turn"
+	case *IdleStateUpdateMaxTokens:
+		return "max_tokens"
+	case *IdleStateUpdateMaxTurnRequests:
+		return "max_turn_requests"
+	case *IdleStateUpdateRefusal:
+		return "refusal"
+	case *IdleStateUpdateCancelled:
+		return "cancelled"
+	case *IdleStateUpdateError:
+		return "error"
+	case *IdleStateUpdateUnknown:
+		return v.Tag
+	}
+	return ""
+}

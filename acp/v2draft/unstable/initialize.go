@@ -1,0 +1,41 @@
+// This file owns what agents say of themselves beyond the draft of version 2.
+
+package unstable
+
+import "context"
+
+// AgentOptions say what an agent tells about itself.
+//
+// The capabilities that methods stand for follow from which handlers are set and have no option.
+type AgentOptions struct {
+	// Info names the agent and its version; it must be set.
+	Info Implementation
+	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
+	// that can run them. An agent that has any needs the handlers LoginAuth and LogoutAuth.
+	AuthMethods []AuthMethod
+	// Prompt says which content prompts may have beyond text and resource links.
+	Prompt PromptCapabilities
+	// MCP says which MCP servers the agent connects to.
+	MCP MCPCapabilities
+	// AdditionalDirectories says that sessions may have more roots than their working directory.
+	AdditionalDirectories bool
+	// SystemPrompt, if it has a value, says that sessions may be given a system prompt, and how.
+	SystemPrompt Opt[SessionSystemPromptCapabilities]
+	// Background, if set, says what runs in a session independently of its foreground work; nil says
+	// nothing of it. It is asked for each state that the runtime reports.
+	Background func(id SessionID) []BackgroundWork
+	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
+	// with an error. It must be quick and must not call the client.
+	Initialize func(ctx context.Context, req *InitializeRequest, res *InitializeResponse) error
+	// Conn tunes the connection.
+	Conn ConnOptions
+}
+
+// advertise adds to what follows from the handlers.
+func (o *AgentOptions) advertise(caps *AgentCapabilities) {
+	o.baseAdvertise(caps)
+	if session, ok := caps.Session.Get(); ok {
+		session.SystemPrompt = o.SystemPrompt
+		caps.Session = Some(session)
+	}
+}

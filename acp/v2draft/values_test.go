@@ -1,0 +1,132 @@
+package v2draft_test
+
+// This file owns the values that version 1 has nothing like: choices within choices in one object, patches,
+// open enums.
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/gen/sample"
+)
+
+// The update, the state and the stop reason are three choices in one object.
+func TestStates(t *testing.T) {
+	failure := v2draft.NewIdleStateUpdateError(v2draft.ErrorStopReason{Error: v2draft.Some(v2draft.Error{Code: -32603, Message: "no model"})})
+	ended := v2draft.Cancelled()
+	ended.Background = v2draft.Some([]v2draft.BackgroundWork{v2draft.NewBackgroundWorkTerminal(v2draft.BackgroundTerminal{TerminalID: "t"})})
+	tests := []struct {
+		update v2draft.SessionUpdate
+		want   string
+	}{
+		{running, `{"sessionUpdate":"state_update","state":"running"}`},
+		{idle, `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}`},
+		{state(v2draft.NewStateUpdateIdle(v2draft.NewIdleStateUpdateNone())), `{"sessionUpdate":"state_update","state":"idle"}`},
+		{state(v2draft.NewStateUpdateIdle(failure)),
+			`{"sessionUpdate":"state_update","state":"idle","stopReason":"error","error":{"code":-32603,"message":"no model"}}`},
+		{state(v2draft.NewStateUpdateIdle(ended)),
+			`{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled","background":[{"type":"terminal","terminalId":"t"}]}`},
+		{v2draft.SessionUpdate{Variant: &v2draft.SessionUpdateUnknown{Tag: "_vendor", Raw: json.RawMessage(`{"sessionUpdate":"_vendor","x":1.0}`)}},
+			`{"sessionUpdate":"_vendor","x":1.0}`},
+	}
+	for _, test := range tests {
+		out, err := codec.Append(nil, &test.update)
+		if err != nil {
+			t.Errorf("%s: %v", test.want, err)
+			continue
+		}
+		if !sameJSON(t, string(out), test.want) {
+			t.Errorf("got %s, want %s", out, test.want)
+		}
+		var again v2draft.SessionUpdate
+		if err := codec.Unmarshal(out, &again); err != nil {
+			t.Error(err)
+		}
+		if back, err := codec.Append(nil, &again); err != nil || string(back) != string(out) {
+			t.Errorf("read and written again: got %s, %v, want %s", back, err, out)
+		}
+	}
+}
+
+// A state and a stop reason of a later version are kept as they came.
+func TestLaterStates(t *testing.T) {
+	for _, text := range []string{
+		`{"sessionUpdate":"state_update","state":"paused","until":1.50}`,
+		`{"sessionUpdate":"state_update","state":"idle","stopReason":"_budget","left":1e400}`,
+	} {
+		var u v2draft.SessionUpdate
+		if err := codec.Unmarshal([]byte(text), &u); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if _, ok := u.Variant.(*v2draft.SessionUpdateStateUpdate); !ok {
+			t.Errorf("%s: got %T", text, u.Variant)
+		}
+		if out, err := codec.Append(nil, &u); err != nil || !sameJSON(t, string(out), text) {
+			t.Errorf("got %s, %v, want %s", out, err, text)
+		}
+	}
+}
+
+// A member of a patch is left out, null, or has a value.
+func TestPatches(t *testing.T) {
+	tests := []struct {
+		update v2draft.ToolCallUpdate
+		want   string
+	}{
+		{v2draft.ToolCallUpdate{ToolCallID: "c"}, `{"toolCallId":"c"}`},
+		{v2draft.ToolCallUpdate{ToolCallID: "c", Title: v2draft.Null[string](), Content: v2draft.Null[[]v2draft.ToolCallContent]()},
+			`{"toolCallId":"c","title":null,"content":null}`},
+		{v2draft.ToolCallUpdate{ToolCallID: "c", Status: v2draft.Some(v2draft.ToolCallStatusCompleted), Content: v2draft.Some([]v2draft.ToolCallContent{})},
+			`{"toolCallId":"c","status":"completed","content":[]}`},
+		{v2draft.ToolCallUpdate{ToolCallID: "c", Status: v2draft.Some[v2draft.ToolCallStatus]("_queued")}, `{"toolCallId":"c","status":"_queued"}`},
+	}
+	for _, test := range tests {
+		out, err := codec.Append(nil, &test.update)
+		if err != nil || !sameJSON(t, string(out), test.want) {
+			t.Errorf("got %s, %v, want %s", out, err, test.want)
+			continue
+		}
+		var again v2draft.ToolCallUpdate
+		if err := codec.Unmarshal(out, &again); err != nil {
+			t.Error(err)
+		}
+		if again.Title.IsNull() != test.update.Title.IsNull() || again.Content.Present() != test.update.Content.Present() || again.Status != test.update.Status {
+			t.Errorf("got %+v, want %+v", again, test.update)
+		}
+	}
+}
+
+// sameJSON compares two texts but for the order of members. Numbers are compared as they are written.
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	x, err := sample.Parse([]byte(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := sample.Parse([]byte(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// The stop reason that is told is the one on the wire.
+func TestStopReason(t *testing.T) {
+	for _, text := range []string{
+		`{"stopReason":"end_turn"}`, `{"stopReason":"max_tokens"}`, `{"stopReason":"max_turn_requests"}`, `{"stopReason":"refusal"}`,
+		`{"stopReason":"cancelled"}`, `{"stopReason":"error"}`, `{"stopReason":"_budget"}`, `{}`, `{"stopReason":null}`,
+	} {
+		var want struct{ StopReason string }
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		var got v2draft.IdleStateUpdate
+		if err := codec.Unmarshal([]byte(text), &got); err != nil || got.StopReason() != want.StopReason {
+			t.Errorf("%s: got %q, %v", text, got.StopReason(), err)
+		}
+	}
+}

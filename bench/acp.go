@@ -1,0 +1,102 @@
+package main
+
+// This file owns the conversation by this module, as its users write it.
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+func (l *link) transport() acp.Transport {
+	switch {
+	case l.command != nil:
+		return acp.Command(l.command)
+	case l.r == os.Stdin:
+		return acp.Stdio()
+	}
+	return rpc.IO(l.r, l.w, 0)
+}
+
+func serveACP(ctx context.Context, l *link) error {
+	return acp.ServeAgent(ctx, l.transport(), acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: acp.SessionID(newSessionID())}, nil
+		},
+		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			text, _ := req.Prompt[0].Text()
+			if err := play(ctx, text, acpVoice{client.Session(req.SessionID)}); err != nil {
+				return nil, acp.Public(err)
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}, nil)
+}
+
+type acpVoice struct{ session *acp.SessionClient }
+
+func (v acpVoice) Chunk(text string) any { return acp.AgentMessageText(text) }
+
+func (v acpVoice) Send(ctx context.Context, chunk any) error {
+	return v.session.Update(ctx, chunk.(acp.SessionUpdate))
+}
+
+func (v acpVoice) Read(ctx context.Context) (string, error) {
+	res, err := v.session.Client().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: v.session.ID(), Path: filePath})
+	if err != nil {
+		return "", err
+	}
+	return res.Content, nil
+}
+
+func (v acpVoice) Ask(ctx context.Context) (string, error) {
+	outcome, err := v.session.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "call_1"},
+		acp.PermissionOption{OptionID: allowed, Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce},
+		acp.PermissionOption{OptionID: "reject", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce})
+	option, _ := outcome.Selected()
+	return string(option), err
+}
+
+type acpClient struct{ agent *acp.AgentConn }
+
+func connectACP(ctx context.Context, l *link, c *consumer) (client, error) {
+	agent, err := acp.Connect(ctx, l.transport(), acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+			chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk)
+			if !ok {
+				return errors.New("not a chunk")
+			}
+			text, _ := chunk.Content.Text()
+			c.update(string(n.SessionID), text)
+			return nil
+		},
+		ReadTextFile: func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+			return &acp.ReadTextFileResponse{Content: fileContent}, nil
+		},
+		RequestPermission: func(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
+		},
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &acpClient{agent}, nil
+}
+
+func (c *acpClient) NewSession(ctx context.Context) (string, error) {
+	session, err := c.agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		return "", err
+	}
+	return string(session.ID()), nil
+}
+
+func (c *acpClient) Prompt(ctx context.Context, session, text string) error {
+	_, err := c.agent.Session(acp.SessionID(session)).Prompt(ctx, acp.TextBlock(text))
+	return err
+}
+
+func (c *acpClient) Close() error { return c.agent.Close() }

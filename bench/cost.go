@@ -1,0 +1,97 @@
+package main
+
+// This file owns what a library costs its users before anything runs: packages, build time, size.
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// minimal are the smallest agents, by library.
+var minimal = []struct{ library, program, imports string }{
+	{nameACP, "./minimal/acp", "github.com/acpgo/sdk/acp"},
+	{nameCoder, "./minimal/coder", "github.com/coder/acp-go-sdk"},
+}
+
+const (
+	costs  = "cost of a minimal agent" // as the experiments are named
+	builds = 3
+)
+
+// buildAgents builds the smallest agents into dir.
+func buildAgents(dir string) (map[string]string, error) {
+	agents := map[string]string{}
+	for _, m := range minimal {
+		agents[m.library] = filepath.Join(dir, filepath.Base(m.program)+"-agent")
+		if err := goBuild(agents[m.library], m.program); err != nil {
+			return nil, err
+		}
+	}
+	return agents, nil
+}
+
+// cost measures the smallest agents.
+func (b *bench) cost() ([]line, error) {
+	size := line{what: "a minimal agent, size", unit: "MB", cells: map[string]cell{}}
+	build := line{what: "a minimal agent, build on a built standard library", unit: "s", cells: map[string]cell{}}
+	packages := line{what: "packages imported, directly or not", unit: "packages", cells: map[string]cell{}}
+	foreign := line{what: "packages imported outside the standard library", unit: "packages", cells: map[string]cell{}}
+	times := map[string][]float64{}
+	for range builds {
+		for _, m := range minimal {
+			start := time.Now()
+			if err := goBuild(b.agents[m.library], m.program, anew()...); err != nil {
+				return nil, err
+			}
+			times[m.library] = append(times[m.library], time.Since(start).Seconds())
+		}
+	}
+	for _, m := range minimal {
+		info, err := os.Stat(b.agents[m.library])
+		if err != nil {
+			return nil, err
+		}
+		all, err := goList("-deps", m.imports)
+		if err != nil {
+			return nil, err
+		}
+		others, err := goList("-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", m.imports)
+		if err != nil {
+			return nil, err
+		}
+		size.cells[m.library] = cell{values: []float64{float64(info.Size()) / 1e6}}
+		build.cells[m.library] = cell{values: times[m.library]}
+		packages.cells[m.library] = cell{values: []float64{float64(len(all))}}
+		foreign.cells[m.library] = cell{values: []float64{float64(len(others))}}
+	}
+	return []line{size, build, packages, foreign}, nil
+}
+
+// anew makes flags with which the build cache has nothing but the standard library: a path for relative
+// imports, of which there are none, that was never given before.
+func anew() (flags []string) {
+	for _, owner := range []string{"acpgo", "coder", "sourcegraph"} {
+		flags = append(flags, fmt.Sprintf("-gcflags=github.com/%s/...=-D=/%d", owner, time.Now().UnixNano()))
+	}
+	return flags
+}
+
+func goBuild(output, program string, flags ...string) error {
+	args := append([]string{"build", "-o", output}, flags...)
+	if out, err := exec.Command("go", append(args, program)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func goList(args ...string) ([]string, error) {
+	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	return strings.Fields(string(out)), nil
+}

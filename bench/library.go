@@ -1,0 +1,109 @@
+package main
+
+// This file owns what a library must do to be measured, and what its two sides run on.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync/atomic"
+)
+
+// library is one way to speak the protocol.
+type library struct {
+	name string
+	// serve is an agent. It returns when the client is gone.
+	serve func(ctx context.Context, l *link) error
+	// connect is a client, initialized.
+	connect func(ctx context.Context, l *link, c *consumer) (client, error)
+}
+
+// client is one side of a connection.
+type client interface {
+	NewSession(ctx context.Context) (id string, err error)
+	// Prompt runs a turn. Its updates go to the consumer.
+	Prompt(ctx context.Context, session, text string) error
+	Close() error
+}
+
+const (
+	nameACP        = "acp"
+	nameByHand     = "by hand"
+	nameCoder      = "coder"
+	nameRaw        = "encoding/json"
+	nameStream     = "jsonrpc2"
+	nameAsync      = "jsonrpc2 AsyncHandler"
+	nameTypeScript = "TypeScript"
+	nameTokens     = "jsontext"
+)
+
+// libraries are those that converse in this program. The TypeScript SDK is a program of its own.
+var libraries = []library{
+	{nameACP, serveACP, connectACP},
+	{nameByHand, serveByHand, connectByHand},
+	{nameCoder, serveCoder, connectCoder},
+	{nameRaw, serveRaw, connectRaw},
+	{nameStream, serveStream, connectStream},
+	{nameAsync, serveStream, connectAsync},
+}
+
+func libraryNamed(name string) (library, error) {
+	for _, l := range libraries {
+		if l.name == name {
+			return l, nil
+		}
+	}
+	return library{}, fmt.Errorf("no library %q", name)
+}
+
+// link is what a side of a connection runs on: a reader and a writer, which a subprocess has when it is
+// started.
+type link struct {
+	r       io.ReadCloser
+	w       io.WriteCloser
+	command *exec.Cmd
+}
+
+// stdio is the link of a subprocess.
+func stdio() *link { return &link{r: os.Stdin, w: os.Stdout} }
+
+// pipes are the two ends of a link in memory.
+func pipes() (a, b *link) {
+	r1, w1 := io.Pipe()
+	r2, w2 := io.Pipe()
+	return &link{r: r1, w: w2}, &link{r: r2, w: w1}
+}
+
+// start starts the subprocess, if the link is one, as most documentation says.
+func (l *link) start() (err error) {
+	if l.command == nil {
+		return nil
+	}
+	if l.w, err = l.command.StdinPipe(); err != nil {
+		return err
+	}
+	if l.r, err = l.command.StdoutPipe(); err != nil {
+		return err
+	}
+	return l.command.Start()
+}
+
+// Close ends the link, and waits for the subprocess.
+func (l *link) Close() error {
+	err := l.w.Close()
+	if l.command != nil {
+		return errors.Join(err, l.command.Wait())
+	}
+	return errors.Join(err, l.r.Close())
+}
+
+var sessionCount atomic.Int64
+
+// newSessionID is as long as those of known agents.
+func newSessionID() string { return fmt.Sprintf("sess_0196f8c0a1%06d", sessionCount.Add(1)-1) }
+
+// sessionNumber reads what newSessionID made.
+func sessionNumber(id string) int { return number(id[len(id)-numberWidth:]) }

@@ -1,0 +1,49 @@
+// This file owns the comparison of two schemas: what the step from one to the other does to users of what
+// is generated from them.
+
+package gen
+
+import (
+	"fmt"
+	"go/types"
+	"strings"
+
+	"github.com/acpgo/sdk/gen/api"
+)
+
+// Compare returns how the packages differ that two schemas become. The configurations differ in Schema and
+// Source alone. Judgements that the old schema has no use for yet are passed over, and those that the new
+// one has no use for any more are part of the report.
+func Compare(old, new Config, imports types.Importer) (*api.Report, error) {
+	before, err := version(old, imports)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", old.Source, err)
+	}
+	after, err := version(new, imports)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", new.Source, err)
+	}
+	return api.Compare(before, after), nil
+}
+
+// version generates the package of one schema and reads it.
+func version(c Config, imports types.Importer) (api.Version, error) {
+	doc, pkg, judgements, err := understand(c)
+	if err != nil {
+		return api.Version{}, err
+	}
+	files, err := write(c, doc, pkg)
+	if err != nil {
+		return api.Version{}, err
+	}
+	v := api.Version{Name: c.Source, Model: pkg}
+	if v.Go, err = api.Declarations(c.Package, files, imports); err != nil {
+		return api.Version{}, fmt.Errorf("what is generated does not compile: %w", err)
+	}
+	if err := judgements.unused(); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			v.Stale = append(v.Stale, strings.TrimPrefix(line, "/: "))
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,399 @@
+package gen
+
+// This file owns the tests of the report on two schemas. What it says is held against the compiler: against
+// programs written for the old package, and against one that uses everything in it.
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	gobuild "go/build"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/acpgo/sdk/gen/api"
+	"github.com/acpgo/sdk/internal/exercise"
+)
+
+// Each archive of testdata/api holds two schemas, a program for the first, and the report. The program
+// compiles with the package of the old schema. With that of the new one exactly those lines fail that say
+// what breaks them, and the report says so too.
+func TestCompare(t *testing.T) {
+	paths, err := filepath.Glob("testdata/api/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	imports, err := runtime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := Config{Package: "generated", Module: module, Overrides: overridesOf(archive), Facade: len(overridesOf(archive)) > 0}
+			before, after := config, config
+			before.Schema, before.Source = member(t, archive, "old.json"), "old.json"
+			after.Schema, after.Source = member(t, archive, "new.json"), "new.json"
+			report, err := Compare(before, after, imports)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, path, archive, map[string][]byte{"report.md": []byte(report.Markdown())})
+
+			user := member(t, archive, "user.go")
+			requireBreaks(t, user, declarations(t, before), declarations(t, after), runtime, report)
+		})
+	}
+}
+
+// requireBreaks requires that a program compiles with the old package, and that with the new one exactly
+// those lines fail that say what breaks them, which the report must say too.
+func requireBreaks(t *testing.T, user []byte, old, new *types.Package, imports func() (types.Importer, error), report *api.Report) {
+	t.Helper()
+	if failed := compile(t, user, old, imports); len(failed) > 0 {
+		t.Fatalf("the program does not compile with the old package: %v", failed)
+	}
+	failed := compile(t, user, new, imports)
+	for i, line := range strings.Split(string(user), "\n") {
+		_, subject, breaks := strings.Cut(line, "// breaks: ")
+		message, fails := failed[i+1]
+		switch {
+		case fails && !breaks:
+			t.Errorf("line %d does not compile: %s", i+1, message)
+		case breaks && !fails:
+			t.Errorf("line %d compiles", i+1)
+		case breaks && !slices.ContainsFunc(report.Changes, func(c api.Change) bool { return c.Level == api.Breaking && c.Subject == subject }):
+			t.Errorf("the report does not say that %s breaks", subject)
+		}
+	}
+}
+
+// The step from 2.0.0 to 2.4.0 is what CONTRIBUTING shows of it, and a program written for 2.0.0 compiles
+// with package acp as it was generated then and as it is now.
+func TestBump(t *testing.T) {
+	dir := installPublished(t)
+	if dir == "" {
+		t.Skip("the old schema needs npm")
+	}
+	config := func(release, path string) Config {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Config{Schema: data, Source: "schema.json of @agentclientprotocol/sdk " + release, Package: "acp", Module: module, Overrides: Overrides["v1"], Facade: true}
+	}
+	npm := func(release string) Config {
+		return config(release, filepath.Join(dir, "node_modules", "acp-"+release, "schema", "v1", "schema.json"))
+	}
+	imports, err := runtime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Compare(npm("2.0.0"), npm("2.4.0"), imports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report.Stale = nil // about later judgements
+	contributing, err := os.ReadFile("../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := report.Markdown(); !strings.Contains(string(contributing), "\n````markdown\n"+text+"````\n") {
+		t.Errorf("CONTRIBUTING.md does not show the report:\n%s", text)
+	}
+
+	now := config("now", "../schema.json")
+	report, err = Compare(npm("2.0.0"), now, imports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := os.ReadFile("testdata/user/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hand, err := gobuild.ImportDir("../acp", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := sync.OnceValues(func() (types.Importer, error) { return api.Importer("..", hand.Imports...) })
+	requireBreaks(t, user, whole(t, npm("2.0.0"), hand.GoFiles, all), whole(t, now, hand.GoFiles, all), all, report)
+}
+
+// whole returns package acp with what a schema becomes.
+func whole(t *testing.T, c Config, goFiles []string, imports func() (types.Importer, error)) *types.Package {
+	t.Helper()
+	doc, pkg, _, err := understand(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := write(c, doc, pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range goFiles {
+		if strings.HasSuffix(name, "_gen.go") {
+			continue
+		}
+		if sources[name], err = os.ReadFile(filepath.Join("../acp", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	importer, err := imports()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, err := (&checker{token.NewFileSet(), importer}).checkAs(module+"/acp", sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checked
+}
+
+// declarations generates a package and reads it.
+func declarations(t *testing.T, c Config) *types.Package {
+	t.Helper()
+	imports, err := runtime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := version(c, imports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Go
+}
+
+// compile compiles a program that uses pkg, and returns the first error of each line.
+func compile(t *testing.T, source []byte, pkg *types.Package, imports func() (types.Importer, error)) map[int]string {
+	t.Helper()
+	importer, err := imports()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := map[int]string{}
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "user.go", source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := types.Config{Importer: overlay{importer, pkg}, Error: func(err error) {
+		if e := err.(types.Error); failed[fset.Position(e.Pos).Line] == "" {
+			failed[fset.Position(e.Pos).Line] = e.Msg
+		}
+	}}
+	_, _ = config.Check("example.com/user", fset, []*ast.File{f}, nil) // the errors are in failed
+	return failed
+}
+
+// overlay imports one package beside others.
+type overlay struct {
+	types.Importer
+	pkg *types.Package
+}
+
+func (o overlay) Import(path string) (*types.Package, error) {
+	if path == o.pkg.Path() {
+		return o.pkg, nil
+	}
+	return o.Importer.Import(path)
+}
+
+// What the report calls breaking is what breaks, for the step between any two schemas: a program that uses
+// all of the old package fails to compile with the new one at that, and at nothing else.
+func TestCompareCorpus(t *testing.T) {
+	schemas := sampleOf(corpus(t), *built)
+	imports, err := runtime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(schemas, func(a, b published) int { return strings.Compare(a.name, b.name) })
+	if exercise.Race {
+		schemas = slices.Collect(func(yield func(published) bool) {
+			for i := 0; i < len(schemas) && yield(schemas[i]); i += 4 {
+			}
+		})
+		t.Log("a sample only: run it without the race detector for all")
+	}
+	var all []api.Version
+	for _, s := range schemas {
+		v, err := version(Config{Schema: s.data, Source: s.name, Package: "generated", Module: module}, imports)
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		all = append(all, v)
+	}
+	steps, breaking := 0, 0
+	for i := range len(all) - 1 {
+		for _, step := range [][2]api.Version{{all[i], all[i+1]}, {all[i+1], all[i]}} {
+			breaking += requireExact(t, step[0], step[1])
+			steps++
+		}
+	}
+	if breaking == 0 {
+		t.Error("nothing breaks in any step")
+	}
+	t.Logf("%d steps between %d schemas, %d breaking changes, each as the compiler finds it", steps, len(all), breaking)
+}
+
+// requireExact requires that the report of a step is what the compiler finds, and returns how many changes
+// break.
+func requireExact(t *testing.T, old, new api.Version) (breaking int) {
+	t.Helper()
+	report := api.Compare(old, new)
+	said := map[string]bool{}
+	for _, c := range report.Changes {
+		if c.Level == api.Breaking {
+			said[c.Subject] = true
+		}
+	}
+	source, subjects := everything(old.Go)
+	if failed := compile(t, source, old.Go, runtime); len(failed) > 0 {
+		t.Fatalf("the program does not compile with %s itself: %v", old.Name, failed)
+	}
+	found := map[string]bool{}
+	for line, message := range compile(t, source, new.Go, runtime) {
+		explained := false
+		for _, subject := range subjects[line] {
+			found[subject] = true
+			explained = explained || said[subject]
+		}
+		if !explained {
+			t.Errorf("%s to %s: %v is not said to break: %s", old.Name, new.Name, subjects[line], message)
+		}
+	}
+	for subject := range said {
+		if !found[subject] {
+			t.Errorf("%s to %s: %s is said to break and does not", old.Name, new.Name, subject)
+		}
+	}
+	return len(said)
+}
+
+// everything returns a program that uses all that a generated package exports, a thing a line, and for each
+// line the names of which one must be said to break if it does not compile.
+func everything(pkg *types.Package) (source []byte, subjects map[int][]string) {
+	p := &program{pkg: pkg, imports: map[string]bool{pkg.Path(): true}, subjects: map[int][]string{}}
+	for _, name := range pkg.Scope().Names() {
+		if obj := pkg.Scope().Lookup(name); obj.Exported() {
+			p.object(obj)
+		}
+	}
+	var head strings.Builder
+	head.WriteString("package user; import (")
+	for _, path := range slices.Sorted(maps.Keys(p.imports)) {
+		fmt.Fprintf(&head, "%q;", path)
+	}
+	return append([]byte(head.String()+")\n"), p.body.Bytes()...), p.subjects
+}
+
+type program struct {
+	pkg      *types.Package
+	imports  map[string]bool
+	body     bytes.Buffer
+	subjects map[int][]string
+	lines    int
+}
+
+// use adds a line.
+func (p *program) use(subjects []string, format string, args ...any) {
+	fmt.Fprintf(&p.body, format+"\n", args...)
+	p.lines++
+	p.subjects[p.lines+1] = subjects // the first line is the head
+}
+
+func (p *program) typ(t types.Type) string {
+	return types.TypeString(t, func(other *types.Package) string {
+		p.imports[other.Path()] = true
+		return other.Name()
+	})
+}
+
+func (p *program) object(obj types.Object) {
+	name, q := obj.Name(), p.pkg.Name()+"."+obj.Name()
+	switch obj := obj.(type) {
+	case *types.Const:
+		subjects := []string{name}
+		if named, ok := obj.Type().(*types.Named); ok {
+			subjects = append(subjects, named.Obj().Name())
+			p.use(subjects, "const _ %s = %s", p.typ(named), q)
+		}
+		p.use(subjects, "var _ = map[bool]bool{false: true, %s == %s: true}", q, obj.Val().ExactString())
+	case *types.Func:
+		subjects := []string{name}
+		if named, ok := obj.Signature().Results().At(0).Type().(*types.Named); ok {
+			subjects = append(subjects, named.Obj().Name())
+		}
+		p.use(subjects, "var _ %s = %s", p.typ(obj.Type()), q)
+	case *types.TypeName:
+		p.named(obj, q)
+	default:
+		panic(fmt.Sprintf("%s is a %T", name, obj))
+	}
+}
+
+func (p *program) named(obj *types.TypeName, q string) {
+	name := obj.Name()
+	p.use([]string{name}, "var _ %s", q)
+	if types.Comparable(obj.Type()) && !types.IsInterface(obj.Type()) {
+		p.use([]string{name}, "func _(a, b %s) bool { return a == b }", q)
+	}
+	switch u := obj.Type().Underlying().(type) {
+	case *types.Struct:
+		payload := []string{name}
+		for _, other := range p.pkg.Scope().Names() { // the type may be defined by another, which is named then
+			if o, ok := p.pkg.Scope().Lookup(other).(*types.TypeName); ok && o != obj && o.Type().Underlying() == obj.Type().Underlying() {
+				payload = append(payload, other)
+			}
+		}
+		for f := range u.Fields() {
+			subjects := slices.Clone(payload)
+			for _, of := range payload {
+				subjects = append(subjects, of+"."+f.Name())
+			}
+			p.use(subjects, "func _(x *%s) *%s { return &x.%s }", q, p.typ(f.Type()), f.Name())
+		}
+	case *types.Interface:
+		for _, other := range p.pkg.Scope().Names() {
+			o, ok := p.pkg.Scope().Lookup(other).(*types.TypeName)
+			if !ok || types.IsInterface(o.Type()) {
+				continue
+			}
+			switch {
+			case types.Implements(o.Type(), u):
+				p.use([]string{name, other}, "var _ %s = *new(%s)", q, p.typ(o.Type()))
+			case types.Implements(types.NewPointer(o.Type()), u):
+				p.use([]string{name, other}, "var _ %s = (*%s)(nil)", q, p.typ(o.Type()))
+			}
+		}
+	default:
+		p.use([]string{name}, "func f%d[T ~%s]() {}; var _ = f%[1]d[%[3]s]", p.lines, p.typ(u), q)
+	}
+	if types.IsInterface(obj.Type()) {
+		return
+	}
+	values := types.NewMethodSet(obj.Type())
+	for sel := range types.NewMethodSet(types.NewPointer(obj.Type())).Methods() {
+		m := sel.Obj().(*types.Func)
+		if !m.Exported() {
+			continue
+		}
+		from := "*" + q
+		if values.Lookup(m.Pkg(), m.Name()) != nil {
+			from = q
+		}
+		p.use([]string{name, name + "." + m.Name()}, "func _(x func() %s) %s { return x().%s }", from, p.typ(m.Type()), m.Name())
+	}
+}

@@ -1,0 +1,121 @@
+// This file owns the hand-written files that several generated packages share. Like go/types, which is
+// generated from the compiler's types2, they are written once, in one package, and copied: what they say
+// is the same for all, but each says it of the types of its own package.
+
+package gen
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"strings"
+
+	"github.com/acpgo/sdk/gen/emit"
+)
+
+// Copy returns a source file for another package: with its name, and a header that says where it comes
+// from. What own declares, the hand-written files of that package, is treated as the package's own: a type
+// of that name is left out of the copy, and a function or method keeps its body under a name that begins
+// with "base", so that the package's own one can call it.
+func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, from, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var edits []edit
+	at := func(p token.Pos) int { return fset.Position(p).Offset }
+	start := at(file.Package)
+	edits = append(edits, edit{at(file.Name.Pos()), at(file.Name.End()), pkg})
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if own[key(d)] {
+				base := "base" + exported(d.Name.Name)
+				if d.Doc != nil && strings.HasPrefix(d.Doc.Text(), d.Name.Name+" ") {
+					name := at(d.Doc.Pos()) + len("// ")
+					edits = append(edits, edit{name, name + len(d.Name.Name), base})
+				}
+				edits = append(edits, edit{at(d.Name.Pos()), at(d.Name.End()), base})
+			}
+		case *ast.GenDecl:
+			if t, ok := typeSpec(d); ok && own[t.Name.Name] {
+				begin := d.Pos()
+				if d.Doc != nil {
+					begin = d.Doc.Pos()
+				}
+				edits = append(edits, edit{at(begin), at(d.End()), ""})
+			}
+		}
+	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s\n// Copied from %s.\n\n", emit.Header, from)
+	out.Write(bytes.TrimSpace(source[:start]))
+	out.WriteString("\n\n")
+	pos := start
+	for _, e := range edits {
+		out.Write(source[pos:e.from])
+		out.WriteString(e.text)
+		pos = e.to
+	}
+	out.Write(source[pos:])
+	return format.Source(out.Bytes())
+}
+
+// edit replaces a part of a source file. Edits are in the order of the file and do not overlap.
+type edit struct {
+	from, to int
+	text     string
+}
+
+// typeSpec returns the type of a declaration that declares nothing else.
+func typeSpec(d *ast.GenDecl) (*ast.TypeSpec, bool) {
+	if d.Tok != token.TYPE || len(d.Specs) != 1 {
+		return nil, false
+	}
+	t, ok := d.Specs[0].(*ast.TypeSpec)
+	return t, ok
+}
+
+// Declared are the types, functions and methods that a package's hand-written files declare; a method as
+// its type, a dot and its name.
+type Declared map[string]bool
+
+// Add adds what a file declares.
+func (own Declared) Add(name string, source []byte) error {
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			own[key(d)] = true
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if t, ok := spec.(*ast.TypeSpec); ok {
+					own[t.Name.Name] = true
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// key names a function, or a method of a type.
+func key(d *ast.FuncDecl) string {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return d.Name.Name
+	}
+	t := d.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if id, ok := t.(*ast.Ident); ok {
+		return id.Name + "." + d.Name.Name
+	}
+	return d.Name.Name
+}

@@ -1,0 +1,363 @@
+// This file owns the agent of the tests, which does what prompts tell it to.
+
+package stress
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// plan is the text of a prompt.
+type plan struct {
+	Together int    // begin when so many turns have come
+	Exit     bool   // end the process when all updates are written
+	Updates  int    // how many to send; the session numbers them from 0
+	Size     int    // how long their texts are
+	BigEvery int    // each so many of them has another length,
+	Big      int    // which is this
+	AskEvery int    // ask for permission after so many updates
+	Reads    int    // then read a file so often,
+	Flight   int    // so many times at once
+	Linger   bool   // then wait until the turn is cancelled, and send another update
+	Fail     bool   // what is left undone by cancellation is an error
+	Progress string // the file that is told how many updates were sent
+}
+
+func (p plan) block() acp.ContentBlock {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	return acp.TextBlock(string(text))
+}
+
+// numberSize is how many characters of an update's text are its number.
+const numberSize = 20
+
+// numbered makes an update of some length.
+func numbered(n, size int) acp.SessionUpdate {
+	return acp.AgentMessageText(fmt.Sprintf("%0*d", numberSize, n) + strings.Repeat("x", max(0, size-numberSize)))
+}
+
+// numberOf finds the number of an update; it is -1 when there is none.
+func numberOf(u *acp.SessionUpdate) int {
+	chunk, ok := u.Variant.(*acp.SessionUpdateAgentMessageChunk)
+	if !ok {
+		return -1
+	}
+	text, _ := chunk.Content.Text()
+	return numberIn(text)
+}
+
+func numberIn(text string) int {
+	n, err := strconv.Atoi(text[:min(len(text), numberSize)])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// metaSent is the member of an answer's _meta that says how many updates the session has had.
+const metaSent = "sent"
+
+// The extension methods of the agent.
+const (
+	methodEcho   = "_stress/echo"   // answers what it is given
+	methodHang   = "_stress/hang"   // answers when it is cancelled
+	methodFault  = "_stress/fault"  // a notification: do what a fault says
+	methodQuiet  = "_stress/quiet"  // no more noise
+	methodReport = "_stress/report" // how it went; answered when everything else is
+)
+
+type echo struct {
+	N    int    `json:"n"`
+	Text string `json:"text,omitempty"`
+	// Together makes the call wait until so many have come.
+	Together int `json:"together,omitempty"`
+}
+
+// agent is the agent of a connection.
+type agent struct {
+	books  books
+	faults *faults // nil: it has none
+	turns  meeting // of prompts, by plan.Together
+	echoes meeting // of calls, by echo.Together
+
+	mu       sync.Mutex
+	sessions map[acp.SessionID]*int // how many updates were sent
+}
+
+// serve serves the client on stdio as an agent of some kind.
+func serve(kind string) error {
+	a := &agent{sessions: map[acp.SessionID]*int{}}
+	var transport acp.Transport = acp.Stdio()
+	opts := &acp.AgentOptions{}
+	switch kind {
+	case "agent":
+	case "trickle":
+		transport = wrapped{transport, func(s rpc.Stream) rpc.Stream { return trickle{s} }}
+	case "deaf":
+		transport = wrapped{transport, func(s rpc.Stream) rpc.Stream { return &deaf{Stream: s, left: 2, closed: make(chan struct{})} }}
+	case "faulty":
+		a.faults = &faults{}
+		transport = wrapped{transport, a.faults.stream}
+		opts.Conn.Hooks = a.books.hooks()
+		a.books.ending = true // any time
+	default:
+		limit, err := strconv.Atoi(kind)
+		if err != nil {
+			return err
+		}
+		transport = &acp.StdioTransport{MaxMessage: limit}
+	}
+	err := acp.ServeAgent(context.Background(), transport, a.handlers(), opts)
+	if a.faults != nil {
+		err = errors.Join(err, a.faults.tell())
+	}
+	return err
+}
+
+func (a *agent) handlers() acp.AgentHandlers {
+	ext := &acp.Extensions{}
+	rpc.Handle(ext, methodEcho, func(ctx context.Context, e *echo) (*echo, error) {
+		return e, a.echoes.wait(ctx, e.Together)
+	})
+	rpc.Handle(ext, methodHang, func(ctx context.Context, _ *echo) (*echo, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	if a.faults != nil {
+		rpc.HandleNotification(ext, methodFault, func(_ context.Context, f *fault) error { return a.faults.set(f) })
+		rpc.Handle(ext, methodQuiet, func(context.Context, *echo) (*echo, error) {
+			return &echo{}, a.faults.set(&fault{Kind: faultNone})
+		})
+		rpc.Handle(ext, methodReport, func(ctx context.Context, _ *echo) (*report, error) {
+			if err := a.books.settled(ctx, 1); err != nil {
+				return nil, err
+			}
+			return a.books.report(a.faults), nil
+		})
+	}
+	return acp.AgentHandlers{
+		Extensions: ext,
+		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			id := acp.SessionID(fmt.Sprintf("session %d", len(a.sessions)))
+			a.sessions[id] = new(int)
+			return &acp.NewSessionResponse{SessionID: id}, nil
+		},
+		Prompt: a.prompt,
+	}
+}
+
+func (a *agent) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	text, _ := req.Prompt[0].Text()
+	t := &turn{agent: a, client: client.Session(req.SessionID)}
+	if err := json.Unmarshal([]byte(text), &t.plan); err != nil {
+		return nil, acp.InvalidParams("%v", err)
+	}
+	a.mu.Lock()
+	t.sent = a.sessions[req.SessionID]
+	a.mu.Unlock()
+	if t.sent == nil {
+		return nil, acp.SessionNotFound(req.SessionID)
+	}
+	res := &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
+	if err := t.run(ctx); err != nil {
+		if !errors.Is(context.Cause(ctx), acp.ErrTurnCancelled) || t.plan.Fail {
+			return nil, acp.Public(err)
+		}
+		res.StopReason = acp.StopReasonCancelled
+	}
+	return res, res.Meta.Set(metaSent, *t.sent)
+}
+
+// turn is a prompt in progress.
+type turn struct {
+	agent    *agent
+	client   *acp.SessionClient
+	plan     plan
+	sent     *int // the session's
+	progress *progress
+}
+
+func (t *turn) run(ctx context.Context) error {
+	p := &t.plan
+	if p.Progress != "" {
+		var err error
+		if t.progress, err = openProgress(p.Progress); err != nil {
+			return err
+		}
+		defer t.progress.close()
+	}
+	if err := t.agent.turns.wait(ctx, p.Together); err != nil {
+		return err
+	}
+	if p.Exit {
+		t.agent.faults.exitAfter(p.Updates)
+	}
+	for i := range p.Updates {
+		if err := t.update(ctx, i); err != nil {
+			return err
+		}
+		if p.AskEvery > 0 && i%p.AskEvery == p.AskEvery-1 {
+			if err := t.ask(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.read(ctx); err != nil {
+		return err
+	}
+	if p.Linger {
+		<-ctx.Done()
+		return errors.Join(t.update(ctx, 0), ctx.Err())
+	}
+	return nil
+}
+
+// update sends the next update, the ith of the turn. A turn that was cancelled stops, not in the middle.
+func (t *turn) update(ctx context.Context, i int) error {
+	if ctx.Err() != nil && !t.plan.Linger {
+		return ctx.Err()
+	}
+	if t.progress != nil && i%progressStep == 0 {
+		if err := t.progress.set(i + progressStep); err != nil {
+			return err
+		}
+	}
+	size := t.plan.Size
+	if t.plan.BigEvery > 0 && i%t.plan.BigEvery == t.plan.BigEvery-1 {
+		size = t.plan.Big
+	}
+	err := t.client.Update(ctx, numbered(*t.sent, size))
+	if err == nil {
+		*t.sent++
+	}
+	return err
+}
+
+// ask asks for a permission, telling how many updates came before.
+func (t *turn) ask(ctx context.Context) error {
+	_, err := t.client.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: acp.ToolCallID(strconv.Itoa(*t.sent))},
+		acp.PermissionOption{OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce})
+	t.agent.books.note(err)
+	return err
+}
+
+// read reads files, several at once.
+func (t *turn) read(ctx context.Context) error {
+	p := &t.plan
+	errs := make(chan error, p.Flight)
+	for i := range p.Flight {
+		go func() {
+			var err error
+			for n := i; n < p.Reads && err == nil; n += p.Flight {
+				err = t.readFile(ctx, n)
+			}
+			errs <- err
+		}()
+	}
+	var failed error
+	for range p.Flight {
+		failed = errors.Join(failed, <-errs)
+	}
+	return failed
+}
+
+func (t *turn) readFile(ctx context.Context, n int) error {
+	path := fmt.Sprintf("/%d", n)
+	res, err := t.client.Client().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: t.client.ID(), Path: path})
+	t.agent.books.note(err)
+	if err == nil && !strings.HasPrefix(res.Content, path+"\n") {
+		err = fmt.Errorf("%.20s instead of %s", res.Content, path)
+	}
+	return err
+}
+
+// meeting lets nobody go on until enough have come.
+type meeting struct {
+	mu   sync.Mutex
+	come int
+	full chan struct{} // closed then
+}
+
+// wait waits until n have come, and not at all when n is 0.
+func (m *meeting) wait(ctx context.Context, n int) error {
+	if n == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	if m.full == nil {
+		m.full = make(chan struct{})
+	}
+	full := m.full
+	if m.come++; m.come == n {
+		close(full)
+	}
+	m.mu.Unlock()
+	select {
+	case <-full:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// wrapped is a transport with other streams.
+type wrapped struct {
+	acp.Transport
+	wrap func(rpc.Stream) rpc.Stream
+}
+
+func (w wrapped) Connect(ctx context.Context) (rpc.Stream, error) {
+	s, err := w.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.wrap(s), nil
+}
+
+// trickle writes one byte at a time.
+type trickle struct{ rpc.Stream }
+
+func (s trickle) Write(lines []byte) error {
+	for i := range lines {
+		if err := s.Stream.Write(lines[i : i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deaf reads some messages, and then no more.
+type deaf struct {
+	rpc.Stream
+	left   int
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (s *deaf) Read() ([]byte, error) {
+	if s.left == 0 {
+		<-s.closed
+		return nil, io.EOF
+	}
+	s.left--
+	return s.Stream.Read()
+}
+
+func (s *deaf) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return s.Stream.Close()
+}

@@ -1,0 +1,169 @@
+// This file owns what goes wrong on purpose, on either side of a connection.
+
+package stress
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// The kinds of faults.
+const (
+	faultNone     = "none"     // no more noise
+	faultNoise    = "noise"    // lines that are no messages among those that are
+	faultTruncate = "truncate" // end in the middle of a line
+	faultExit     = "exit"     // end between two lines
+	faultHangUp   = "hang up"  // close the output, and go on reading
+	faultDeaf     = "deaf"     // read no more
+)
+
+// fault tells an agent what to do.
+type fault struct {
+	Kind string `json:"kind"`
+	Seed uint64 `json:"seed,omitempty"`
+}
+
+// truncatedExit is the exit status of an agent that ends in the middle of a line.
+const truncatedExit = 3
+
+// noisyWrites says how often noise is made: at one of so many writes.
+const noisyWrites = 20
+
+// garbage are lines that must be refused, each once, and do no harm.
+var garbage = []string{
+	"npm WARN deprecated", `{"jsonrpc":"2.0","method":"session/upd`, `[{"jsonrpc":"2.0","method":"x"}]`, "\x00\xff",
+	`{"jsonrpc":"1.0","method":"x"}`, `{"jsonrpc":"2.0"}`, "42",
+}
+
+// faults go with one stream, which they wrap.
+type faults struct {
+	mu    sync.Mutex
+	inner rpc.Stream
+	kind  string
+	rand  *rand.Rand
+	lines int           // written whole, of which
+	noisy int           // are noise
+	last  int           // exit after so many
+	deaf  chan struct{} // closed by Close
+}
+
+func (f *faults) stream(inner rpc.Stream) rpc.Stream {
+	f.inner = inner
+	f.deaf = make(chan struct{})
+	return &faulty{Stream: inner, f: f}
+}
+
+// set begins a fault. What was done to the output before stays done.
+func (f *faults) set(what *fault) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kind = what.Kind
+	f.rand = rand.New(rand.NewPCG(what.Seed, 0))
+	return nil
+}
+
+// exitAfter ends the process when so many lines more are written.
+func (f *faults) exitAfter(lines int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kind, f.last = faultExit, f.lines+lines
+}
+
+// closeWrite ends the output.
+func (f *faults) closeWrite() error { return f.inner.(rpc.HalfCloser).CloseWrite() }
+
+func (f *faults) noise() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.noisy
+}
+
+func (f *faults) is(kind string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kind == kind
+}
+
+// faulty is a stream with faults.
+type faulty struct {
+	rpc.Stream
+	f    *faults
+	once sync.Once
+}
+
+func (s *faulty) Read() ([]byte, error) {
+	line, err := s.Stream.Read()
+	if s.f.is(faultDeaf) {
+		<-s.f.deaf
+		return nil, io.EOF
+	}
+	return line, err
+}
+
+func (s *faulty) Write(lines []byte) error {
+	f := s.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch f.kind {
+	case faultTruncate:
+		n := f.rand.IntN(len(lines))
+		if lines[n] == '\n' {
+			n-- // what lacks only that is whole
+		}
+		return errors.Join(s.write(lines[:n]), f.exit(truncatedExit))
+	case faultExit:
+		if err := s.write(lines); err != nil || f.lines < f.last {
+			return err
+		}
+		return f.exit(0)
+	case faultHangUp:
+		return errors.Join(s.write(lines), f.closeWrite())
+	case faultNoise:
+		if f.rand.IntN(noisyWrites) == 0 {
+			f.noisy++
+			if err := s.write([]byte(garbage[f.rand.IntN(len(garbage))] + "\n")); err != nil {
+				return err
+			}
+		}
+	}
+	return s.write(lines)
+}
+
+// write writes lines, the last of which may be cut.
+func (s *faulty) write(lines []byte) error {
+	err := s.Stream.Write(lines)
+	if err == nil {
+		s.f.lines += bytes.Count(lines, []byte("\n"))
+	}
+	return err
+}
+
+// exit ends the process, telling how much was written.
+func (f *faults) exit(status int) error {
+	if err := f.tell(); err != nil {
+		return err
+	}
+	os.Exit(status)
+	return nil
+}
+
+// linesWritten is what an agent says last, on standard error.
+const linesWritten = "%d lines written\n"
+
+// tell tells how much was written; mu is held, or the connection is over.
+func (f *faults) tell() error {
+	_, err := fmt.Fprintf(os.Stderr, linesWritten, f.lines)
+	return err
+}
+
+func (s *faulty) Close() error {
+	s.once.Do(func() { close(s.f.deaf) })
+	return s.Stream.Close()
+}

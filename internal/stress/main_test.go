@@ -1,0 +1,133 @@
+// This file owns what the test binary is: the tests, or one of their subprocesses.
+
+package stress
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+var (
+	loadUpdates = flag.Int("load.updates", 10_000, "how many updates a burst has")
+	loadMessage = flag.Int("load.message", 4<<20, "the longest message that the test of the limit lets pass, in bytes")
+	soakTime    = flag.Duration("soak.time", 2*time.Second, "how long the soak lasts")
+	soakSeed    = flag.Uint64("soak.seed", 0, "the seed of the soak; 0 takes one at random")
+)
+
+// patience bounds what must happen soon.
+const patience = time.Minute
+
+// childEnv makes the test binary be an agent of some kind.
+const childEnv = "ACP_STRESS_CHILD"
+
+func TestMain(m *testing.M) {
+	if kind := os.Getenv(childEnv); kind != "" {
+		if err := serve(kind); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// subprocess is an agent in a process of its own, and the connection to it.
+type subprocess struct {
+	*acp.AgentConn
+	cmd *exec.Cmd
+}
+
+// command makes the transport that starts an agent of some kind.
+func command(kind string) (*acp.CommandTransport, *stderr) {
+	cmd := exec.Command(os.Args[0])
+	// The race detector would delay each exit by a second.
+	cmd.Env = append(os.Environ(), childEnv+"="+kind, "GORACE=atexit_sleep_ms=0")
+	out := &stderr{begun: make(chan struct{})}
+	cmd.Stderr = out
+	return acp.Command(cmd), out
+}
+
+// start starts an agent that must end well, connects to it, and ends it with the test.
+func start(t *testing.T, kind string, handlers acp.ClientHandlers, opts acp.ConnOptions, maxMessage int) *subprocess {
+	t.Helper()
+	transport, out := command(kind)
+	transport.MaxMessage = maxMessage
+	cmd := transport.Cmd
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, err := acp.Connect(ctx, transport, handlers, &acp.ClientOptions{Conn: opts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		if said := out.String(); said != "" || !cmd.ProcessState.Success() {
+			t.Errorf("the agent ended with %v: %s", cmd.ProcessState, said)
+		}
+	})
+	return &subprocess{conn, cmd}
+}
+
+// bounded is a context for a turn with some updates, which takes a while but not for ever.
+func bounded(t *testing.T, updates int) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience+time.Duration(updates)*2*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// receive waits for what must come soon.
+func receive[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatal("it takes too long:", what)
+	}
+	panic("unreachable")
+}
+
+// newSession opens a session.
+func newSession(t *testing.T, agent *acp.AgentConn) *acp.SessionAgent {
+	t.Helper()
+	session, err := agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/home/ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// stderr keeps what a subprocess writes there: nothing, unless something is wrong.
+type stderr struct {
+	begun chan struct{} // closed when something was written
+	once  sync.Once
+	mu    sync.Mutex
+	text  strings.Builder
+}
+
+func (s *stderr) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.once.Do(func() { close(s.begun) })
+	return s.text.Write(b)
+}
+
+func (s *stderr) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}

@@ -1,0 +1,101 @@
+package sdk_test
+
+// This file owns the test of what others generate: a module with a schema of its own, outside this one.
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestVendor copies examples/acme to where nothing of this module is near, generates its package there, which
+// gives what is in the example, builds it, and has its two processes call each other.
+func TestVendor(t *testing.T) {
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("examples/acme")); err != nil {
+		t.Fatal(err)
+	}
+	generated, err := filepath.Glob(filepath.Join(dir, "vendoracp", "*_gen.go"))
+	if err != nil || len(generated) == 0 {
+		t.Fatalf("the example has no generated files: %v", err)
+	}
+	want := map[string]string{}
+	for _, path := range generated {
+		want[path] = readFile(t, path)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	run("go", "mod", "edit", "-replace=github.com/acpgo/sdk="+root)
+	run("go", "generate", "./...")
+	for path, text := range want {
+		if readFile(t, path) != text {
+			t.Errorf("%s is not what acpgen generates; run go generate in examples/acme", filepath.Base(path))
+		}
+	}
+	run("go", "vet", "./...")
+	run("go", "build", "-o", "acme.exe", ".")
+
+	// A runtime of another version of the handshake refuses the code when it is compiled.
+	doc, other, overlay := filepath.Join(root, "acp", "codec", "doc.go"), filepath.Join(t.TempDir(), "doc.go"), filepath.Join(t.TempDir(), "overlay.json")
+	writeFile(t, other, strings.ReplaceAll(readFile(t, doc), "SupportVersion1", "SupportVersion2"))
+	writeFile(t, overlay, fmt.Sprintf(`{"Replace":{%q:%q}}`, doc, other))
+	refused := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-overlay", overlay, "./vendoracp")
+	refused.Dir, refused.Env = dir, append(os.Environ(), "GOWORK=off")
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "undefined: codec.SupportVersion1") {
+		t.Errorf("with another runtime: %v\n%s", err, out)
+	}
+
+	folder := t.TempDir()
+	for _, name := range []string{"a.go", "b.ts", "c.txt", "d.json", "e.go"} {
+		writeFile(t, filepath.Join(folder, name), "")
+	}
+	got := run(filepath.Join(dir, "acme.exe"), folder)
+	if want := "indexed a.go go\nindexed b.ts typescript\nindexed d.json json\nthat is enough\ngo 1\njson 1\ntypescript 1\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for line := range strings.Lines(run("go", "list", "-deps", ".")) {
+		if strings.HasPrefix(line, "github.com/acpgo/sdk/") && !strings.HasPrefix(line, "github.com/acpgo/sdk/acp/rpc") &&
+			!strings.HasPrefix(line, "github.com/acpgo/sdk/acp/codec") && !strings.HasPrefix(line, "github.com/acpgo/sdk/internal/") {
+			t.Errorf("the program depends on %s", line)
+		}
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
