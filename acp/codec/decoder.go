@@ -57,6 +57,24 @@ func (d *Decoder) Reset(data []byte) {
 	d.room = nil
 }
 
+// ResetLast is Reset for the value of an object's last member and the brace that closes the object.
+func (d *Decoder) ResetLast(data []byte) {
+	d.Reset(data)
+	d.left--
+}
+
+// EndLast takes the place of End after ResetLast. It returns the value read, and false if there was a
+// failure or anything but the brace is left.
+func (d *Decoder) EndLast() (value []byte, ok bool) {
+	n := d.i
+	if d.space() != '}' {
+		return nil, false
+	}
+	d.i++
+	d.space()
+	return d.data[:n], d.i == len(d.data)
+}
+
 // SetMaxDepth sets how many levels of arrays and objects a text may have, instead of [MaxDepth].
 // It is called before anything is read. Reading takes stack for each level.
 func (d *Decoder) SetMaxDepth(n int) { d.left, d.maxDepth = n, n }

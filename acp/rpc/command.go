@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -226,7 +227,11 @@ func (p *process) Read() ([]byte, error) {
 	select {
 	case <-p.exited:
 		if state := p.cmd.ProcessState; state != nil {
-			err = &ExitError{State: state, Stderr: p.tail.String()}
+			exit := &ExitError{State: state, Stderr: p.tail.String()}
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil, fmt.Errorf("%w: %w", err, exit)
+			}
+			err = exit
 		}
 	default:
 	}

@@ -127,6 +127,7 @@ type Conn struct {
 	done   chan struct{}
 
 	decode *codec.Decoder // the reader's
+	recent *session       // the last to get a notification, which may be gone; the reader's
 	sniff  *codec.Decoder // of whoever sends a request
 
 	mu       sync.Mutex
@@ -176,14 +177,13 @@ func Connect(ctx context.Context, transport Transport, routes func(*Conn) []Rout
 	if c.opts.Hooks.Message != nil {
 		stream = &observed{stream, c.opts.Hooks.Message}
 	}
-	started := make(chan struct{})
 	c.wire = wire.NewConn(stream, wire.Config{
-		Handler:   &reader{c, started},
+		Handler:   &reader{c},
 		Logger:    c.opts.Logger,
 		Drain:     c.opts.DrainTime,
 		SkipNoise: c.opts.SkipNoise,
 	})
-	close(started)
+	c.wire.Run()
 	go c.supervise()
 	return c, nil
 }
@@ -287,7 +287,8 @@ func (c *Conn) Wait() error {
 	<-c.done
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if exit, ok := errors.AsType[*ExitError](c.cause); ok && exit.State.Success() || !ok && errors.Is(c.cause, io.EOF) {
+	exit, ok := errors.AsType[*ExitError](c.cause)
+	if failed := ok && !exit.State.Success() || errors.Is(c.cause, io.ErrUnexpectedEOF); !failed && errors.Is(c.cause, io.EOF) {
 		return nil
 	}
 	return over(c.cause)

@@ -23,16 +23,12 @@ const methodCancelRequest = "$/cancel_request"
 const memberSession = "sessionId"
 
 // reader is the connection as the wire sees it. Its methods run on the reader.
-type reader struct {
-	c       *Conn
-	started <-chan struct{} // closed when c is complete
-}
+type reader struct{ c *Conn }
 
 // emptyObject stands for parameters that were left out.
 var emptyObject = []byte("{}")
 
 func (r *reader) HandleRequest(id ID, method string, params []byte) {
-	<-r.started
 	if err := r.c.receive(id, method, params); err != nil {
 		r.c.opts.Logger.Debug("request refused", "method", method, "error", err)
 		r.c.wire.Refuse(id, toWire(err))
@@ -162,7 +158,6 @@ func sessionOf(d *codec.Decoder, raw []byte) string {
 }
 
 func (r *reader) HandleNotification(method, params []byte) {
-	<-r.started
 	c := r.c
 	if string(method) == methodCancelRequest {
 		c.cancelRequest(params)
@@ -197,6 +192,30 @@ func (r *reader) HandleNotification(method, params []byte) {
 			return
 		}
 	}
+	c.accept(route, value, h, params)
+}
+
+// TryNotification is HandleNotification for parameters that are the last member of a message. It leaves
+// alone what is not known, or not as it should be.
+func (r *reader) TryNotification(method, rest []byte) bool {
+	c := r.c
+	route := c.notifications[string(method)]
+	if route == nil || route.Gate != nil && route.Gate() != nil {
+		return false
+	}
+	c.decode.ResetLast(rest)
+	value, h := route.decode(c.decode)
+	params, ok := c.decode.EndLast()
+	if !ok || route.Check != nil && route.Check(value) != nil {
+		return false
+	}
+	c.repaired(route.Method, c.decode)
+	c.accept(route, value, h, params)
+	return true
+}
+
+// accept takes up a notification.
+func (c *Conn) accept(route *Route, value any, h *handling, params []byte) {
 	id := sessionOf(c.decode, params)
 	if route.CancelsTurn {
 		c.cancelTurns(id)
@@ -228,12 +247,10 @@ func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
 }
 
 func (r *reader) HandleEnd(err error) {
-	<-r.started
 	r.c.opts.Logger.Debug("the stream has ended", "error", err)
 }
 
 func (r *reader) HandleDrained() {
-	<-r.started
 	c, why := r.c, r.c.ending()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,7 +260,6 @@ func (r *reader) HandleDrained() {
 }
 
 func (r *reader) HandleInvalid(line []byte, reason error) {
-	<-r.started
 	r.c.invalid(line, reason)
 }
 

@@ -23,10 +23,12 @@
 //  4. Cancellations and answers are acted on as soon as they are read. A turn can be cancelled from
 //     the moment its request was read; cancelling an idle session does nothing.
 //  5. A turn that was cancelled is answered as cancelled, whatever error its handler returns. What its
-//     handler sent comes before the answer, what [AfterResponse] sends comes after.
+//     handler sent comes before the answer, what [AfterResponse] sends comes after. The work of a turn
+//     that its answer only begins ([KeepTurn]) is cancelled in the same way.
 //  6. Cancelling a turn of this side ([RunTurn], [StartTurn]) tells the peer, answers what waits for
 //     this side's user as cancelled, and nothing otherwise that the peer reads behind the cancellation,
-//     still takes updates, and waits for the answer, for a bounded time.
+//     still takes updates, and waits for the answer, for a bounded time. Where the answer only begins
+//     the turn ([RunTurnUntil], [StartTurnUntil]), what ends it is waited for as the answer is.
 //  7. Ending the context of any other call sends $/cancel_request; a late answer is absorbed. An
 //     incoming $/cancel_request ends the handler's context.
 //  8. A route can be gated; what is not served, or gated, is method not found or what the gate says.

@@ -69,7 +69,8 @@ var (
 // Sentinels of this side's runtime; they never travel.
 var (
 	// ErrClosed says that the connection is over. What it is joined with says why: io.EOF when the
-	// peer ended it, an *ExitError when a subprocess did.
+	// peer ended it, io.ErrUnexpectedEOF when it did so within a message, an *ExitError when a
+	// subprocess ended.
 	ErrClosed = errors.New("acp: connection closed")
 	// ErrUnsupported says that a call was not sent because the peer did not advertise the capability.
 	ErrUnsupported = errors.New("acp: not supported by the peer")

@@ -31,7 +31,8 @@ func (byAnswer[R]) Notified(any) *R       { return nil }
 func RunTurnUntil[P, A, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
 ) (*R, error) {
-	return runTurn(ctx, c, m, params, spec, &ownTurn{}, end)
+	own := &ownTurn{}
+	return runTurn(ctx, c, m, params, spec, own, expect(own, end))
 }
 
 // StartTurnUntil is RunTurnUntil in the background; see StartTurn. The notification that ends the turn is
@@ -43,12 +44,30 @@ func StartTurnUntil[U, P, A, R any](
 	return startTurn(ctx, c, m, params, spec, end, pick)
 }
 
-// goOn makes the turn last until it is told that it has ended.
-func (own *ownTurn) goOn(c *Conn, notified func(params any) bool) (stop func()) {
-	own.over = make(chan struct{})
-	own.notified = notified
-	c.following.Add(1)
-	return func() { c.following.Add(-1) }
+// outcome is the result of a turn, from its end.
+type outcome[A, R any] struct {
+	end    TurnEnd[A, R]
+	result *R // the reader's until the turn is over
+}
+
+// expect prepares a turn for its end, before it enters its session.
+func expect[A, R any](own *ownTurn, end TurnEnd[A, R]) *outcome[A, R] {
+	out := &outcome[A, R]{end: end}
+	if _, short := any(end).(byAnswer[R]); !short {
+		own.over = make(chan struct{})
+		own.notified = out.notified
+	}
+	return out
+}
+
+func (out *outcome[A, R]) answered(answer *A) bool {
+	out.result = out.end.Answered(answer)
+	return out.result != nil
+}
+
+func (out *outcome[A, R]) notified(params any) bool {
+	out.result = out.end.Notified(params)
+	return out.result != nil
 }
 
 // answered shows the answer to the turn, which may be over with it. Only the reader calls it.
@@ -66,6 +85,16 @@ func (own *ownTurn) ended() {
 	own.notified = nil
 	own.last = own.session.position()
 	close(own.over)
+}
+
+// lasts reports whether the notification at a position of the session's queue still belongs to the turn.
+func (own *ownTurn) lasts(position uint64) bool {
+	select {
+	case <-own.over: // never, if the answer ends it
+		return position <= own.last
+	default:
+		return true
+	}
 }
 
 // follow shows a notification to the turns of its session that may end with it. Only the reader calls it.

@@ -7,10 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/acpgo/sdk/internal/exercise"
 )
 
 // Rule 3: notifications without parameters fill a queue too.
@@ -74,5 +77,41 @@ func TestErrorsRepeatLittle(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &m); err != nil || !errors.Is(m.Error, &Error{Code: code}) || len(line) > 2000 {
 			t.Errorf("want code %d, got %d bytes: %.300s, %v", code, len(line), line, err)
 		}
+	}
+}
+
+// A long message is let go of when it was handled, also when no other comes.
+func TestLongMessagesAreLetGo(t *testing.T) {
+	if exercise.Race {
+		t.Skip("the race detector allocates")
+	}
+	const size = 32 << 20
+	for name, line := range map[string]string{
+		"request":      request(1, "echo", `{"sessionId":"`+strings.Repeat("x", size)+`"}`),
+		"notification": note("update", `{"text":"`+strings.Repeat("x", size)+`"}`),
+		"response":     `{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", size) + `"}`,
+		"no message":   strings.Repeat("x", size),
+		"refused":      `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", size) + `"}`,
+		"wrong":        request(1, "echo", `{"n":"`+strings.Repeat("x", size)+`"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			synctest.Test(t, func(t *testing.T) {
+				p, _ := newPeer(t, []Route{echoMethod.Handle(echo), updateMethod.Handle(func(context.Context, *updateParams) error { return nil })}, nil)
+				synctest.Wait()
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				p.send(line)
+				synctest.Wait()
+				for len(p.lines) > 0 {
+					<-p.lines
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > size/8 {
+					t.Errorf("%d KiB are kept", kept>>10)
+				}
+			})
+		})
 	}
 }

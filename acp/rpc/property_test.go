@@ -308,8 +308,8 @@ func (w *world) refuses(c *Conn) {
 			w.t.Errorf("session %q is left, and %d things in it", id, left)
 		}
 	}
-	if c.load.bytes+c.load.workers+c.load.nested != 0 {
-		w.t.Errorf("load left: %d bytes, %d workers, %d calls", c.load.bytes, c.load.workers, c.load.nested)
+	if bytes, workers, nested := c.load.bytes.Load(), c.load.workers.Load(), c.load.nested.Load(); bytes|workers|nested != 0 {
+		w.t.Errorf("load left: %d bytes, %d workers, %d calls", bytes, workers, nested)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // item is one notification in a queue.
@@ -105,60 +106,79 @@ func (c *Conn) release(s *session) {
 
 // enqueue queues a notification of the session with an id. Only the reader calls it.
 func (c *Conn) enqueue(id string, it item) {
-	c.load.await(c, it.size)
-	for !c.session(id).push(it) {
+	c.load.reserve(c, it.size)
+	for {
+		if c.recent == nil || c.recent.id != id {
+			c.recent = c.session(id)
+		}
+		if c.recent.push(it) {
+			return
+		}
+		c.recent = nil
 	}
 }
 
 // load is what all queues of a connection hold together, which is bounded too: the peer chooses how many
 // sessions there are.
 type load struct {
+	bytes   atomic.Int64 // queued
+	workers atomic.Int64
+	nested  atomic.Int64 // calls that notification handlers wait for
+
+	waiting atomic.Bool // the reader waits, or is about to
 	mu      sync.Mutex
-	bytes   int // queued
-	workers int
-	nested  int           // calls that notification handlers wait for
 	change  chan struct{} // set while the reader waits; closed when there may be room
 }
 
 // loadFactor is how many full queues a connection holds.
 const loadFactor = 4
 
-// await waits until another notification may be queued, as push does for a single session.
-func (l *load) await(c *Conn, size int) {
-	for {
+// reserve counts a notification that is about to be queued. It waits until that may be, as push does for a
+// single session. Only the reader calls it.
+func (l *load) reserve(c *Conn, size int) {
+	for !l.hasRoom(c, size) {
 		l.mu.Lock()
-		full := l.bytes > 0 && l.bytes+size > loadFactor*c.opts.QueueBytes || l.workers >= c.opts.MaxRequests
-		overflow := full && l.nested > 0 && l.bytes+size > c.opts.QueueLimit
-		if !full || l.nested > 0 && !overflow {
-			l.mu.Unlock()
-			return
-		}
-		if l.change == nil {
-			l.change = make(chan struct{})
-		}
+		l.change = make(chan struct{})
 		change := l.change
 		l.mu.Unlock()
-		if overflow {
+		l.waiting.Store(true)
+		if l.hasRoom(c, size) {
+			break
+		}
+		if l.nested.Load() > 0 {
 			c.flights.fail(func(f *flight) bool { return f.within != nil })
 		}
 		select {
 		case <-change:
+			continue
 		case <-c.base.Done():
-			return
 		}
+		break
 	}
+	l.bytes.Add(int64(size))
+}
+
+// hasRoom reports whether another notification may be queued.
+func (l *load) hasRoom(c *Conn, size int) bool {
+	held := l.bytes.Load()
+	sum := held + int64(size)
+	full := held > 0 && sum > int64(loadFactor*c.opts.QueueBytes) || l.workers.Load() >= int64(c.opts.MaxRequests)
+	return !full || l.nested.Load() > 0 && sum <= int64(c.opts.QueueLimit)
 }
 
 // add changes what is held.
 func (l *load) add(bytes, workers, nested int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.bytes += bytes
-	l.workers += workers
-	l.nested += nested
-	if l.change != nil {
-		close(l.change)
-		l.change = nil
+	l.bytes.Add(int64(bytes))
+	l.workers.Add(int64(workers))
+	l.nested.Add(int64(nested))
+	if l.waiting.Load() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.change != nil {
+			close(l.change)
+			l.change = nil
+			l.waiting.Store(false)
+		}
 	}
 }
 
@@ -196,6 +216,7 @@ func (s *session) push(it item) bool {
 	if s.dropped {
 		s.handled = s.queued
 		s.mu.Unlock()
+		s.conn.load.add(-it.size, 0, 0)
 		return true
 	}
 	s.items = append(s.items, it)
@@ -203,69 +224,73 @@ func (s *session) push(it item) bool {
 	start := !s.running
 	s.running = true
 	s.mu.Unlock()
-	if !start {
-		s.conn.load.add(it.size, 0, 0)
-		return true
-	}
-	s.conn.load.add(it.size, 1, 0)
-	if !s.conn.spawn(s) {
-		s.abandon()
+	if start {
+		s.conn.load.add(0, 1, 0)
+		if !s.conn.spawn(s) {
+			s.abandon()
+		}
 	}
 	return true
 }
 
 // run handles what is queued, and ends when nothing is.
 func (s *session) run() {
-	ended := false
+	var it item
+	handling := false
 	defer func() {
-		// A handler that ends its goroutine, as a test's FailNow does, ends this one.
-		if !ended && !s.conn.spawn(s) {
+		if !handling {
+			return
+		}
+		// The handler has ended its goroutine, as a test's FailNow does.
+		s.mu.Lock()
+		s.done(&it)
+		s.mu.Unlock()
+		if !s.conn.spawn(s) {
 			s.abandon()
 		}
 	}()
-	for it, ok := s.take(); ok; it, ok = s.take() {
-		s.handle(it)
+	s.mu.Lock()
+	for s.take(&it) {
+		s.mu.Unlock()
+		it.handling.Context, it.handling.session = s.conn.base, s
+		handling = true
+		s.conn.handleNotification(it.handling, s, &it)
+		handling = false
+		s.mu.Lock()
+		s.done(&it)
 	}
-	ended = true
+	s.mu.Unlock()
 	s.conn.release(s)
 }
 
-// take takes the next notification; without one the worker ends.
-func (s *session) take() (it item, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// take takes the next notification; without one the worker ends. mu is held.
+func (s *session) take(it *item) bool {
 	if s.next == len(s.batch) {
 		s.batch, s.items, s.next = s.items, s.batch[:0], 0
 	}
 	if len(s.batch) == 0 || s.dropped {
 		s.running = false
 		s.conn.load.add(0, -1, 0)
-		return item{}, false
+		return false
 	}
-	it = s.batch[s.next]
+	*it = s.batch[s.next]
 	s.batch[s.next] = item{}
 	s.next++
-	return it, true
+	return true
 }
 
-func (s *session) handle(it item) {
-	h := it.handling
-	h.Context, h.session = s.conn.base, s
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		h.over = true
-		s.nested -= h.calls
-		freed := 0
-		if !s.dropped {
-			freed = it.size
-			s.bytes -= it.size
-			s.handled++
-			s.advanced()
-		}
-		s.conn.load.add(-freed, 0, -h.calls)
-	}()
-	s.conn.handleNotification(h, s, &it)
+// done notes that a notification was handled; mu is held.
+func (s *session) done(it *item) {
+	h, freed := it.handling, 0
+	h.over = true
+	s.nested -= h.calls
+	if !s.dropped {
+		freed = it.size
+		s.bytes -= it.size
+		s.handled++
+		s.advanced()
+	}
+	s.conn.load.add(-freed, 0, -h.calls)
 }
 
 // advanced lets go on what waited for the notifications handled so far; mu is held.

@@ -37,12 +37,18 @@ type ownTurn struct {
 	last     uint64                // the notifications of the session that come before the end
 }
 
-// feed hands a notification to the session's oldest turn; it runs on the session's worker.
+// feed hands a notification to the session's oldest turn that goes on; it runs on the session's worker.
 func (c *Conn) feed(s *session, it *item) {
+	s.mu.Lock()
+	position := s.handled + 1
+	s.mu.Unlock()
 	c.mu.Lock()
 	var to func(any, int)
-	if len(s.own) > 0 {
-		to = s.own[0].feed
+	for _, own := range s.own {
+		if own.lasts(position) {
+			to = own.feed
+			break
+		}
 	}
 	c.mu.Unlock()
 	if to != nil {
@@ -90,25 +96,16 @@ func moot(asks []*inbound, tell func()) {
 // taken, and the answer is waited for, for at most Options.CancelGrace; only then is the request given
 // up and the cause returned.
 func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec) (*R, error) {
-	return runTurn[P, R, R](ctx, c, m, params, spec, &ownTurn{}, byAnswer[R]{})
+	own := &ownTurn{}
+	return runTurn(ctx, c, m, params, spec, own, expect[R, R](own, byAnswer[R]{}))
 }
 
 func runTurn[P, A, R any](
-	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, own *ownTurn, end TurnEnd[A, R],
+	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, own *ownTurn, out *outcome[A, R],
 ) (*R, error) {
-	var res *R
-	if _, short := any(end).(byAnswer[R]); !short {
-		defer own.goOn(c, func(params any) bool {
-			res = end.Notified(params)
-			return res != nil
-		})()
-	}
 	err := c.bracket(ctx, CallInfo{Method: m.Name, Session: spec.Session}, func(ctx context.Context) error {
 		answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
-			own.answered(func() bool {
-				res = end.Answered(answer)
-				return res != nil
-			})
+			own.answered(func() bool { return out.answered(answer) })
 		}}
 		answer.pending = pending{conn: c, method: m.Name, result: answer}
 		return c.turn(ctx, &answer.pending, params, spec, own)
@@ -116,7 +113,7 @@ func runTurn[P, A, R any](
 	if err != nil {
 		return nil, named(m.Name, err)
 	}
-	return res, nil
+	return out.result, nil
 }
 
 // enter puts a turn among those of its session, where CancelSession finds it.
@@ -125,12 +122,18 @@ func (c *Conn) enter(own *ownTurn, spec TurnSpec) {
 	defer c.mu.Unlock()
 	own.session = c.sessionLocked(spec.Session)
 	own.session.own = append(own.session.own, own)
+	if own.over != nil {
+		c.following.Add(1)
+	}
 }
 
 // leave takes it out again.
 func (c *Conn) leave(own *ownTurn) {
 	c.mu.Lock()
 	own.session.own = slices.DeleteFunc(own.session.own, func(o *ownTurn) bool { return o == own })
+	if own.over != nil {
+		c.following.Add(-1)
+	}
 	c.mu.Unlock()
 	c.release(own.session)
 }
@@ -294,10 +297,11 @@ func startTurn[U, P, A, R any](
 			t.deliver(u, size)
 		}
 	}}
+	out := expect(own, end)
 	c.enter(own, spec)
 	started := c.spawn(taskFunc(func() {
 		defer cancel()
-		t.result, t.err = runTurn(ctx, c, m, params, spec, own, end)
+		t.result, t.err = runTurn(ctx, c, m, params, spec, own, out)
 		t.end()
 	}))
 	if !started {

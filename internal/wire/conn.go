@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -30,6 +31,9 @@ type Handler interface {
 	// HandleRequest either accepts the request, by Conn.Accept, or refuses it, by Conn.Refuse.
 	HandleRequest(id ID, method string, params []byte)
 	HandleNotification(method, params []byte)
+	// TryNotification is given what is left of the message from the parameters on, which has not been
+	// looked at. It handles the notification, or returns false if anything about it is unusual.
+	TryNotification(method, rest []byte) bool
 	// HandleEnd is called once when nothing more will be read: err is io.EOF or what broke the stream.
 	// Requests may still be answered for the drain time.
 	HandleEnd(err error)
@@ -75,6 +79,7 @@ type Conn struct {
 
 	sending message // what the library is about to write; guarded by its own lock for sending
 
+	started      chan struct{} // closed by Run
 	readDone     chan struct{} // closed when the reader has read its last
 	streamClosed chan struct{}
 	closeErr     error // what closing the stream gave; set before streamClosed is closed
@@ -93,6 +98,7 @@ type Conn struct {
 	answering map[uint64]*Request // the peer's, whose answer is being written
 	lastToken uint64
 	abandoned []uint64      // calls that the library still waits for and nobody else does
+	leftovers atomic.Bool   // there are some; spares the reader the lock
 	idle      chan struct{} // set while the reader waits for requests to be answered
 	ended     error         // why nothing more will be read
 	giveUp    *time.Timer   // set when sending has failed
@@ -107,7 +113,7 @@ type message struct {
 // ErrClosed says that this side has closed the connection.
 var ErrClosed = errors.New("connection closed")
 
-// NewConn starts a connection on stream.
+// NewConn makes a connection on stream, which reads nothing before Run. Run must be called.
 func NewConn(stream Stream, cfg Config) *Conn {
 	c := &Conn{
 		stream:       stream,
@@ -116,6 +122,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		drain:        cfg.Drain,
 		noise:        cfg.SkipNoise,
 		decode:       codec.NewDecoder(nil),
+		started:      make(chan struct{}),
 		readDone:     make(chan struct{}),
 		streamClosed: make(chan struct{}),
 		starting:     map[uint64]*Call{},
@@ -128,12 +135,13 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	}
 	c.life, c.endLife = context.WithCancel(context.Background())
 	c.out = newWriter(stream.Write, c.writeFailed, c.Err)
-	started := make(chan struct{})
-	c.lib = jsonrpc2.NewConn(context.Background(), &objectStream{c, started}, noRequests{},
+	c.lib = jsonrpc2.NewConn(context.Background(), &objectStream{c, c.started}, noRequests{},
 		jsonrpc2.OnSend(c.noteSending), jsonrpc2.OnRecv(c.noteReceived), jsonrpc2.SetLogger(libraryLog{c.log}))
-	close(started)
 	return c
 }
+
+// Run lets the connection read.
+func (c *Conn) Run() { close(c.started) }
 
 // Done is closed when the connection is over: nothing is read any more and nothing can be sent.
 func (c *Conn) Done() <-chan struct{} { return c.lib.DisconnectNotify() }
@@ -273,7 +281,7 @@ func (call *Call) Abandon() {
 	defer c.mu.Unlock()
 	if _, ok := c.calls[call.id]; ok {
 		delete(c.calls, call.id)
-		c.abandoned = append(c.abandoned, call.id)
+		c.abandon(call.id)
 	}
 }
 
@@ -412,7 +420,7 @@ func (c *Conn) writeAnswer(r *Request) error {
 // objectStream is the connection as the library sees it.
 type objectStream struct {
 	c       *Conn
-	started <-chan struct{} // closed when c is complete
+	started <-chan struct{}
 }
 
 // ReadObject gives the library its next message, which is the response to a call of ours.
@@ -442,7 +450,7 @@ func (c *Conn) noteReceived(_ *jsonrpc2.Request, resp *jsonrpc2.Response) {
 	if !c.stub.seen(resp) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.abandoned = append(c.abandoned, c.stub.token) // so that it comes again
+		c.abandon(c.stub.token) // so that it comes again
 	}
 }
 
@@ -478,16 +486,23 @@ func (c *Conn) next() (token uint64, err error) {
 	}
 }
 
+// abandon has the library be given a response to a call; mu is held.
+func (c *Conn) abandon(token uint64) {
+	c.abandoned = append(c.abandoned, token)
+	c.leftovers.Store(true)
+}
+
 // nextAbandoned gives the library responses to calls that nobody waits for.
 func (c *Conn) nextAbandoned() (uint64, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := len(c.abandoned)
-	if n == 0 {
+	if !c.leftovers.Load() {
 		return 0, false
 	}
-	token := c.abandoned[n-1]
-	c.abandoned = c.abandoned[:n-1]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.abandoned) - 1
+	token := c.abandoned[n]
+	c.abandoned = c.abandoned[:n]
+	c.leftovers.Store(n > 0)
 	return token, true
 }
 
@@ -524,6 +539,9 @@ func (c *Conn) end() (token uint64, err error) {
 
 // dispatch handles one line; if that ends a call it returns its token.
 func (c *Conn) dispatch(line []byte) (token uint64, ok bool) {
+	if method, rest, ok := notification(line); ok && c.handler.TryNotification(method, rest) {
+		return 0, false
+	}
 	env := parse(c.decode, line)
 	switch env.kind {
 	case kindNotification:

@@ -62,6 +62,26 @@ var (
 	errVersion = errors.New(`jsonrpc is not "2.0"`)
 )
 
+const (
+	beforeMethod = `{"jsonrpc":"2.0","method":"`
+	beforeParams = `","params":`
+)
+
+// notification splits a message that begins as most peers begin their notifications. If the parameters turn
+// out to be its last member it is one, and was read once; parse reads them twice.
+func notification(line []byte) (method, rest []byte, ok bool) {
+	method, ok = bytes.CutPrefix(line, []byte(beforeMethod))
+	if !ok {
+		return nil, nil, false
+	}
+	end := bytes.IndexByte(method, '"')
+	if end < 0 {
+		return nil, nil, false
+	}
+	rest, ok = bytes.CutPrefix(method[end:], []byte(beforeParams))
+	return method[:end], rest, ok
+}
+
 // parse reads the envelope of line with d and checks that all of the line is JSON. The envelope refers
 // to line, and is valid for as long as line is.
 func parse(d *codec.Decoder, line []byte) envelope {

@@ -38,8 +38,7 @@ func (s *tape) Close() error { return nil }
 // echoer answers each request with its parameters, and keeps what it was told.
 type echoer struct {
 	conn    *Conn
-	started chan struct{} // closed when conn is set
-	methods []string      // of requests and notifications
+	methods []string // of requests and notifications
 	params  []string
 	invalid []error
 	end     error
@@ -47,7 +46,6 @@ type echoer struct {
 }
 
 func (h *echoer) HandleRequest(id ID, method string, params []byte) {
-	<-h.started
 	var r Request
 	h.conn.Accept(&r, id, method)
 	defer r.Done()
@@ -61,6 +59,8 @@ func (h *echoer) HandleNotification(method, params []byte) {
 	h.methods = append(h.methods, string(method))
 	h.params = append(h.params, string(params))
 }
+
+func (h *echoer) TryNotification(method, rest []byte) bool { return false }
 
 func (h *echoer) HandleEnd(err error)                  { h.end = err }
 func (h *echoer) HandleDrained()                       { h.drained++ }
@@ -79,10 +79,10 @@ func (v rawValue) EncodeJSON(e *codec.Encoder) {
 // play runs a connection over input to its end.
 func play(t testing.TB, input []byte, max int, noise bool) (*echoer, []*hostile.Answer) {
 	t.Helper()
-	stream, h := &tape{in: NewLineReader(bytes.NewReader(input), max)}, &echoer{started: make(chan struct{})}
+	stream, h := &tape{in: NewLineReader(bytes.NewReader(input), max)}, &echoer{}
 	c := NewConn(stream, Config{Handler: h, Drain: time.Minute, SkipNoise: noise})
 	h.conn = c
-	close(h.started)
+	c.Run()
 	<-c.Done()
 	if err := c.Close(context.Background()); err != nil {
 		t.Fatal(err)
