@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,7 +35,10 @@ func TestImports(t *testing.T) {
 		all[p.ImportPath] = p
 	}
 
-	for _, lean := range []string{"/acp", "/acp/rpc", "/acp/codec", "/acp/local", "/internal/wire"} {
+	for _, lean := range []string{
+		"/acp", "/acp/unstable", "/acp/v2draft", "/acp/v2draft/unstable",
+		"/acp/rpc", "/acp/codec", "/acp/local", "/internal/wire",
+	} {
 		p, ok := all[module+lean]
 		if !ok {
 			t.Fatalf("no package %s", lean)
@@ -49,6 +53,8 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
+	// Who uses one version of the protocol does not get another with it.
+	versions := []string{"/acp", "/acp/unstable", "/acp/v2draft", "/acp/v2draft/unstable"}
 	for _, p := range all {
 		own, ok := strings.CutPrefix(p.ImportPath, module)
 		if !ok {
@@ -58,6 +64,7 @@ func TestImports(t *testing.T) {
 			to, ours := strings.CutPrefix(imp, module)
 			bad := imp == "github.com/sourcegraph/jsonrpc2" && own != "/internal/wire" ||
 				ours && own == "/acp/codec" ||
+				ours && slices.Contains(versions, own) && to != "/acp/rpc" && to != "/acp/codec" ||
 				ours && own == "/internal/wire" && to != "/acp/codec" ||
 				ours && own == "/acp/rpc" && !strings.HasPrefix(to, "/internal/") && to != "/acp/codec" ||
 				ours && strings.HasPrefix(own, "/acp") && (strings.HasPrefix(to, "/conformance") || strings.HasPrefix(to, "/gen") || to == "") ||

@@ -10,30 +10,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/gen/sample"
+	"github.com/acpgo/sdk/internal/exercise"
 )
-
-// shared returns the path of a shared folder; without it the test is skipped.
-func shared(t *testing.T, name string) string {
-	t.Helper()
-	root := os.Getenv("ACP_SHARED")
-	if root == "" {
-		root = "../shared"
-	}
-	if !filepath.IsAbs(root) {
-		root = filepath.Join("..", root) // from the module's root
-	}
-	dir := filepath.Join(root, name)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("skipped: no %s: set ACP_SHARED", dir)
-	}
-	return dir
-}
 
 type message struct {
 	ID     json.RawMessage `json:"id"`
@@ -42,102 +23,11 @@ type message struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// comesOutTheSame decodes and encodes a value of the definition, and compares but for what was repaired.
-func comesOutTheSame(s *sample.Schema, definition string, data []byte) (repairs int, err error) {
-	d := codec.NewDecoder(data)
-	v := definitions[definition]()
-	v.DecodeJSON(d)
-	if err := d.End(); err != nil {
-		return 0, err
-	}
-	want, err := sample.Parse(data)
-	if err != nil {
-		return 0, err
-	}
-	for _, r := range d.Repairs() {
-		want = without(want, strings.Split(r.Pointer, "/")[1:])
-	}
-	out, err := codec.Append(nil, v)
-	if err != nil {
-		return 0, err
-	}
-	got, err := sample.Parse(out)
-	if err != nil {
-		return 0, err
-	}
-	return len(d.Repairs()), s.Same(definition, want, got)
-}
-
-// without removes the member or item at path.
-func without(v any, path []string) any {
-	switch v := v.(type) {
-	case map[string]any:
-		if len(path) == 1 {
-			delete(v, path[0])
-		} else {
-			v[path[0]] = without(v[path[0]], path[1:])
-		}
-	case []any:
-		i, err := strconv.Atoi(path[0])
-		if err != nil {
-			return v
-		}
-		if len(path) == 1 {
-			return append(v[:i:i], v[i+1:]...)
-		}
-		v[i] = without(v[i], path[1:])
-	}
-	return v
-}
-
-func TestDocumentedMessages(t *testing.T) {
-	s := loadSchema(t)
-	dir := shared(t, "examples")
-	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var entries []struct{ Name, Group, Kind, Definition, Valid string }
-	if err := json.Unmarshal(index, &entries); err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for _, e := range entries {
-		if e.Group == "v2" || !strings.HasPrefix(e.Valid, "ok") || e.Definition == "" || e.Kind == "error" {
-			continue
-		}
-		t.Run(e.Name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(dir, e.Name+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var m message
-			if err := json.Unmarshal(text, &m); err != nil {
-				t.Fatal(err)
-			}
-			data := m.Params
-			if e.Kind == "response" {
-				data = m.Result
-			}
-			repairs, err := comesOutTheSame(s, e.Definition, data)
-			if err != nil {
-				t.Errorf("%s: %v", e.Definition, err)
-			}
-			if repairs > 0 {
-				t.Errorf("%s: %d repairs in a valid message", e.Definition, repairs)
-			}
-		})
-		ran++
-	}
-	t.Logf("ran %d of %d messages", ran, len(entries))
-	if ran == 0 {
-		t.Error("the folder holds no messages of version 1")
-	}
-}
+func TestDocumentedMessages(t *testing.T) { generated().Documented(t, 1) }
 
 func TestRecordedMessages(t *testing.T) {
 	s := loadSchema(t)
-	traces, err := filepath.Glob(filepath.Join(shared(t, "traces"), "*", "*.jsonl"))
+	traces, err := filepath.Glob(filepath.Join(exercise.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +90,7 @@ func replay(t *testing.T, s *sample.Schema, path string) counts {
 			c.others++
 			continue
 		}
-		repairs, err := comesOutTheSame(s, definition, data)
+		repairs, err := generated().ComesOutTheSame(s, definition, data)
 		if err != nil {
 			t.Errorf("line %d: %s: %v", number, definition, err)
 		}

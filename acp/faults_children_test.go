@@ -6,6 +6,7 @@
 package acp_test
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -90,12 +91,18 @@ var faultyAgents = []faultyAgent{
 	{
 		name:   "ends within an update",
 		script: `read -r line; update 0; printf '{"jsonrpc":"2.0","method":"session/upd'; exit 1`,
-		err:    acp.ErrClosed, exit: "exit status 1", updates: 1,
+		err:    io.ErrUnexpectedEOF, exit: "exit status 1", updates: 1,
 	},
 	{
 		name:   "ends within the answer",
 		script: `read -r line; update 0; update 1; printf '{"jsonrpc":"2.0","id":3,"result":{"stopR'; exit 1`,
 		err:    acp.ErrClosed, exit: "exit status 1", updates: 2,
+	},
+	{
+		name:   "ends within the answer as if it were done",
+		script: `read -r line; update 0; printf '{"jsonrpc":"2.0","id":3,"result":{"stopR'`,
+		err:    io.ErrUnexpectedEOF, text: "unexpected EOF within a message: subprocess ended: exit status 0",
+		exit: "exit status 0", updates: 1,
 	},
 	{
 		name:    "ends with an answer without a newline",
@@ -184,7 +191,7 @@ var faultyAgents = []faultyAgent{
 	{
 		name: "ends within the answer to initialize", early: true,
 		script: `read -r line; printf '{"jsonrpc":"2.0","id":1,"result":{"proto'; exit 2`,
-		err:    acp.ErrClosed, text: "initialize: acp: connection closed: subprocess ended: exit status 2", exit: "exit status 2",
+		err:    io.ErrUnexpectedEOF, text: "initialize: acp: connection closed: unexpected EOF within a message: subprocess ended: exit status 2", exit: "exit status 2",
 	},
 	{
 		name: "never answers initialize", early: true,
@@ -408,5 +415,61 @@ func TestClientHalfClosesWhileAsked(t *testing.T) {
 	}
 	if took := time.Since(begin); took > slack {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// A client that goes away while the agent writes: the agent is not killed by the broken pipe, its handler
+// is told, and it ends by itself.
+func TestClientGoesAway(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		input  bool // the client closes the agent's input too, as by dying
+		exit   string
+		stderr string
+	}{
+		{"it dies", true, "exit status 0", ""},
+		{"it closes the agent's output", false, "exit status 1", "acp: connection closed: write"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cmd := childCommand("agent")
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			watchdog := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+			defer watchdog.Stop()
+			d := &driver{t, in, bufio.NewReader(out), cmd}
+			d.send(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}`)
+			d.prompt(1, d.newSession(), "updates 1000000000")
+			d.read()
+			begin := time.Now()
+			if err := out.Close(); err != nil {
+				t.Error(err)
+			}
+			if test.input {
+				if err := in.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			err = cmd.Wait()
+			if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+				t.Error(err)
+			}
+			if got := cmd.ProcessState.String(); got != test.exit || !strings.Contains(stderr.String(), test.stderr) {
+				t.Errorf("the agent ended with %s: %s", got, &stderr)
+			}
+			if took := time.Since(begin); took > slack {
+				t.Errorf("it took %v", took)
+			}
+		})
 	}
 }

@@ -402,11 +402,11 @@ func accountFor(lines []string) (a account, err error) {
 		case m.ID != nil:
 			a.requests = append(a.requests, string(m.ID))
 		}
-		make, known := params[m.Method]
+		newParams, known := params[m.Method]
 		if !known {
 			continue
 		}
-		v := make()
+		v := newParams()
 		if err := json.Unmarshal(m.Params, v); err != nil {
 			return a, fmt.Errorf("%s: %w", m.Method, err)
 		}

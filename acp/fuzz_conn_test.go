@@ -18,6 +18,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/codec"
@@ -142,13 +145,16 @@ func tryAgent(t *testing.T, initialized bool) *trial {
 }
 
 // tryClient connects a client that is in the middle of a turn in the session s.
-func tryClient(t *testing.T) *trial {
+func tryClient(t *testing.T) *trial { return tryClientWith(t, willingClient(), rpc.Hooks{}) }
+
+func tryClientWith(t *testing.T, handlers acp.ClientHandlers, hooks rpc.Hooks) *trial {
 	t.Helper()
 	tr, transport := newTrial(t, conformance.Client)
 	connected := make(chan *acp.AgentConn, 1)
 	go func() {
 		opts := willingClientOptions
-		conn, err := acp.Connect(t.Context(), transport, willingClient(), &opts)
+		opts.Conn.Hooks = hooks
+		conn, err := acp.Connect(t.Context(), transport, handlers, &opts)
 		if err != nil {
 			t.Error(err)
 		}
@@ -444,4 +450,75 @@ func checkParamsAnswer(t *testing.T, m served, params string, a *hostile.Answer,
 	if n := len(a.Message) + len(a.Data); n > 1000+20*len(params) {
 		t.Fatalf("%s: %d bytes of error for %d of parameters", m.method, n, len(params))
 	}
+}
+
+// seen is what a client makes of a line.
+type seen struct {
+	updates  []string
+	repairs  []string
+	invalid  []string
+	answered []*hostile.Answer
+}
+
+// see sends one line to a client.
+func see(t *testing.T, line string) (s seen) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		note := func(to *[]string, format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			*to = append(*to, fmt.Sprintf(format, args...))
+		}
+		handlers := willingClient()
+		handlers.SessionUpdate = func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+			text, err := codec.Append(nil, n)
+			note(&s.updates, "%s %v", text, err)
+			return nil
+		}
+		tr := tryClientWith(t, handlers, rpc.Hooks{
+			Repair:  func(method string, r codec.Repair) { note(&s.repairs, "%s %v", method, r) },
+			Invalid: func(_ []byte, reason error) { note(&s.invalid, "%v", reason) },
+		})
+		tr.write(line+"\n", nil)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		s.answered = tr.peer.Answers("null")
+		tr.finish(true)
+	})
+	return s
+}
+
+// FuzzUpdate sends what is left of an update behind the name of its parameters twice: behind a beginning
+// that lets it be read in one pass, and behind one that does not. Nothing may be different.
+func FuzzUpdate(f *testing.F) {
+	schema, err := sample.Load(sdk.SchemaV1())
+	if err != nil {
+		f.Fatal(err)
+	}
+	full := sample.NewFullMaker(schema, 1).Value("SessionNotification")
+	for mutation := range schema.Mutations("SessionNotification", full) {
+		text, err := json.Marshal(mutation.Value)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text) + "}")
+	}
+	const chunk = `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}`
+	for _, end := range []string{"}", " } ", "}\r", `,"id":7}`, `,"params":null}`, `,"method":"x"}`, `,"result":1}`, "}}", "}]", "", ",}", "}{}", "\x00}"} {
+		f.Add(chunk + end)
+		f.Add(" null " + end)
+		f.Add("{}" + end)
+		f.Add(chunk[:len(chunk)-2] + end)
+	}
+	f.Fuzz(func(t *testing.T, rest string) {
+		if strings.Contains(rest, "\n") || len(rest) > 1<<14 {
+			t.Skip()
+		}
+		fast := see(t, `{"jsonrpc":"2.0","method":"session/update","params":`+rest)
+		slow := see(t, `{"method":"session/update","jsonrpc":"2.0","params":`+rest)
+		if !cmp.Equal(fast, slow, cmp.AllowUnexported(seen{}), cmpopts.EquateEmpty()) {
+			t.Fatalf("%s\nin one pass: %+v\nin two:      %+v", rest, fast, slow)
+		}
+	})
 }

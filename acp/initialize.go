@@ -129,6 +129,9 @@ func (a *agentSide) direct(r *rpc.Route) {
 	}
 }
 
+// initializeRoute serves initialize.
+func (a *agentSide) initializeRoute() rpc.Route { return methodInitialize.Handle(a.initialize) }
+
 // initialize negotiates: a version that is not ours is answered with ours, and the client decides.
 func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
 	if a.said.Load() != nil {

@@ -1,7 +1,11 @@
 package acp
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/acpgo/sdk/internal/exercise"
+)
 
 // Each place of a valid value is spoilt in turn. What the schema marks is lost and reported, all else is
 // refused at that place.
-func TestLeniency(t *testing.T) { generated().Mutations(t, 2) }
+func TestLeniency(t *testing.T) { generated().Mutations(t, exercise.Spoilt) }

@@ -11,17 +11,26 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// TestFindings runs the conversations of testdata/findings.txtar: each file is one connection, each
-// message is followed by exactly the findings that it must get.
-func TestFindings(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/findings.txtar")
+// TestFindings runs conversations of version 1, TestNegotiated those on which versions 1 and 2 are
+// negotiated.
+func TestFindings(t *testing.T) { converse(t, "testdata/findings.txtar", conformance.V1()) }
+
+func TestNegotiated(t *testing.T) {
+	converse(t, "testdata/negotiated.txtar", conformance.Negotiated(conformance.V1(), conformance.V2()))
+}
+
+// converse runs the conversations of an archive: each file is one connection, each message is followed
+// by exactly the findings that it must get.
+func converse(t *testing.T, path string, schema *conformance.Schema) {
+	t.Helper()
+	archive, err := txtar.ParseFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	messages := 0
 	for _, file := range archive.Files {
 		t.Run(file.Name, func(t *testing.T) {
-			v := conformance.NewValidator(conformance.V1())
+			v := conformance.NewValidator(schema)
 			var got, want []string
 			var last string
 			check := func() {

@@ -24,6 +24,7 @@ type Schema struct {
 	methods     map[methodKey]string // the definition of what is sent
 	failure     string               // the definition of a response's error, "" if there is none
 	id          string               // the definition of a request's id, "" if there is none
+	versions    map[int]*Schema      // instead of all that: the schemas that initialize chooses from
 
 	compiled sync.Map   // definition name → *jsonschema.Schema
 	mu       sync.Mutex // guards what follows

@@ -25,6 +25,27 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
+// TestVersions tells the module's schemas apart by requests that a client may send.
+func TestVersions(t *testing.T) {
+	for name, test := range map[string]struct {
+		schema         *conformance.Schema
+		known, unknown string
+	}{
+		"1":          {conformance.V1(), "session/load", "session/fork"},
+		"1 unstable": {conformance.V1Unstable(), "session/fork", "auth/login"},
+		"2":          {conformance.V2(), "auth/login", "session/load"},
+		"2 unstable": {conformance.V2Unstable(), "session/fork", "session/load"},
+	} {
+		for method, want := range map[string]string{test.known: "missing propert", test.unknown: "unknown method"} {
+			line := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{}}`, method)
+			f := conformance.NewValidator(test.schema).Message(conformance.ToAgent, line)
+			if len(f) == 0 || !strings.Contains(f[0].Message, want) {
+				t.Errorf("version %s: %s: got %v, want %q", name, method, f, want)
+			}
+		}
+	}
+}
+
 // compileAll sends one message for each definition that has a method and looks for a complaint about
 // the schema rather than the message.
 func compileAll(t *testing.T, text []byte) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/exercise"
 )
 
 // example is an entry of the index of the messages in the protocol's documents.
@@ -24,7 +25,7 @@ type example struct {
 // TestExamples judges every message of the protocol's documents: the valid ones have no finding,
 // each invalid one has an error where the index says, and nowhere else.
 func TestExamples(t *testing.T) {
-	dir := shared(t, "examples")
+	dir := exercise.Shared(t, "examples")
 	text, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -36,16 +37,14 @@ func TestExamples(t *testing.T) {
 	schemas := map[string]*conformance.Schema{
 		"v1":   conformance.V1(),
 		"seed": conformance.V1(),
-		"v2":   schemaOf(t, "schema", "v2.json"),
+		"v2":   conformance.V2(),
 	}
 	files := map[string]string{"v1": "schema.json", "seed": "schema.json", "v2": "schema/v2.json"}
-	// The page on migration shows these as they were in version 1.
-	before := []string{"v2-migration-1", "v2-migration-3", "v2-migration-6"}
 	counts := map[string]int{}
 	for _, e := range examples {
 		t.Run(e.Name, func(t *testing.T) {
 			counts[e.Group+" "+e.Valid]++
-			if slices.Contains(before, e.Name) {
+			if slices.Contains(exercise.Before, e.Name) {
 				e.Group = "v1"
 			}
 			text, err := os.ReadFile(filepath.Join(dir, e.Name+".json"))
@@ -146,7 +145,7 @@ func TestTraces(t *testing.T) {
 		`session/prompt: /usage`:                                          "unstable: tokens of a turn",
 		`session/new: /models`:                                            "older: before models became a config option",
 	}
-	files, err := filepath.Glob(filepath.Join(shared(t, "traces"), "*", "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(exercise.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no traces: %v", err)
 	}
@@ -210,7 +209,7 @@ func trace(t *testing.T, path string) []traced {
 // TestPublishedSchemas reads every schema ever published that marks its methods, and compiles all of
 // the newer ones, those of the TypeScript SDK.
 func TestPublishedSchemas(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(shared(t, "schemas"), "*", "schema.json"))
+	files, err := filepath.Glob(filepath.Join(exercise.Shared(t, "schemas"), "*", "schema.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no schemas: %v", err)
 	}

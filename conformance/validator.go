@@ -19,9 +19,10 @@ import (
 // several goroutines; then each request must be given to it before its answer, which holds if what
 // is written is judged before it leaves.
 type Validator struct {
-	schema *Schema
+	versions map[int]*Schema // of a negotiated connection
 
 	mu      sync.Mutex
+	schema  *Schema
 	pending map[Direction]map[string]call // by the direction of the request
 	lost    map[Direction]bool            // more requests than maxPending: their answers are strangers
 }
@@ -38,11 +39,16 @@ const maxPending = 1 << 16
 
 // NewValidator returns a validator for a new connection.
 func NewValidator(schema *Schema) *Validator {
-	return &Validator{
-		schema:  schema,
-		pending: map[Direction]map[string]call{ToAgent: {}, ToClient: {}},
-		lost:    map[Direction]bool{},
+	v := &Validator{
+		versions: schema.versions,
+		schema:   schema,
+		pending:  map[Direction]map[string]call{ToAgent: {}, ToClient: {}},
+		lost:     map[Direction]bool{},
 	}
+	if v.versions != nil {
+		v.schema = v.versions[1] // until initialize says otherwise
+	}
+	return v
 }
 
 // Message judges one message, given as the line that carried it; the newline at its end may be
@@ -124,6 +130,12 @@ func (m *message) envelope() {
 		// Before all else, so that every finding names the method.
 		answered, stranger = m.answer(id, hasID)
 		m.Method = clip(answered.method)
+	}
+	switch {
+	case method == methodInitialize && m.Kind == Request && m.Direction == ToAgent:
+		m.validator.negotiate(Request, m.members["params"])
+	case answered.method == methodInitialize && m.Kind == Response && m.Direction == ToClient:
+		m.validator.negotiate(Response, m.members["result"])
 	}
 	m.version()
 	if m.Kind == "" {
@@ -231,6 +243,8 @@ func (m *message) call(method string, id any) {
 	}
 	params, hasParams := m.members["params"]
 	switch {
+	case ok && method == methodInitialize && typeName(params) == "object":
+		m.initialize(definition, object(params))
 	case ok && hasParams && params != nil:
 		m.content(definition, params)
 	case ok:

@@ -3,12 +3,12 @@
 // A name in the schema is split into words: at everything that is neither letter nor digit, before a
 // capital that follows a small letter or a digit, and before the last capital of a run of capitals that
 // a small letter follows (HTTPHeader is HTTP and Header). Each word is capitalized; the initialisms ID,
-// URI, URL, MCP, HTTP, SSE, JSON, LLM, FS and ACP are written in capitals. An identifier never depends on its
-// neighbours, so that it does not change when they do.
+// URI, URL, MCP, HTTP, SSE, JSON, LLM, FS and ACP are written in capitals. An identifier never depends on
+// its neighbours, so that it does not change when they do.
 //
-//   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless overrides.go names it. What has no definition is named
-//     after its owner and the property that it belongs to; an item of an array or a map that is
-//     neither an object nor a choice, and then Item.
+//   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless overrides.go names it. What has
+//     no definition is named after its owner and the property that it belongs to; an item of an array or a
+//     map that is neither an object nor a choice, and then Item.
 //   - field: the property's name (_meta → Meta). A second choice in one object is called AnyOf.
 //   - enum constant: the type and the value; for an integer enum, the value's title.
 //   - variant: the union and the tag; without a tag, the union and the title; without that, the union

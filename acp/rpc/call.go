@@ -107,7 +107,10 @@ func (p *pending) start(ctx context.Context, params any) error {
 }
 
 // Sent notes the session of the request; the wire's lock for sending is held.
-func (p *pending) Sent(params []byte) { p.session = sessionOf(p.conn.sniff, params) }
+func (p *pending) Sent(params []byte) {
+	p.session = sessionOf(p.conn.sniff, params)
+	p.conn.sniff.Reset(nil) // they may be long
+}
 
 // Answered takes the response; the reader calls it.
 func (p *pending) Answered(resp wire.Response) {

@@ -246,6 +246,8 @@ func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
 	}
 }
 
+func (r *reader) LetGo() { r.c.decode.Reset(nil) }
+
 func (r *reader) HandleEnd(err error) {
 	r.c.opts.Logger.Debug("the stream has ended", "error", err)
 }

@@ -32,7 +32,7 @@ func TestRoundTrip(t *testing.T) { generated().RoundTrips(t, *values) }
 func TestSends(t *testing.T) { generated().Sends(t, *values/10) }
 
 // What the schema marks as lenient is lost and reported, all else is refused at its place.
-func TestLeniency(t *testing.T) { generated().Mutations(t, 2) }
+func TestLeniency(t *testing.T) { generated().Mutations(t, exercise.Spoilt) }
 
 // No text takes more memory than its length allows.
 func TestMemory(t *testing.T) { generated().Memory(t) }

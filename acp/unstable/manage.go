@@ -4,10 +4,14 @@ package unstable
 
 import "context"
 
-// SetTitle gives the session another title (session/set_title).
-func (s *SessionAgent) SetTitle(ctx context.Context, title string) error {
-	_, err := s.peer.SetSessionTitle(ctx, &SetSessionTitleRequest{SessionID: s.id, Title: title})
-	return err
+// SetTitle gives the session another title (session/set_title), and returns what the agent has made of it,
+// which is what to show.
+func (s *SessionAgent) SetTitle(ctx context.Context, title string) (string, error) {
+	res, err := s.peer.SetSessionTitle(ctx, &SetSessionTitleRequest{SessionID: s.id, Title: title})
+	if err != nil {
+		return "", err
+	}
+	return res.Title, nil
 }
 
 // Archive keeps the session out of the agent's list (session/archive).

@@ -61,7 +61,7 @@ func TestGates(t *testing.T) {
 	calls := map[string]func() error{
 		"sessionCapabilities.fork":    func() error { _, err := s.Fork(ctx, &acp.ForkSessionRequest{Cwd: "/"}); return err },
 		"sessionCapabilities.archive": func() error { return s.Archive(ctx) },
-		"sessionCapabilities.title":   func() error { return s.SetTitle(ctx, "x") },
+		"sessionCapabilities.title":   func() error { _, err := s.SetTitle(ctx, "x"); return err },
 		"sessionCapabilities.status":  func() error { _, err := s.Status(ctx); return err },
 		"auth.status":                 func() error { _, err := conn.AuthStatus(ctx, nil); return err },
 		"providers":                   func() error { _, err := conn.ListProviders(ctx, nil); return err },
@@ -99,10 +99,7 @@ func TestAdvertised(t *testing.T) {
 		return &acp.ForkSessionResponse{SessionID: req.SessionID + "'"}, nil
 	}
 	agent.SetSessionTitle = func(_ context.Context, _ *acp.ClientPeer, req *acp.SetSessionTitleRequest) (*acp.SetSessionTitleResponse, error) {
-		if req.SessionID != "s'" || req.Title != "T" {
-			t.Errorf("got %+v", req)
-		}
-		return nil, nil
+		return &acp.SetSessionTitleResponse{Title: string(req.SessionID) + ": " + req.Title}, nil
 	}
 	updates := make(chan acp.SessionUpdate, 1)
 	conn, served := connect(t, agent, &acp.AgentOptions{SystemPrompt: acp.Some(acp.SessionSystemPromptCapabilities{})}, acp.ClientHandlers{
@@ -122,8 +119,8 @@ func TestAdvertised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fork.SetTitle(t.Context(), "T"); err != nil {
-		t.Error(err)
+	if title, err := fork.SetTitle(t.Context(), "T"); err != nil || title != "s': T" {
+		t.Errorf("got %q, %v", title, err)
 	}
 	if _, err := conn.Session("s").Fork(t.Context(), &acp.ForkSessionRequest{Cwd: "here"}); !errors.Is(err, acp.ErrInvalidParams) {
 		t.Errorf("a relative path: got %v", err)
@@ -133,6 +130,24 @@ func TestAdvertised(t *testing.T) {
 	}
 	if u := <-updates; u.Variant.(*acp.SessionUpdatePlanRemoved).PlanID != "p" {
 		t.Errorf("got %+v", u)
+	}
+}
+
+// An agent serves what it has said, whatever handlers it has.
+func TestHeldToItsWord(t *testing.T) {
+	agent := basic()
+	agent.ForkSession = func(context.Context, *acp.ClientPeer, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+		return nil, errors.New("unexpected")
+	}
+	conn, _ := connect(t, agent, &acp.AgentOptions{
+		Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
+			res.AgentCapabilities.SessionCapabilities.Fork = acp.Opt[acp.SessionForkCapabilities]{}
+			return nil
+		},
+	}, acp.ClientHandlers{}, nil)
+	_, err := rpc.Call[json.RawMessage](t.Context(), conn.Conn(), "session/fork", map[string]string{"sessionId": "s", "cwd": "/"})
+	if !errors.Is(err, acp.ErrMethodNotFound) {
+		t.Errorf("got %v", err)
 	}
 }
 

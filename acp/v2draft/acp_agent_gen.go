@@ -89,7 +89,7 @@ func (a *agentSide) routes(conn *rpc.Conn) []rpc.Route {
 		}
 		a.direct(r)
 	}
-	initialize := methodInitialize.Handle(a.initialize)
+	initialize := a.initializeRoute()
 	initialize.Inline = true
 	return append(routes, initialize)
 }

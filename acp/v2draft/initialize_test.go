@@ -49,10 +49,20 @@ func TestVersions(t *testing.T) {
 	if _, err := rpc.Call[json.RawMessage](t.Context(), conn, "session/list", map[string]any{}); !errors.Is(err, v2draft.ErrInvalidRequest) {
 		t.Errorf("before initialize: got %v", err)
 	}
-	_, err := initialize(t, conn, 1)
-	if failure, ok := errors.AsType[*v2draft.Error](err); !ok || failure.Code != -32022 ||
-		string(failure.Data) != `{"requested":1,"supported":[2]}` {
-		t.Errorf("version 1: got %v", err)
+	for _, params := range []map[string]any{
+		{"protocolVersion": 1, "info": map[string]string{"name": "n", "version": "1"}},
+		{"clientCapabilities": map[string]any{"terminal": true}, "protocolVersion": 1}, // as version 1 has it
+	} {
+		_, err := rpc.Call[json.RawMessage](t.Context(), conn, "initialize", params)
+		if failure, ok := errors.AsType[*v2draft.Error](err); !ok || failure.Code != -32022 ||
+			string(failure.Data) != `{"requested":1,"supported":[2]}` {
+			t.Errorf("%v: got %v", params, err)
+		}
+	}
+	for _, params := range []map[string]any{{}, {"protocolVersion": 2}, {"protocolVersion": "1"}} {
+		if _, err := rpc.Call[json.RawMessage](t.Context(), conn, "initialize", params); !errors.Is(err, v2draft.ErrInvalidParams) {
+			t.Errorf("%v: got %v", params, err)
+		}
 	}
 	for _, version := range []int{2, 2, 7} { // it may be repeated
 		res, err := initialize(t, conn, version)

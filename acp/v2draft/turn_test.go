@@ -3,6 +3,7 @@ package v2draft_test
 // This file owns turns between an agent and a client of this package.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,7 +58,14 @@ func connect(t *testing.T, agent v2draft.AgentHandlers, client v2draft.ClientHan
 		t.Fatal(err)
 	}
 	conn, err := v2draft.Connect(t.Context(), near, client, &v2draft.ClientOptions{
-		Info: info, Conn: v2draft.ConnOptions{CancelGrace: 200 * time.Millisecond},
+		Info: info, Conn: v2draft.ConnOptions{
+			CancelGrace: 200 * time.Millisecond,
+			Hooks: v2draft.Hooks{Message: func(sent bool, message []byte) {
+				if sent && bytes.Contains(message, []byte(`"$/cancel_request"`)) {
+					t.Error("a prompt was cancelled as if its answer were waited for")
+				}
+			}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -315,6 +324,7 @@ func TestPlainAgents(t *testing.T) {
 // A prompt in a session that works already joins that work, if the agent allows it, and ends with it.
 func TestJoin(t *testing.T) {
 	first, release := make(chan struct{}), make(chan struct{})
+	var ends atomic.Int32
 	turns := 0
 	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
 		if turns++; turns == 1 {
@@ -324,7 +334,14 @@ func TestJoin(t *testing.T) {
 		}
 		close(release)
 		return v2draft.Refusal(), nil
-	})), v2draft.ClientHandlers{}, &v2draft.AgentOptions{Conn: v2draft.ConnOptions{ConcurrentTurns: true}})
+	})), v2draft.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+			if kind(n.Update) == "idle" {
+				ends.Add(1)
+			}
+			return nil
+		},
+	}, &v2draft.AgentOptions{Conn: v2draft.ConnOptions{ConcurrentTurns: true}})
 	s := newSession(t, conn)
 	one := s.Stream(t.Context(), v2draft.TextBlock("one"))
 	<-first
@@ -339,8 +356,12 @@ func TestJoin(t *testing.T) {
 	a, err := one.Result()
 	stop := stopped(t, a, err)
 	b, err := two.Result()
-	if other := stopped(t, b, err); stop != other || a.MessageID == b.MessageID {
-		t.Errorf("got %+v and %+v", a, b)
+	other := stopped(t, b, err)
+	if err := s.Close(t.Context()); err != nil { // its answer comes after all updates
+		t.Fatal(err)
+	}
+	if stop != other || a.MessageID == b.MessageID || ends.Load() != 1 {
+		t.Errorf("got %+v and %+v, and idle %d times", a, b, ends.Load())
 	}
 }
 

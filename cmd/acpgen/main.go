@@ -74,7 +74,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.out, "out", ".", "`folder` of the generated package")
 	flags.StringVar(&o.root, "root", "", "root `folder` of this repository")
 	flags.StringVar(&o.module, "runtime", module, "import `path` of the module that holds acp/codec and acp/rpc")
-	flags.StringVar(&o.protocol, "protocol", "", "`protocol` of the schema, for what is decided about it by hand: v1")
+	flags.StringVar(&o.protocol, "protocol", "", "`protocol` of the schema, for what is decided about it by hand: v1, v1.unstable, v2, v2.unstable")
 	flags.StringVar(&o.versions, "versions", "", "`file` like schema/VERSIONS, which must list the schema")
 	flags.BoolVar(&o.facade, "facade", false, "also generate handlers, peers and sessions")
 	flags.BoolVar(&o.tests, "tests", false, "also generate the tables that tests of the package need")

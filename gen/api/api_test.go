@@ -137,6 +137,9 @@ func TestImporter(t *testing.T) {
 	if err != nil || pkg.Scope().Lookup("Decoder") == nil {
 		t.Errorf("got %v, %v", pkg, err)
 	}
+	if _, err := imports.Import("unicode/utf8"); err != nil {
+		t.Errorf("what the package imports: %v", err)
+	}
 	if _, err := imports.Import("net/http"); err == nil {
 		t.Error("a package was imported that nothing imports")
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -105,8 +104,6 @@ func serve(kind string) error {
 	case "agent":
 	case "trickle":
 		transport = wrapped{transport, func(s rpc.Stream) rpc.Stream { return trickle{s} }}
-	case "deaf":
-		transport = wrapped{transport, func(s rpc.Stream) rpc.Stream { return &deaf{Stream: s, left: 2, closed: make(chan struct{})} }}
 	case "faulty":
 		a.faults = &faults{}
 		transport = wrapped{transport, a.faults.stream}
@@ -136,9 +133,13 @@ func (a *agent) handlers() acp.AgentHandlers {
 		return nil, ctx.Err()
 	})
 	if a.faults != nil {
-		rpc.HandleNotification(ext, methodFault, func(_ context.Context, f *fault) error { return a.faults.set(f) })
+		rpc.HandleNotification(ext, methodFault, func(_ context.Context, f *fault) error {
+			a.faults.set(f)
+			return nil
+		})
 		rpc.Handle(ext, methodQuiet, func(context.Context, *echo) (*echo, error) {
-			return &echo{}, a.faults.set(&fault{Kind: faultNone})
+			a.faults.set(&fault{Kind: faultNone})
+			return &echo{}, nil
 		})
 		rpc.Handle(ext, methodReport, func(ctx context.Context, _ *echo) (*report, error) {
 			if err := a.books.settled(ctx, 1); err != nil {
@@ -338,26 +339,4 @@ func (s trickle) Write(lines []byte) error {
 		}
 	}
 	return nil
-}
-
-// deaf reads some messages, and then no more.
-type deaf struct {
-	rpc.Stream
-	left   int
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (s *deaf) Read() ([]byte, error) {
-	if s.left == 0 {
-		<-s.closed
-		return nil, io.EOF
-	}
-	s.left--
-	return s.Stream.Read()
-}
-
-func (s *deaf) Close() error {
-	s.once.Do(func() { close(s.closed) })
-	return s.Stream.Close()
 }

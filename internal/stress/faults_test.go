@@ -61,12 +61,11 @@ func (f *faults) stream(inner rpc.Stream) rpc.Stream {
 }
 
 // set begins a fault. What was done to the output before stays done.
-func (f *faults) set(what *fault) error {
+func (f *faults) set(what *fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.kind = what.Kind
 	f.rand = rand.New(rand.NewPCG(what.Seed, 0))
-	return nil
 }
 
 // exitAfter ends the process when so many lines more are written.
@@ -76,7 +75,14 @@ func (f *faults) exitAfter(lines int) {
 	f.kind, f.last = faultExit, f.lines+lines
 }
 
-// closeWrite ends the output.
+// hangUp ends the output between two messages.
+func (f *faults) hangUp() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closeWrite()
+}
+
+// closeWrite ends the output; mu is held.
 func (f *faults) closeWrite() error { return f.inner.(rpc.HalfCloser).CloseWrite() }
 
 func (f *faults) noise() int {

@@ -104,7 +104,7 @@ func standstill(p *progress) int {
 // An agent that does not read: whoever writes waits no longer than its context, memory is bounded, and Close
 // returns.
 func TestPeerThatDoesNotRead(t *testing.T) {
-	transport, _ := command("deaf")
+	transport, _ := command("faulty")
 	transport.StopTime, transport.KillTime = 200*time.Millisecond, time.Second
 	conn, err := acp.Connect(t.Context(), transport, acp.ClientHandlers{},
 		&acp.ClientOptions{Conn: acp.ConnOptions{CloseTime: 200 * time.Millisecond}})
@@ -113,6 +113,9 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	session := newSession(t, conn)
+	if err := rpc.Notify(t.Context(), conn.Conn(), methodFault, &fault{Kind: faultDeaf}); err != nil {
+		t.Fatal(err)
+	}
 	agent := &subprocess{conn, transport.Cmd}
 	memory := watchMemory(agent)
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -39,6 +40,11 @@ type ending struct {
 // clean is the end of an agent that has nothing to complain of.
 func clean(state *os.ProcessState, wait error) bool { return state.Success() && wait == nil }
 
+// given is the end of an agent that had no more than its drain time, which may cut what it sends.
+func given(state *os.ProcessState, wait error) bool {
+	return state.Success() && (wait == nil || errors.Is(wait, io.ErrUnexpectedEOF))
+}
+
 // exited is the end of an agent with a status.
 func exited(status int) func(*os.ProcessState, error) bool {
 	return func(state *os.ProcessState, wait error) bool {
@@ -54,7 +60,7 @@ var endings = []ending{
 	{name: "truncated line", end: fails(faultTruncate), exit: exited(truncatedExit)},
 	{name: "exit", end: fails(faultExit), exit: clean},
 	{name: "agent closes its output", end: fails(faultHangUp)},
-	{name: "client closes its output", end: func(l *link) error { return l.faults.closeWrite() }, exit: clean},
+	{name: "client closes its output", end: func(l *link) error { return l.faults.hangUp() }, exit: given},
 	{name: "agent reads no more, Close", own: true, end: func(l *link) error {
 		return errors.Join(fails(faultDeaf)(l), l.close())
 	}},

@@ -34,6 +34,8 @@ type Handler interface {
 	// TryNotification is given what is left of the message from the parameters on, which has not been
 	// looked at. It handles the notification, or returns false if anything about it is unusual.
 	TryNotification(method, rest []byte) bool
+	// LetGo is called behind a long message: what is still held of it would be until the next one comes.
+	LetGo()
 	// HandleEnd is called once when nothing more will be read: err is io.EOF or what broke the stream.
 	// Requests may still be answered for the drain time.
 	HandleEnd(err error)
@@ -480,7 +482,12 @@ func (c *Conn) next() (token uint64, err error) {
 			c.handler.HandleEnd(err)
 			continue
 		}
-		if token, ok := c.dispatch(line); ok {
+		token, ok := c.dispatch(line)
+		if len(line) > readChunk {
+			c.decode.Reset(nil)
+			c.handler.LetGo()
+		}
+		if ok {
 			return token, nil
 		}
 	}

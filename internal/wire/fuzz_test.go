@@ -119,6 +119,12 @@ func FuzzEnvelope(f *testing.F) {
 			f.Add([]byte(line.Text), true)
 		}
 	}
+	// Notifications as peers write them, which are read in one pass, and lines that are so nearly.
+	for _, params := range []string{`{}`, ` [1] `, `null`, `"x"`, `-0`, ``, `{`, `{"a":1,}`, `"\ud800"`, "\"\xff\"", strings.Repeat("[", 255) + strings.Repeat("]", 255), strings.Repeat("[", 256) + strings.Repeat("]", 256)} {
+		for _, end := range []string{`}`, ` } `, "}\r", `,"id":1}`, `,"params":1}`, `,"result":1}`, `}}`, `]`, `}{}`, `,}`, ``} {
+			f.Add([]byte(`{"jsonrpc":"2.0","method":"m","params":`+params+end), false)
+		}
+	}
 	f.Fuzz(func(t *testing.T, line []byte, noise bool) {
 		if bytes.ContainsRune(line, '\n') || blank(line) {
 			t.Skip()

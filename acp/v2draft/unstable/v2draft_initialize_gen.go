@@ -145,6 +145,48 @@ func (a *agentSide) direct(r *rpc.Route) {
 	}
 }
 
+// initializeRoute serves initialize.
+func (a *agentSide) initializeRoute() rpc.Route {
+	m := rpc.RequestMethod[initializeQuestion, InitializeResponse]{Name: MethodInitialize}
+	return m.Handle(func(ctx context.Context, req *initializeQuestion) (*InitializeResponse, error) {
+		return a.initialize(ctx, &req.InitializeRequest)
+	})
+}
+
+// initializeQuestion is what a client says in initialize. Of a version that is older than ours only the
+// number is known.
+type initializeQuestion struct {
+	InitializeRequest
+}
+
+// DecodeJSON implements codec.Value.
+func (x *initializeQuestion) DecodeJSON(d *codec.Decoder) {
+	if version, ok := versionAhead(d); ok && version < Version {
+		x.ProtocolVersion = version
+		d.Skip()
+		return
+	}
+	x.InitializeRequest.DecodeJSON(d)
+}
+
+// versionAhead returns the protocol version in the object that comes next.
+func versionAhead(d *codec.Decoder) (version ProtocolVersion, ok bool) {
+	begin := d.Mark()
+	for o := d.Object(); o.Next(); {
+		if string(o.Name()) == "protocolVersion" {
+			version.DecodeJSON(d)
+			ok = true
+		} else {
+			d.Skip()
+		}
+	}
+	if d.Err() != nil {
+		return 0, false
+	}
+	d.Rewind(begin)
+	return version, ok
+}
+
 // initialize negotiates. It may be repeated until something else is asked for.
 func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
 	if a.used.Load() {
@@ -226,18 +268,13 @@ type initializeAnswer struct {
 
 // DecodeJSON implements codec.Value.
 func (x *initializeAnswer) DecodeJSON(d *codec.Decoder) {
-	begin := d.Mark()
-	for o := d.Object(); o.Next(); {
-		if string(o.Name()) == "protocolVersion" {
-			x.ProtocolVersion.DecodeJSON(d)
-		} else {
-			d.Skip()
-		}
+	version, _ := versionAhead(d)
+	if version != Version {
+		x.ProtocolVersion = version
+		d.Skip()
+		return
 	}
-	if d.Err() == nil && x.ProtocolVersion == Version {
-		d.Rewind(begin)
-		x.InitializeResponse.DecodeJSON(d)
-	}
+	x.InitializeResponse.DecodeJSON(d)
 }
 
 // initialize does the handshake.

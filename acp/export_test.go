@@ -1,4 +1,0 @@
-package acp
-
-// Shared is for the tests outside the package.
-var Shared = shared

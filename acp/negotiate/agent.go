@@ -1,0 +1,180 @@
+// This file owns the agent's side: what happens before the version is chosen, and the choice.
+
+package negotiate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// Agent serves a client in the version that the client asks for.
+type Agent struct {
+	// V1 serves version 1, usually by acp.ServeAgent, until the connection is over. Nil means that the
+	// agent does not speak it.
+	V1 func(ctx context.Context, transport rpc.Transport) error
+	// V2 serves version 2, usually by v2draft.ServeAgent. Nil means that the agent does not speak it.
+	V2 func(ctx context.Context, transport rpc.Transport) error
+}
+
+// Serve serves one client over transport until the connection is over or ctx ends. It reads up to the
+// initialize request, calls V2 if that asks for version 2 or a newer one, or else V1, and returns what
+// that returned. The transport that they get begins with that request; the choice is final.
+//
+// Before that it answers as an agent does that waits for initialize: other requests are refused,
+// notifications ignored, and an initialize request for no version that there is gets the error −32022.
+func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
+	switch {
+	case a.V1 == nil && a.V2 == nil:
+		return errors.New("acp: an agent that speaks no version")
+	case a.V2 == nil:
+		return a.V1(ctx, transport)
+	case a.V1 == nil:
+		return a.V2(ctx, transport)
+	}
+	door := &door{Transport: transport}
+	conn, err := rpc.Connect(ctx, door, waitForInitialize, nil)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return errors.Join(context.Cause(ctx), conn.Close(), door.stream.Close())
+	case <-conn.Done():
+	}
+	if err := conn.Wait(); door.initialize == nil {
+		return err
+	}
+	serve := a.V1
+	if door.version >= 2 {
+		serve = a.V2
+	}
+	stream := &replay{Stream: door.stream, first: door.initialize}
+	return errors.Join(serve(ctx, only{stream}), stream.Close())
+}
+
+// waitForInitialize serves what comes before the initialize request that counts.
+func waitForInitialize(*rpc.Conn) []rpc.Route {
+	initialize := rpc.RequestMethod[initializeParams, struct{}]{Name: methodInitialize}.Handle(refuseVersion)
+	initialize.Inline = true
+	return []rpc.Route{initialize, {Gate: refuseOthers}}
+}
+
+var (
+	errNotInitialized     = rpc.ErrInvalidRequest.WithMessage("Invalid request: initialize comes first")
+	errUnsupportedVersion = &rpc.Error{Code: -32022, Message: "Unsupported protocol version"}
+)
+
+func refuseOthers() *rpc.Error { return errNotInitialized }
+
+// refuseVersion answers requests for versions that are older than any.
+func refuseVersion(_ context.Context, req *initializeParams) (*struct{}, error) {
+	return nil, errUnsupportedVersion.WithData(unsupportedVersion{req.ProtocolVersion, []uint16{1, 2}})
+}
+
+// unsupportedVersion is the data of errUnsupportedVersion.
+type unsupportedVersion struct {
+	Requested uint16   `json:"requested"`
+	Supported []uint16 `json:"supported"`
+}
+
+// door is a transport whose stream ends before the initialize request that chooses the version, and
+// leaves the transport's own stream open for what that chooses.
+type door struct {
+	rpc.Transport
+	stream rpc.Stream // the transport's
+
+	chosen     atomic.Bool
+	initialize []byte // set with chosen
+	version    uint16
+}
+
+func (d *door) Connect(ctx context.Context) (rpc.Stream, error) {
+	var err error
+	d.stream, err = d.Transport.Connect(ctx)
+	return (*doorStream)(d), err
+}
+
+type doorStream door
+
+func (s *doorStream) Read() ([]byte, error) {
+	if s.chosen.Load() {
+		return nil, io.EOF
+	}
+	line, err := s.stream.Read()
+	if err != nil {
+		return nil, err
+	}
+	var r request
+	if codec.Unmarshal(line, &r) != nil || !r.chooses() {
+		return line, nil // for the connection to answer
+	}
+	s.initialize, s.version = bytes.Clone(line), r.asked.ProtocolVersion
+	s.chosen.Store(true)
+	return nil, io.EOF
+}
+
+func (s *doorStream) Write(lines []byte) error { return s.stream.Write(lines) }
+
+func (s *doorStream) Close() error {
+	if s.chosen.Load() {
+		return nil
+	}
+	return s.stream.Close()
+}
+
+// request is what must be known of a message to tell whether it chooses the version.
+type request struct {
+	jsonrpc, method string
+	hasID           bool
+	asked           initializeParams
+	understood      bool // asked is there
+}
+
+// chooses reports whether the message is a request for a version that there is.
+func (r *request) chooses() bool {
+	return r.jsonrpc == "2.0" && r.hasID && r.method == methodInitialize && r.understood && r.asked.ProtocolVersion > 0
+}
+
+// DecodeJSON implements codec.Value.
+func (r *request) DecodeJSON(d *codec.Decoder) {
+	for o := d.Object(); o.Next(); {
+		switch string(o.Name()) {
+		case "jsonrpc":
+			r.jsonrpc = d.Str()
+		case "id":
+			r.hasID = true
+			d.Skip()
+		case "method":
+			r.method = d.Str()
+		case "params":
+			begin := d.Offset()
+			d.Skip()
+			r.understood = d.Err() == nil && codec.Unmarshal(d.Slice(begin), &r.asked) == nil
+		default:
+			d.Skip()
+		}
+	}
+}
+
+// replay is a stream whose first message was read already.
+type replay struct {
+	rpc.Stream
+	first []byte
+}
+
+func (s *replay) Read() ([]byte, error) {
+	if first := s.first; first != nil {
+		s.first = nil
+		return first, nil
+	}
+	return s.Stream.Read()
+}
+
+// CloseWrite implements rpc.HalfCloser.
+func (s *replay) CloseWrite() error { return closeWrite(s.Stream) }

@@ -1,0 +1,288 @@
+// This file owns the client's side: one initialize request that agents of both versions understand, and
+// the connection that goes on with the answer.
+
+package negotiate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// Client connects to an agent in the newest version that both speak.
+type Client struct {
+	// V1 connects in version 1, usually by acp.Connect. Nil means that the client does not speak it.
+	V1 func(ctx context.Context, transport rpc.Transport) error
+	// V2 connects in version 2, usually by v2draft.Connect. Nil means that the client does not speak it.
+	V2 func(ctx context.Context, transport rpc.Transport) error
+}
+
+// Connect connects to an agent, in version 2 if it speaks that, or else in version 1, and says which. ctx
+// bounds it, and nothing afterwards.
+//
+// V1 and V2 are both called, at the same time. The agent gets one initialize request, which asks for
+// version 2 and says for agents of version 1 what V1's request says. Its answer goes to one of the two,
+// whose connection goes on; the other one sees its connection end, and what it returns is not looked at.
+// An error of V1 or V2 that comes before their requests is returned; after that it is that of the version
+// chosen, or of version 2 where none could be.
+func (c Client) Connect(ctx context.Context, transport rpc.Transport) (version int, err error) {
+	switch {
+	case c.V1 == nil && c.V2 == nil:
+		return 0, errors.New("acp: a client that speaks no version")
+	case c.V2 == nil:
+		return 1, c.V1(ctx, transport)
+	case c.V1 == nil:
+		return 2, c.V2(ctx, transport)
+	}
+	stream, err := transport.Connect(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("acp: connecting: %w", err)
+	}
+	v1, v2 := newLane(stream), newLane(stream)
+	var both sync.WaitGroup
+	both.Go(func() { v1.run(ctx, c.V1) })
+	both.Go(func() { v2.run(ctx, c.V2) })
+	version = choose(stream, v1, v2)
+	both.Wait()
+	switch version {
+	case 1:
+		return 1, v1.err
+	case 2:
+		return 2, v2.err
+	}
+	return 0, errors.Join(v1.early, v2.early, stream.Close())
+}
+
+// choose asks the agent for its version, and lets one of the lanes go on. It returns 0 if there was nothing
+// to ask.
+func choose(stream rpc.Stream, v1, v2 *lane) (version int) {
+	defer v1.end()
+	defer v2.end()
+	request1, request2 := v1.request(), v2.request()
+	if request1 == nil || request2 == nil {
+		return 0
+	}
+	before, answer, err := exchange(stream, request1, request2)
+	if err == nil && answer.Result.ProtocolVersion == 1 {
+		var line []byte
+		if line, err = answer.forRequest(request1.ID); err == nil {
+			v1.goOn(append(before, line), nil)
+			return 1
+		}
+	}
+	if err == nil {
+		before = append(before, answer.line)
+	}
+	v2.goOn(before, err)
+	return 2
+}
+
+// message is a request or an answer of initialize.
+type message struct {
+	JSONRPC string                     `json:"jsonrpc"`
+	ID      rpc.ID                     `json:"id"`
+	Method  string                     `json:"method,omitempty"`
+	Params  map[string]json.RawMessage `json:"params,omitempty"`
+}
+
+// answer is the agent's answer.
+type answer struct {
+	line   []byte
+	Result initializeParams
+}
+
+// maxBefore bounds what an agent may send before it answers initialize, in bytes.
+const maxBefore = 1 << 20
+
+// exchange sends the request of version 2, with what only that of version 1 says, and reads up to the
+// answer. It returns what came before that.
+func exchange(stream rpc.Stream, request1, request2 *message) (before [][]byte, a *answer, err error) {
+	for name, value := range request1.Params {
+		if _, ok := request2.Params[name]; !ok {
+			request2.Params[name] = value
+		}
+	}
+	line, err := json.Marshal(request2)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := stream.Write(append(line, '\n')); err != nil {
+		return nil, nil, err
+	}
+	for size := 0; size <= maxBefore; {
+		line, err := stream.Read()
+		if _, skipped := errors.AsType[*rpc.TooLongError](err); skipped {
+			continue
+		}
+		if err != nil {
+			return before, nil, err
+		}
+		line = bytes.Clone(line)
+		if a := answerTo(request2.ID, line); a != nil {
+			return before, a, nil
+		}
+		before = append(before, line)
+		size += len(line)
+	}
+	return nil, nil, errors.New("acp: the agent sends too much before it answers initialize")
+}
+
+// answerTo returns the answer that the line is, or nil if it is none to the request with that id. An error,
+// and a result without a version, is an answer of version 0.
+func answerTo(id rpc.ID, line []byte) *answer {
+	var m struct {
+		ID     *rpc.ID
+		Method *string
+		Result json.RawMessage
+	}
+	if json.Unmarshal(line, &m) != nil || m.ID == nil || m.Method != nil || *m.ID != id {
+		return nil
+	}
+	a := &answer{line: line}
+	if codec.Unmarshal(m.Result, &a.Result) != nil {
+		a.Result = initializeParams{}
+	}
+	return a
+}
+
+// forRequest is the answer under another request's id.
+func (a *answer) forRequest(id rpc.ID) ([]byte, error) {
+	var m map[string]json.RawMessage
+	err := json.Unmarshal(a.line, &m)
+	if err == nil {
+		m["id"], err = json.Marshal(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(m)
+}
+
+// lane is the stream of one version's connection. Before the version is chosen it takes the initialize
+// request and gives nothing; then it goes on as the stream of both, or ends.
+type lane struct {
+	stream rpc.Stream    // of both
+	asked  chan []byte   // takes the initialize request
+	chosen chan struct{} // closed when the version is chosen
+	closed chan struct{} // closed by Close
+	once   sync.Once     // of closed
+	done   chan struct{} // closed when run returns
+	err    error         // what the version's function returned; set before done is closed
+	early  error         // the same, if it did not ask
+
+	// Set before chosen is closed.
+	won   bool
+	lines [][]byte // to be read before the stream
+	fail  error    // what reading the stream came to, if it did
+}
+
+func newLane(stream rpc.Stream) *lane {
+	return &lane{
+		stream: stream,
+		asked:  make(chan []byte, 1),
+		chosen: make(chan struct{}),
+		closed: make(chan struct{}),
+		done:   make(chan struct{}),
+	}
+}
+
+// run calls the version's function.
+func (l *lane) run(ctx context.Context, connect func(context.Context, rpc.Transport) error) {
+	defer close(l.done)
+	l.err = connect(ctx, only{l})
+}
+
+// request waits for the initialize request. It returns nil if there is none.
+func (l *lane) request() *message {
+	select {
+	case line := <-l.asked:
+		m := &message{}
+		if err := json.Unmarshal(line, m); err != nil || m.Method != methodInitialize || m.Params == nil {
+			l.early = fmt.Errorf("acp: not an initialize request: %.200q", line)
+			return nil
+		}
+		return m
+	case <-l.done:
+		l.early = l.err
+		if l.early == nil {
+			l.early = errors.New("acp: connected without initialize")
+		}
+		return nil
+	}
+}
+
+// goOn lets the connection go on: with lines, and then with the stream, or the error that it has come to.
+func (l *lane) goOn(lines [][]byte, err error) { l.won, l.lines, l.fail = true, lines, err }
+
+// end is called when the version is chosen.
+func (l *lane) end() { close(l.chosen) }
+
+// goesOn reports whether the version is chosen and this is it.
+func (l *lane) goesOn() bool {
+	select {
+	case <-l.chosen:
+		return l.won
+	default:
+		return false
+	}
+}
+
+// Read implements rpc.Stream.
+func (l *lane) Read() ([]byte, error) {
+	select {
+	case <-l.chosen:
+	case <-l.closed:
+	}
+	if !l.goesOn() {
+		return nil, io.EOF
+	}
+	if len(l.lines) > 0 {
+		line := l.lines[0]
+		l.lines = l.lines[1:]
+		return line, nil
+	}
+	if l.fail != nil {
+		return nil, l.fail
+	}
+	return l.stream.Read()
+}
+
+// Write implements rpc.Stream.
+func (l *lane) Write(lines []byte) error {
+	if l.goesOn() {
+		return l.stream.Write(lines)
+	}
+	select {
+	case l.asked <- bytes.Clone(lines):
+	default: // it gives up, or was not chosen
+	}
+	return nil
+}
+
+// CloseWrite implements rpc.HalfCloser.
+func (l *lane) CloseWrite() error {
+	if l.goesOn() {
+		return closeWrite(l.stream)
+	}
+	return nil
+}
+
+// Close implements rpc.Stream.
+func (l *lane) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	select {
+	case <-l.chosen:
+		if !l.won {
+			return nil
+		}
+	default: // it has given up
+	}
+	return l.stream.Close()
+}

@@ -1,0 +1,54 @@
+// Package negotiate lets one program speak version 1 and version 2 of the protocol.
+//
+// The version of a connection is chosen by initialize, its first request: the client asks for the newest
+// version that it speaks, the agent answers with the newest of its own that is not newer, and from then
+// on both keep to that. So a program has two thin layers, one on package acp and one on package v2draft,
+// over what it does in either, and this package says which of them a connection is for.
+//
+// Like version 2 itself it is outside any compatibility promise.
+package negotiate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// methodInitialize is the method that chooses the version, in all of them.
+const methodInitialize = "initialize"
+
+// initializeParams is what is the same in the parameters of initialize of all versions.
+type initializeParams struct {
+	ProtocolVersion uint16 `json:"protocolVersion"`
+}
+
+// DecodeJSON implements codec.Value.
+func (p *initializeParams) DecodeJSON(d *codec.Decoder) {
+	found := false
+	for o := d.Object(); o.Next(); {
+		if string(o.Name()) == "protocolVersion" {
+			found = true
+			p.ProtocolVersion = uint16(d.Uint(16))
+		} else {
+			d.Skip()
+		}
+	}
+	if !found {
+		d.Missing("protocolVersion")
+	}
+}
+
+// only is a Transport whose stream is there already.
+type only struct{ rpc.Stream }
+
+func (t only) Connect(context.Context) (rpc.Stream, error) { return t.Stream, nil }
+
+// closeWrite ends the writing side of a stream if it can do that alone.
+func closeWrite(stream rpc.Stream) error {
+	if h, ok := stream.(rpc.HalfCloser); ok {
+		return h.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}

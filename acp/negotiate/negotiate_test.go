@@ -1,0 +1,372 @@
+package negotiate_test
+
+// This file owns the pairings of clients and agents that speak one version or both, in one process.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/negotiate"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/conformance"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// agent is an agent that speaks some versions. It names its sessions after the version and whether the
+// client serves files.
+func agent(versions string) negotiate.Agent {
+	var a negotiate.Agent
+	if strings.Contains(versions, "1") {
+		a.V1 = func(ctx context.Context, transport rpc.Transport) error {
+			return acp.ServeAgent(ctx, transport, acp.AgentHandlers{
+				NewSession: func(_ context.Context, client *acp.ClientPeer, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+					caps := client.Initialized().ClientCapabilities
+					return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprintf("1 files:%v", caps.FS.ReadTextFile))}, nil
+				},
+				Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+					return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+				},
+			}, nil)
+		}
+	}
+	if strings.Contains(versions, "2") {
+		a.V2 = func(ctx context.Context, transport rpc.Transport) error {
+			return v2draft.ServeAgent(ctx, transport, v2draft.AgentHandlers{
+				NewSession: func(context.Context, *v2draft.ClientPeer, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+					return &v2draft.NewSessionResponse{SessionID: "2"}, nil
+				},
+				ListSessions: func(context.Context, *v2draft.ClientPeer, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
+					return &v2draft.ListSessionsResponse{}, nil
+				},
+				ResumeSession: func(context.Context, *v2draft.ClientPeer, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+					return nil, v2draft.ErrResourceNotFound
+				},
+				CloseSession: func(context.Context, *v2draft.ClientPeer, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+					return nil, nil
+				},
+				Prompt: func(context.Context, *v2draft.ClientPeer, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+					return nil, errors.New("no prompts")
+				},
+			}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "agent", Version: "1"}})
+		}
+	}
+	return a
+}
+
+// client is a client that speaks some versions. Its connection is in conn when it has one.
+type client struct {
+	negotiate.Client
+	v1 *acp.AgentConn
+	v2 *v2draft.AgentConn
+}
+
+func newClient(versions string) *client {
+	c := &client{}
+	if strings.Contains(versions, "1") {
+		c.V1 = func(ctx context.Context, transport rpc.Transport) (err error) {
+			c.v1, err = acp.Connect(ctx, transport, acp.ClientHandlers{
+				ReadTextFile: func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+					return nil, acp.ErrResourceNotFound
+				},
+			}, &acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}})
+			return err
+		}
+	}
+	if strings.Contains(versions, "2") {
+		c.V2 = func(ctx context.Context, transport rpc.Transport) (err error) {
+			c.v2, err = v2draft.Connect(ctx, transport, v2draft.ClientHandlers{}, &v2draft.ClientOptions{
+				Info: v2draft.Implementation{Name: "client", Version: "1"},
+			})
+			return err
+		}
+	}
+	return c
+}
+
+// session opens a session in the version that was chosen, and closes the connection.
+func (c *client) session(ctx context.Context, version int) (id string, err error) {
+	if version == 1 {
+		s, err := c.v1.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"})
+		if err == nil {
+			id = string(s.ID())
+		}
+		return id, errors.Join(err, c.v1.Close())
+	}
+	s, err := c.v2.NewSession(ctx, &v2draft.NewSessionRequest{Cwd: "/"})
+	if err == nil {
+		id = string(s.ID())
+	}
+	return id, errors.Join(err, c.v2.Close())
+}
+
+func negotiated() *conformance.Schema {
+	return conformance.Negotiated(conformance.V1(), conformance.V2())
+}
+
+func TestPairings(t *testing.T) {
+	for _, test := range []struct{ client, agent, want string }{
+		{"1", "1", "1 files:true"},
+		{"1", "2", `error: initialize: Unsupported protocol version (-32022): {"requested":1,"supported":[2]}`},
+		{"1", "12", "1 files:true"},
+		{"2", "1", "error: acp: the agent speaks protocol version 1, not 2"},
+		{"2", "2", "2"},
+		{"2", "12", "2"},
+		{"12", "1", "1 files:true"},
+		{"12", "2", "2"},
+		{"12", "12", "2"},
+	} {
+		t.Run(test.client+" with "+test.agent, func(t *testing.T) {
+			near, far := rpc.Pipe()
+			served := make(chan error, 1)
+			go func() { served <- agent(test.agent).Serve(t.Context(), far) }()
+			c := newClient(test.client)
+			tap := conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{Schema: negotiated()})
+			version, err := c.Connect(t.Context(), tap)
+			got := ""
+			if err == nil {
+				got, err = c.session(t.Context(), version)
+			}
+			if err != nil {
+				got = "error: " + err.Error()
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if err := <-served; err != nil {
+				t.Errorf("the agent: %v", err)
+			}
+		})
+	}
+}
+
+// raw is the other end of a connection, line by line.
+type raw struct {
+	t *testing.T
+	rpc.Stream
+}
+
+func rawEnd(t *testing.T, transport rpc.Transport) raw {
+	t.Helper()
+	stream, err := transport.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stream.Close() })
+	return raw{t, stream}
+}
+
+func (r raw) send(line string) {
+	r.t.Helper()
+	if err := r.Write([]byte(line + "\n")); err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r raw) want(line string) {
+	r.t.Helper()
+	got, err := r.Read()
+	if err != nil || string(got) != line {
+		r.t.Errorf("got %s, %v\nwant %s", got, err, line)
+	}
+}
+
+// What comes before initialize is answered, and the agent still speaks both versions after it.
+func TestBeforeInitialize(t *testing.T) {
+	for version, want := range map[string]string{
+		"1": `{"jsonrpc":"2.0","id":"i","result":{"protocolVersion":1`,
+		"2": `{"jsonrpc":"2.0","id":"i","result":{"protocolVersion":2`,
+		"9": `{"jsonrpc":"2.0","id":"i","result":{"protocolVersion":2`,
+	} {
+		t.Run(version, func(t *testing.T) {
+			near, far := rpc.Pipe()
+			served := make(chan error, 1)
+			go func() { served <- agent("12").Serve(t.Context(), far) }()
+			r := rawEnd(t, near)
+			for _, exchange := range [][2]string{
+				{`nonsense`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: invalid JSON: offset 0: 'n', want null"}}`},
+				{`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`, ""},
+				{`{"jsonrpc":"2.0","method":"initialize","params":{"protocolVersion":1}}`, ""},
+				{`{"jsonrpc":"2.0","id":5,"result":{}}`, ""},
+				{`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}`,
+					`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: initialize comes first"}}`},
+				{`{"id":2,"method":"initialize","params":{"protocolVersion":1}}`,
+					`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"Invalid request: jsonrpc is not \"2.0\""}}`},
+				{`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`,
+					`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Invalid params: missing member \"protocolVersion\"",` +
+						`"data":{"pointer":"","reason":"missing member \"protocolVersion\""}}}`},
+				{`{"jsonrpc":"2.0","id":4,"method":"initialize","params":{"protocolVersion":0}}`,
+					`{"jsonrpc":"2.0","id":4,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"requested":0,"supported":[1,2]}}}`},
+			} {
+				r.send(exchange[0])
+				if exchange[1] != "" {
+					r.want(exchange[1])
+				}
+			}
+			r.send(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":` + version + `,"info":{"name":"x","version":"1"}}}`)
+			if got, err := r.Read(); err != nil || !strings.HasPrefix(string(got), want) {
+				t.Errorf("got %s, %v\nwant %s…", got, err, want)
+			}
+			if err := errors.Join(r.Close(), <-served); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An agent ends when its client does, or its context, also before initialize.
+func TestAgentEndsBeforeInitialize(t *testing.T) {
+	near, far := rpc.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- agent("12").Serve(t.Context(), far) }()
+	if err := rawEnd(t, near).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("got %v when the client has ended, want nil", err)
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	near, far = rpc.Pipe()
+	go func() { served <- agent("12").Serve(ctx, far) }()
+	r := rawEnd(t, near)
+	why := errors.New("enough")
+	cancel(why)
+	if err := <-served; !errors.Is(err, why) {
+		t.Errorf("got %v, want %v", err, why)
+	}
+	if _, err := r.Read(); !errors.Is(err, io.EOF) {
+		t.Errorf("got %v from the agent, want %v", err, io.EOF)
+	}
+}
+
+// asks is the one request of a client that speaks both versions.
+const asks = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{},` +
+	`"clientCapabilities":{"fs":{"readTextFile":true}},"clientInfo":{"name":"client","version":"1"},` +
+	`"info":{"name":"client","version":"1"},"protocolVersion":2}}`
+
+// connecting starts to connect a client that speaks both versions to a raw agent, which has read its
+// request.
+func connecting(t *testing.T, ctx context.Context) (c *client, agent raw, result <-chan error) {
+	t.Helper()
+	near, far := rpc.Pipe()
+	c = newClient("12")
+	done := make(chan error, 1)
+	agent = rawEnd(t, far)
+	go func() {
+		version, err := c.Connect(ctx, near)
+		if err == nil {
+			_, err = c.session(ctx, version)
+		}
+		done <- err
+	}()
+	agent.want(asks)
+	return c, agent, done
+}
+
+// What an agent sends before its answer reaches the connection that goes on.
+func TestClientReadsWhatComesBeforeTheAnswer(t *testing.T) {
+	for version, answer := range map[string]string{
+		"1": `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`,
+		"2": `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}}`,
+	} {
+		t.Run(version, func(t *testing.T) {
+			_, agent, result := connecting(t, t.Context())
+			agent.send(`{"jsonrpc":"2.0","id":1,"method":"_a.test/ping"}`)
+			agent.send(answer)
+			agent.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found","data":{"method":"_a.test/ping"}}}`)
+			line, err := agent.Read()
+			if err != nil || !strings.Contains(string(line), `"method":"session/new"`) {
+				t.Fatalf("got %s, %v", line, err)
+			}
+			agent.send(`{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}`)
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A client fails as one of version 2 does when there is no version that both speak.
+func TestClientFails(t *testing.T) {
+	t.Run("version", func(t *testing.T) {
+		_, agent, result := connecting(t, t.Context())
+		agent.send(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":3}}`)
+		if e, ok := errors.AsType[*v2draft.VersionError](<-result); !ok || e.Got != 3 {
+			t.Errorf("got %v, want version 3", e)
+		}
+	})
+	t.Run("error", func(t *testing.T) {
+		_, agent, result := connecting(t, t.Context())
+		agent.send(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"go away"}}`)
+		if err := <-result; !errors.Is(err, rpc.ErrAuthRequired) {
+			t.Errorf("got %v, want %v", err, rpc.ErrAuthRequired)
+		}
+	})
+	t.Run("end", func(t *testing.T) {
+		_, agent, result := connecting(t, t.Context())
+		agent.Close()
+		if err := <-result; !errors.Is(err, rpc.ErrClosed) {
+			t.Errorf("got %v, want %v", err, rpc.ErrClosed)
+		}
+	})
+	t.Run("context", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		_, agent, result := connecting(t, ctx)
+		why := errors.New("enough")
+		cancel(why)
+		if err := <-result; !errors.Is(err, why) {
+			t.Errorf("got %v, want %v", err, why)
+		}
+		if _, err := agent.Read(); !errors.Is(err, io.EOF) {
+			t.Errorf("the agent got %v, want %v", err, io.EOF)
+		}
+	})
+	t.Run("flood", func(t *testing.T) {
+		_, agent, result := connecting(t, t.Context())
+		line := []byte(`{"jsonrpc":"2.0","method":"_a.test/note","params":"` + strings.Repeat("x", 1<<16) + "\"}\n")
+		for range 1000 {
+			if agent.Write(line) != nil {
+				break // refused
+			}
+		}
+		if err := <-result; err == nil || !strings.Contains(err.Error(), "too much") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// Options that are no good are an error of either version, and the stream is closed.
+func TestBadOptions(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		near, far := rpc.Pipe()
+		c := newClient("12")
+		bad := errors.New("bad options")
+		refuse := func(context.Context, rpc.Transport) error { return bad }
+		if version == 1 {
+			c.V1 = refuse
+		} else {
+			c.V2 = refuse
+		}
+		if _, err := c.Connect(t.Context(), near); !errors.Is(err, bad) {
+			t.Errorf("version %d: got %v, want %v", version, err, bad)
+		}
+		if _, err := rawEnd(t, far).Read(); !errors.Is(err, io.EOF) {
+			t.Errorf("version %d: the agent got %v, want %v", version, err, io.EOF)
+		}
+	}
+	if _, err := (negotiate.Client{}).Connect(t.Context(), nil); err == nil {
+		t.Error("a client without a version connects")
+	}
+	if err := (negotiate.Agent{}).Serve(t.Context(), nil); err == nil {
+		t.Error("an agent without a version serves")
+	}
+}

@@ -1,0 +1,51 @@
+// Command agent is an agent without a model that speaks version 1 and version 2 of the Agent Client
+// Protocol over standard input and output, whichever the client asks for.
+//
+//	agent [-version N]
+//
+// It answers a prompt with a plan, asks whether it may list the session's directory, and shows the
+// listing. A prompt that begins with "Write a very long" streams text until it is cancelled. With
+// -version it speaks one version only.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/acpgo/sdk/acp/negotiate"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+func main() {
+	version := flag.Int("version", 0, "the only version to speak; 0 is both, 1 and 2")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := serve(ctx, *version)
+	if ctx.Err() != nil {
+		err = nil
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
+}
+
+// serve serves the client until it ends the connection, or a signal does.
+func serve(ctx context.Context, version int) error {
+	agent := negotiate.Agent{V1: (&agentV1{}).serve, V2: (&agentV2{}).serve}
+	switch version {
+	case 0:
+	case 1:
+		agent.V2 = nil
+	case 2:
+		agent.V1 = nil
+	default:
+		return fmt.Errorf("no version %d", version)
+	}
+	return agent.Serve(ctx, rpc.Stdio())
+}

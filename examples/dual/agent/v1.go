@@ -1,0 +1,113 @@
+// This file owns the agent in version 1 of the protocol.
+
+package main
+
+import (
+	"context"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// agentV1 serves a client of version 1.
+type agentV1 struct {
+	mu       sync.Mutex
+	sessions map[acp.SessionID]string // their directories
+}
+
+func (a *agentV1) serve(ctx context.Context, transport acp.Transport) error {
+	return acp.ServeAgent(ctx, transport, acp.AgentHandlers{NewSession: a.newSession, Prompt: a.prompt},
+		&acp.AgentOptions{Info: acp.Implementation{Name: "acp-dual-agent", Version: "1.0.0"}})
+}
+
+func (a *agentV1) newSession(_ context.Context, _ *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+	id := acp.SessionID(newID("sess"))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sessions == nil {
+		a.sessions = map[acp.SessionID]string{}
+	}
+	a.sessions[id] = req.Cwd
+	return &acp.NewSessionResponse{SessionID: id}, nil
+}
+
+func (a *agentV1) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	a.mu.Lock()
+	cwd, ok := a.sessions[req.SessionID]
+	a.mu.Unlock()
+	if !ok {
+		return nil, acp.SessionNotFound(req.SessionID)
+	}
+	text := ""
+	for _, block := range req.Prompt {
+		part, _ := block.Text()
+		text += part
+	}
+	s := &screenV1{session: client.Session(req.SessionID), shown: map[string]string{}}
+	if err := play(ctx, s, cwd, text); err != nil {
+		return nil, err
+	}
+	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+}
+
+// screenV1 is the screen of a client of version 1.
+type screenV1 struct {
+	session *acp.SessionClient
+	shown   map[string]string // the output of each command
+}
+
+func (s *screenV1) say(ctx context.Context, message, text string) error {
+	return s.session.Update(ctx, acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{
+		MessageID: acp.Some(acp.MessageID(message)), Content: acp.TextBlock(text),
+	}))
+}
+
+func (s *screenV1) plan(ctx context.Context, steps []step) error {
+	var entries []acp.PlanEntry
+	for _, step := range steps {
+		entries = append(entries, acp.PlanEntry{
+			Content: step.text, Priority: acp.PlanEntryPriorityMedium, Status: acp.PlanEntryStatus(step.status),
+		})
+	}
+	return s.session.Update(ctx, acp.WholePlan(entries...))
+}
+
+func (s *screenV1) propose(ctx context.Context, c *command) (bool, error) {
+	id := acp.ToolCallID(c.id)
+	err := s.session.Update(ctx, acp.NewSessionUpdateToolCall(acp.ToolCall{
+		ToolCallID: id, Title: c.line, Kind: acp.ToolKindExecute, Status: acp.ToolCallStatusPending,
+	}))
+	if err != nil {
+		return false, err
+	}
+	chosen, err := s.session.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: id, Title: acp.Some(c.line)},
+		acp.PermissionOption{OptionID: "allow", Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce},
+		acp.PermissionOption{OptionID: "reject", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce})
+	if err != nil {
+		return false, err
+	}
+	option, _ := chosen.Selected()
+	return option == "allow", nil
+}
+
+// output shows all of the output again: version 1 cannot append.
+func (s *screenV1) output(ctx context.Context, c *command, text string) error {
+	s.shown[c.id] += text
+	return s.update(ctx, c, acp.ToolCallUpdate{
+		Status:  acp.Some(acp.ToolCallStatusInProgress),
+		Content: acp.Some([]acp.ToolCallContent{acp.ToolContent(acp.TextBlock(s.shown[c.id]))}),
+	})
+}
+
+func (s *screenV1) end(ctx context.Context, c *command, how outcome) error {
+	status := acp.ToolCallStatusFailed
+	if how == succeeded {
+		status = acp.ToolCallStatusCompleted
+	}
+	return s.update(ctx, c, acp.ToolCallUpdate{Status: acp.Some(status)})
+}
+
+func (s *screenV1) update(ctx context.Context, c *command, u acp.ToolCallUpdate) error {
+	u.ToolCallID = acp.ToolCallID(c.id)
+	return s.session.Update(ctx, acp.NewSessionUpdateToolCallUpdate(u))
+}

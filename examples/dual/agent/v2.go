@@ -1,0 +1,215 @@
+// This file owns the agent in version 2 of the protocol.
+
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"sync"
+
+	"github.com/acpgo/sdk/acp/v2draft"
+)
+
+// agentV2 serves a client of version 2.
+type agentV2 struct {
+	mu       sync.Mutex
+	sessions map[v2draft.SessionID]*sessionV2
+}
+
+// sessionV2 is a session, which can be resumed as long as the agent lives.
+type sessionV2 struct {
+	id  v2draft.SessionID
+	cwd v2draft.AbsolutePath
+
+	mu      sync.Mutex
+	history []v2draft.SessionUpdate
+}
+
+func (a *agentV2) serve(ctx context.Context, transport v2draft.Transport) error {
+	return v2draft.ServeAgent(ctx, transport, v2draft.AgentHandlers{
+		NewSession:    a.newSession,
+		ListSessions:  a.listSessions,
+		ResumeSession: a.resumeSession,
+		CloseSession:  a.closeSession,
+		Prompt:        a.prompt,
+	}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "acp-dual-agent", Version: "1.0.0"}})
+}
+
+func (a *agentV2) newSession(_ context.Context, _ *v2draft.ClientPeer, req *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+	s := &sessionV2{id: v2draft.SessionID(newID("sess")), cwd: req.Cwd}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sessions == nil {
+		a.sessions = map[v2draft.SessionID]*sessionV2{}
+	}
+	a.sessions[s.id] = s
+	return &v2draft.NewSessionResponse{SessionID: s.id}, nil
+}
+
+func (a *agentV2) session(id v2draft.SessionID) (*sessionV2, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sessions[id]; s != nil {
+		return s, nil
+	}
+	return nil, v2draft.SessionNotFound(id)
+}
+
+func (a *agentV2) listSessions(_ context.Context, _ *v2draft.ClientPeer, req *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	res := &v2draft.ListSessionsResponse{}
+	for _, s := range a.sessions {
+		if cwd, ok := req.Cwd.Get(); !ok || cwd == s.cwd {
+			res.Sessions = append(res.Sessions, v2draft.SessionInfo{SessionID: s.id, Cwd: s.cwd})
+		}
+	}
+	return res, nil
+}
+
+// resumeSession replays the history if the client wants that. The runtime adds the session's state.
+func (a *agentV2) resumeSession(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+	s, err := a.session(req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := req.ReplayFrom.Value().Variant.(*v2draft.ReplayFromStart); ok {
+		s.mu.Lock()
+		history := slices.Clone(s.history)
+		s.mu.Unlock()
+		for _, update := range history {
+			if err := client.Session(s.id).Update(ctx, update); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return &v2draft.ResumeSessionResponse{}, nil
+}
+
+// closeSession has nothing to free: the runtime has ended the session's work, and the history stays.
+func (a *agentV2) closeSession(_ context.Context, _ *v2draft.ClientPeer, req *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+	_, err := a.session(req.SessionID)
+	return &v2draft.CloseSessionResponse{}, err
+}
+
+func (a *agentV2) prompt(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+	s, err := a.session(req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	message := v2draft.UserMessage{MessageID: v2draft.MessageID(newID("msg")), Content: v2draft.Some(req.Prompt)}
+	text := ""
+	for _, block := range req.Prompt {
+		part, _ := block.Text()
+		text += part
+	}
+	peer := client.Session(req.SessionID)
+	return peer.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+		s.remember(v2draft.NewSessionUpdateUserMessage(message))
+		screen := &screenV2{session: s, peer: peer, planID: v2draft.PlanID(newID("plan"))}
+		return v2draft.EndTurn(), play(ctx, screen, string(s.cwd), text)
+	})
+}
+
+func (s *sessionV2) remember(u v2draft.SessionUpdate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history = append(s.history, u)
+}
+
+// screenV2 is the screen of a client of version 2.
+type screenV2 struct {
+	session *sessionV2
+	peer    *v2draft.SessionClient
+	planID  v2draft.PlanID
+}
+
+// update sends an update and keeps it for those who resume the session later.
+func (s *screenV2) update(ctx context.Context, u v2draft.SessionUpdate) error {
+	s.session.remember(u)
+	return s.peer.Update(ctx, u)
+}
+
+func (s *screenV2) say(ctx context.Context, message, text string) error {
+	return s.update(ctx, v2draft.AgentMessageText(v2draft.MessageID(message), text))
+}
+
+func (s *screenV2) plan(ctx context.Context, steps []step) error {
+	var entries []v2draft.PlanEntry
+	for _, step := range steps {
+		entries = append(entries, v2draft.PlanEntry{
+			Content: step.text, Priority: v2draft.PlanEntryPriorityMedium, Status: v2draft.PlanEntryStatus(step.status),
+		})
+	}
+	return s.update(ctx, v2draft.WholePlan(s.planID, entries...))
+}
+
+func (s *screenV2) propose(ctx context.Context, c *command) (bool, error) {
+	call := v2draft.ToolCallUpdate{
+		ToolCallID: v2draft.ToolCallID(c.id),
+		Title:      v2draft.Some(c.line),
+		Kind:       v2draft.Some(v2draft.ToolKindExecute),
+		Status:     v2draft.Some(v2draft.ToolCallStatusPending),
+	}
+	if err := s.update(ctx, v2draft.NewSessionUpdateToolCallUpdate(call)); err != nil {
+		return false, err
+	}
+	chosen, err := s.peer.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
+		Title:   "Run " + c.line + "?",
+		Subject: v2draft.Some(v2draft.PermissionForToolCall(call)),
+		Options: []v2draft.PermissionOption{
+			{OptionID: "allow", Name: "Allow", Kind: v2draft.PermissionOptionKindAllowOnce},
+			{OptionID: "reject", Name: "Reject", Kind: v2draft.PermissionOptionKindRejectOnce},
+		},
+	})
+	if err != nil {
+		return false, err
+	}
+	option, _ := chosen.Selected()
+	if option != "allow" {
+		return false, nil
+	}
+	return true, s.open(ctx, c)
+}
+
+// open shows the command's terminal, which is the agent's own and only shown, in its tool call.
+func (s *screenV2) open(ctx context.Context, c *command) error {
+	terminal := v2draft.TerminalID(c.id)
+	err := s.update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
+		TerminalID: terminal, Command: v2draft.Some(c.line), Cwd: v2draft.Some(v2draft.AbsolutePath(c.cwd)),
+	}))
+	if err != nil {
+		return err
+	}
+	return s.update(ctx, v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{
+		ToolCallID: v2draft.ToolCallID(c.id),
+		Status:     v2draft.Some(v2draft.ToolCallStatusInProgress),
+		Content:    v2draft.Some([]v2draft.ToolCallContent{v2draft.ToolTerminal(terminal)}),
+	}))
+}
+
+func (s *screenV2) output(ctx context.Context, c *command, text string) error {
+	return s.update(ctx, v2draft.NewSessionUpdateTerminalOutputChunk(v2draft.TerminalOutputChunk{
+		TerminalID: v2draft.TerminalID(c.id), Data: base64.StdEncoding.EncodeToString([]byte(text)),
+	}))
+}
+
+func (s *screenV2) end(ctx context.Context, c *command, how outcome) error {
+	status, exit := v2draft.ToolCallStatusCompleted, int64(0)
+	if how != succeeded {
+		status, exit = v2draft.ToolCallStatusFailed, 1
+	}
+	if how != refused {
+		err := s.update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
+			TerminalID: v2draft.TerminalID(c.id),
+			ExitStatus: v2draft.Some(v2draft.TerminalExitStatus{ExitCode: v2draft.Some(exit)}),
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	return s.update(ctx, v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{
+		ToolCallID: v2draft.ToolCallID(c.id), Status: v2draft.Some(status),
+	}))
+}

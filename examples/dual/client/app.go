@@ -1,0 +1,108 @@
+// This file owns what the client does, in whichever version its agent speaks.
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// play is one prompt, and what to do while the agent answers it.
+type play struct {
+	text   string
+	allow  bool // what it asks for
+	cancel bool // as soon as it says something
+}
+
+func newPlay(text string) play {
+	verb, rest, _ := strings.Cut(text, ":")
+	switch rest = strings.TrimSpace(rest); verb {
+	case "allow":
+		return play{text: rest, allow: true}
+	case "cancel":
+		return play{text: rest, cancel: true}
+	}
+	return play{text: text}
+}
+
+// option is one answer to a request for permission.
+type option struct{ id, kind string }
+
+// choose picks the option that the play asks for. It returns "" if there is none.
+func (p play) choose(options []option) (id string) {
+	want := "reject"
+	if p.allow {
+		want = "allow"
+	}
+	for _, o := range options {
+		if strings.HasPrefix(o.kind, want) {
+			return o.id
+		}
+	}
+	return ""
+}
+
+// printer prints what the agent does, a line each. Pieces of one message, and of one terminal's output,
+// are put together.
+type printer struct {
+	mu   sync.Mutex
+	w    io.Writer
+	open string // what the unfinished line is of
+}
+
+// line prints a line.
+func (p *printer) line(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.finish()
+	fmt.Fprintf(p.w, format+"\n", args...)
+}
+
+// piece prints a piece of what has that id, with a title where it begins.
+func (p *printer) piece(id, title, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open != id {
+		p.finish()
+		fmt.Fprintf(p.w, "%s: ", title)
+		p.open = id
+	}
+	fmt.Fprint(p.w, strings.ReplaceAll(text, "\n", " "))
+}
+
+func (p *printer) finish() {
+	if p.open != "" {
+		fmt.Fprintln(p.w)
+		p.open = ""
+	}
+}
+
+// plan prints a plan as what is done of it.
+func (p *printer) plan(statuses []string) {
+	done := 0
+	for _, status := range statuses {
+		if status == "completed" {
+			done++
+		}
+	}
+	p.line("plan: %d of %d done", done, len(statuses))
+}
+
+// permission prints what was asked and answered.
+func (p *printer) permission(title, chosen string) {
+	if chosen == "" {
+		chosen = "no answer"
+	}
+	p.line("permission: %s: %s", title, chosen)
+}
+
+// findings prints what the check found in a message.
+func (p *printer) findings(m conformance.Message) {
+	for _, f := range m.Findings {
+		p.line("%s: %s", m.Direction, f)
+	}
+}

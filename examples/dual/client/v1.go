@@ -1,0 +1,110 @@
+// This file owns the client in version 1 of the protocol.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// peerV1 is an agent that speaks version 1.
+type peerV1 struct {
+	printer *printer
+	conn    *acp.AgentConn
+	session *acp.SessionAgent
+	playing atomic.Pointer[play]
+	shown   map[acp.ToolCallID]string // how much of a call's output was printed
+}
+
+func (v *peerV1) connect(ctx context.Context, transport acp.Transport) (err error) {
+	v.shown = map[acp.ToolCallID]string{}
+	v.conn, err = acp.Connect(ctx, transport, acp.ClientHandlers{
+		RequestPermission: v.requestPermission, SessionUpdate: v.show,
+	}, &acp.ClientOptions{Info: acp.Implementation{Name: "acp-dual-client", Version: "1.0.0"}})
+	return err
+}
+
+func (v *peerV1) open(ctx context.Context, cwd string) (err error) {
+	v.session, err = v.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd})
+	return err
+}
+
+func (v *peerV1) close(ctx context.Context) (err error) {
+	if v.session != nil {
+		if err = v.session.Close(ctx); errors.Is(err, acp.ErrUnsupported) {
+			err = nil // the session ends with the connection
+		}
+	}
+	return errors.Join(err, v.conn.Close())
+}
+
+func (v *peerV1) prompt(ctx context.Context, p play) (string, error) {
+	v.playing.Store(&p)
+	// The updates are printed by the handler, which also gets those between turns.
+	turn := v.session.Stream(ctx, acp.TextBlock(p.text))
+	for u := range turn.Updates() {
+		if _, said := u.Variant.(*acp.SessionUpdateAgentMessageChunk); said && p.cancel {
+			turn.Cancel()
+		}
+	}
+	res, err := turn.Result()
+	if err != nil {
+		return "", err
+	}
+	return string(res.StopReason), nil
+}
+
+func (v *peerV1) requestPermission(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	var options []option
+	for _, o := range req.Options {
+		options = append(options, option{string(o.OptionID), string(o.Kind)})
+	}
+	chosen := v.playing.Load().choose(options)
+	v.printer.permission(req.ToolCall.Title.Or("something"), chosen)
+	if chosen == "" {
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+	}
+	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(acp.PermissionOptionID(chosen))}, nil
+}
+
+// show prints an update.
+func (v *peerV1) show(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+	switch u := n.Update.Variant.(type) {
+	case *acp.SessionUpdatePlan:
+		var statuses []string
+		for _, entry := range u.Entries {
+			statuses = append(statuses, string(entry.Status))
+		}
+		v.printer.plan(statuses)
+	case *acp.SessionUpdateAgentMessageChunk:
+		text, _ := u.Content.Text()
+		v.printer.piece(string(u.MessageID.Value()), "agent", text)
+	case *acp.SessionUpdateToolCall:
+		v.printer.line("tool: %s: %s", u.Title, u.Status)
+	case *acp.SessionUpdateToolCallUpdate:
+		v.showOutput(u)
+		if status, ok := u.Status.Get(); ok && status != acp.ToolCallStatusInProgress {
+			v.printer.line("tool: %s", status)
+		}
+	}
+	return nil
+}
+
+// showOutput prints what is new of a call's output.
+func (v *peerV1) showOutput(u *acp.SessionUpdateToolCallUpdate) {
+	text := ""
+	for _, content := range u.Content.Value() {
+		if c, ok := content.Variant.(*acp.ToolCallContentContent); ok {
+			part, _ := c.Content.Text()
+			text += part
+		}
+	}
+	if added := strings.TrimPrefix(text, v.shown[u.ToolCallID]); added != "" {
+		v.shown[u.ToolCallID] = text
+		v.printer.piece(string(u.ToolCallID), "output", added)
+	}
+}

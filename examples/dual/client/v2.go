@@ -1,0 +1,122 @@
+// This file owns the client in version 2 of the protocol.
+
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"sync/atomic"
+
+	"github.com/acpgo/sdk/acp/v2draft"
+)
+
+// peerV2 is an agent that speaks version 2.
+type peerV2 struct {
+	printer *printer
+	conn    *v2draft.AgentConn
+	session *v2draft.SessionAgent
+	playing atomic.Pointer[play]
+}
+
+func (v *peerV2) connect(ctx context.Context, transport v2draft.Transport) (err error) {
+	v.conn, err = v2draft.Connect(ctx, transport, v2draft.ClientHandlers{
+		RequestPermission: v.requestPermission, SessionUpdate: v.show,
+	}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "acp-dual-client", Version: "1.0.0"}})
+	return err
+}
+
+func (v *peerV2) open(ctx context.Context, cwd string) (err error) {
+	v.session, err = v.conn.NewSession(ctx, &v2draft.NewSessionRequest{Cwd: v2draft.AbsolutePath(cwd)})
+	return err
+}
+
+func (v *peerV2) close(ctx context.Context) (err error) {
+	if v.session != nil {
+		err = v.session.Close(ctx)
+	}
+	return errors.Join(err, v.conn.Close())
+}
+
+func (v *peerV2) prompt(ctx context.Context, p play) (string, error) {
+	v.playing.Store(&p)
+	// The updates are printed by the handler, which also gets those between turns.
+	turn := v.session.Stream(ctx, v2draft.TextBlock(p.text))
+	for u := range turn.Updates() {
+		if _, said := u.Variant.(*v2draft.SessionUpdateAgentMessageChunk); said && p.cancel {
+			turn.Cancel()
+		}
+	}
+	res, err := turn.Result()
+	if err != nil {
+		return "", err
+	}
+	return res.Idle.StopReason(), nil
+}
+
+func (v *peerV2) requestPermission(_ context.Context, _ *v2draft.AgentPeer, req *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+	var options []option
+	for _, o := range req.Options {
+		options = append(options, option{string(o.OptionID), string(o.Kind)})
+	}
+	chosen := v.playing.Load().choose(options)
+	v.printer.permission(req.Title, chosen)
+	if chosen == "" {
+		return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionCancelled()}, nil
+	}
+	return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected(v2draft.PermissionOptionID(chosen))}, nil
+}
+
+// show prints an update.
+func (v *peerV2) show(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+	switch u := n.Update.Variant.(type) {
+	case *v2draft.SessionUpdateUserMessage:
+		text := ""
+		for _, block := range u.Content.Value() {
+			part, _ := block.Text()
+			text += part
+		}
+		v.printer.line("user: %s", text)
+	case *v2draft.SessionUpdateStateUpdate:
+		switch u.Variant.(type) {
+		case *v2draft.StateUpdateRunning:
+			v.printer.line("state: running")
+		case *v2draft.StateUpdateRequiresAction:
+			v.printer.line("state: requires action")
+		}
+	case *v2draft.SessionUpdatePlanUpdate:
+		if plan, ok := u.Plan.Variant.(*v2draft.PlanUpdateContentItems); ok {
+			var statuses []string
+			for _, entry := range plan.Entries {
+				statuses = append(statuses, string(entry.Status))
+			}
+			v.printer.plan(statuses)
+		}
+	case *v2draft.SessionUpdateAgentMessageChunk:
+		text, _ := u.Content.Text()
+		v.printer.piece(string(u.MessageID), "agent", text)
+	case *v2draft.SessionUpdateToolCallUpdate:
+		if title, ok := u.Title.Get(); ok {
+			v.printer.line("tool: %s: %s", title, u.Status.Or(v2draft.ToolCallStatusPending))
+		} else if status, ok := u.Status.Get(); ok && status != v2draft.ToolCallStatusInProgress {
+			v.printer.line("tool: %s", status)
+		}
+	case *v2draft.SessionUpdateTerminalUpdate:
+		v.showTerminal(u)
+	case *v2draft.SessionUpdateTerminalOutputChunk:
+		if text, err := base64.StdEncoding.DecodeString(u.Data); err == nil {
+			v.printer.piece("terminal "+string(u.TerminalID), "output", string(text))
+		}
+	}
+	return nil
+}
+
+// showTerminal prints what an update says of a terminal.
+func (v *peerV2) showTerminal(u *v2draft.SessionUpdateTerminalUpdate) {
+	if command, ok := u.Command.Get(); ok {
+		v.printer.line("terminal: %s", command)
+	}
+	if status, ok := u.ExitStatus.Get(); ok {
+		v.printer.line("terminal: exit status %d", status.ExitCode.Value())
+	}
+}

@@ -1,0 +1,160 @@
+package exercise
+
+// This file owns messages that others have written, such as those of the protocol's documents. They lie
+// outside the repository, in the folder that ACP_SHARED names.
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/gen/sample"
+)
+
+// Shared returns the path of a folder in the one that ACP_SHARED names, or else in ../shared beside the
+// module. Without it the test is skipped.
+func Shared(t *testing.T, name string) string {
+	t.Helper()
+	root := os.Getenv("ACP_SHARED")
+	if root == "" {
+		root = filepath.Join("..", "shared")
+	}
+	if !filepath.IsAbs(root) {
+		root = filepath.Join(moduleRoot(t), root)
+	}
+	dir := filepath.Join(root, name)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("skipped: no %s: set ACP_SHARED", dir)
+	}
+	return dir
+}
+
+// moduleRoot is the folder of go.mod. A test runs in that of its package.
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("not in a module")
+		}
+		dir = parent
+	}
+}
+
+// Before lists the messages that the page on migration to version 2 shows as they were in version 1.
+var Before = []string{"v2-migration-1", "v2-migration-3", "v2-migration-6"}
+
+// Documented decodes and encodes every valid message of the protocol's documents on a version, 1 or 2. What
+// comes out must be the same, and nothing may be repaired. It logs how many there were.
+func (p *Package) Documented(t *testing.T, version int) {
+	t.Helper()
+	s, err := sample.Load(p.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := Shared(t, "examples")
+	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []struct{ Name, Group, Kind, Definition, Valid string }
+	if err := json.Unmarshal(index, &entries); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, e := range entries {
+		of := 1
+		if e.Group == "v2" && !slices.Contains(Before, e.Name) {
+			of = 2
+		}
+		if of != version || !strings.HasPrefix(e.Valid, "ok") || e.Definition == "" || e.Kind == "error" {
+			continue
+		}
+		ran++
+		t.Run(e.Name, func(t *testing.T) {
+			data, err := payload(filepath.Join(dir, e.Name+".json"), e.Kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			repairs, err := p.ComesOutTheSame(s, e.Definition, data)
+			if err != nil {
+				t.Errorf("%s: %v", e.Definition, err)
+			}
+			if repairs > 0 {
+				t.Errorf("%s: %d repairs in a valid message", e.Definition, repairs)
+			}
+		})
+	}
+	t.Logf("ran %d messages of version %d, of %d in all", ran, version, len(entries))
+	if ran == 0 {
+		t.Error("the folder holds no messages of this version")
+	}
+}
+
+// payload is what a message carries: parameters, or a result.
+func payload(path, kind string) (json.RawMessage, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var m struct{ Params, Result json.RawMessage }
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, err
+	}
+	if kind == "response" {
+		return m.Result, nil
+	}
+	return m.Params, nil
+}
+
+// ComesOutTheSame decodes and encodes a value of the definition, and compares but for what was repaired.
+func (p *Package) ComesOutTheSame(s *sample.Schema, definition string, data []byte) (repairs int, err error) {
+	d := codec.NewDecoder(data)
+	v := p.Definitions[definition]()
+	v.DecodeJSON(d)
+	if err := d.End(); err != nil {
+		return 0, err
+	}
+	want, err := sample.Parse(data)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range d.Repairs() {
+		want = without(want, strings.Split(r.Pointer, "/")[1:])
+	}
+	return len(d.Repairs()), encodesAs(s, definition, v, want)
+}
+
+// without removes the member or item at path.
+func without(v any, path []string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(path) == 1 {
+			delete(v, path[0])
+		} else {
+			v[path[0]] = without(v[path[0]], path[1:])
+		}
+	case []any:
+		i, err := strconv.Atoi(path[0])
+		if err != nil {
+			return v
+		}
+		if len(path) == 1 {
+			return append(v[:i:i], v[i+1:]...)
+		}
+		v[i] = without(v[i], path[1:])
+	}
+	return v
+}
