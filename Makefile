@@ -48,6 +48,9 @@ fuzz: ## fuzz each target for FUZZTIME
 		done; \
 	done
 
+faults: ## cut a turn at every byte, in every way
+	$(GO) test -count 1 -v -run TestCut ./acp -cuts all
+
 load: ## a million updates in a burst, a thousand sessions, messages of 64 MiB: order, time, memory; some ten minutes
 	$(GO) test -count 1 -v -timeout 60m -skip Soak ./internal/stress -load.updates 1000000 -load.message 67108864
 
@@ -65,4 +68,4 @@ api: ## what the step from another release's schemas to these does to users: mak
 	@old="$$(mktemp -d)" && trap 'rm -rf "$$old"' EXIT && sh schema/fetch.sh "$(FROM)" "$$old" || exit 2; \
 		bin/acpgen -api "$$old" . || test $$? -eq 1 # it prints what breaks
 
-.PHONY: help generate check test demo bench fuzz load soak schema api
+.PHONY: help generate check test demo bench fuzz faults load soak schema api

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/conformance"
 )
 
 func TestMain(m *testing.M) {
@@ -59,7 +61,7 @@ func npmInstall() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "acp-interop-"); err != nil {
 		return "", err
 	}
-	for _, name := range []string{"package.json", "package-lock.json", "client.mjs", "agent.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "client.mjs", "agent.mjs", "v2-client.mjs", "v2-agent.mjs"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return dir, err
@@ -76,11 +78,11 @@ func npmInstall() (dir string, err error) {
 	return dir, nil
 }
 
-// build compiles the example agent.
-func build(t *testing.T) (program string) {
+// build compiles one of the example agents.
+func build(t *testing.T, example string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "agent.exe")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/acpgo/sdk/examples/agent").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/acpgo/sdk/examples/"+example).CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return program
@@ -117,26 +119,27 @@ func TestTypeScriptClient(t *testing.T) {
 		name  string
 		agent func(t *testing.T) []string
 	}{
-		{"go", func(t *testing.T) []string { return []string{build(t), "-state", t.TempDir()} }},
+		{"go", func(t *testing.T) []string { return []string{build(t, "agent"), "-state", t.TempDir()} }},
 		{"typescript", func(*testing.T) []string { return []string{"node", filepath.Join(dir, "agent.mjs")} }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			agent := test.agent(t)
 			trace := filepath.Join(t.TempDir(), "trace.jsonl")
-			s := drive(t, dir, trace, agent)
-			validate(t, trace)
+			root := t.TempDir()
+			if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var s summary
+			drive(t, filepath.Join(dir, "client.mjs"), root, trace, agent, &s)
+			validate(t, trace, conformance.V1())
 			s.check(t)
 		})
 	}
 }
 
-// drive runs client.mjs, with this program as a relay before the agent.
-func drive(t *testing.T, dir, trace string, agent []string) summary {
+// drive runs a TypeScript client, with this program as a relay before the agent, and decodes its summary.
+func drive(t *testing.T, script, root, trace string, agent []string, summary any) {
 	t.Helper()
-	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	plan, err := json.Marshal(map[string]string{
 		"root": root, "allow": prompts["allow"], "reject": prompts["reject"], "long": prompts["long"],
 	})
@@ -149,7 +152,7 @@ func drive(t *testing.T, dir, trace string, agent []string) summary {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	client := exec.CommandContext(ctx, "node", append([]string{filepath.Join(dir, "client.mjs"), string(plan), self}, agent...)...)
+	client := exec.CommandContext(ctx, "node", append([]string{script, string(plan), self}, agent...)...)
 	client.Env = append(os.Environ(), traceVariable+"="+trace)
 	client.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
@@ -160,11 +163,9 @@ func drive(t *testing.T, dir, trace string, agent []string) summary {
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 	last := lines[len(lines)-1]
 	t.Log(last)
-	var s summary
-	if err := json.Unmarshal([]byte(last), &s); err != nil {
+	if err := json.Unmarshal([]byte(last), summary); err != nil {
 		t.Fatalf("summary: %v\n%s", err, &stderr)
 	}
-	return s
 }
 
 // check says whether the turns were what the prompts ask for.

@@ -96,14 +96,14 @@ func record(path string, command []string) (code int, err error) {
 }
 
 // validate judges a recording.
-func validate(t *testing.T, path string) {
+func validate(t *testing.T, path string, schema *conformance.Schema) {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	v := conformance.NewValidator(conformance.V1())
+	v := conformance.NewValidator(schema)
 	messages, findings := 0, 0
 	for dec := json.NewDecoder(file); ; messages++ {
 		var line traced

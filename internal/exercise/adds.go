@@ -3,13 +3,12 @@
 package exercise
 
 import (
-	"go/build"
-	"go/importer"
-	"go/token"
 	"go/types"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/acpgo/sdk/gen/api"
 )
 
 // OnlyAdds requires that everything which one package exports another exports too, in the same shape: names,
@@ -17,8 +16,10 @@ import (
 // the other in the second. It logs how much was compared.
 func OnlyAdds(t *testing.T, base, more string) {
 	t.Helper()
-	build.Default.CgoEnabled = false // nothing here needs it
-	imports := importer.ForCompiler(token.NewFileSet(), "source", nil)
+	imports, err := api.Importer(".", base, more)
+	if err != nil {
+		t.Fatal(err)
+	}
 	old, err := imports.Import(base)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,221 @@
+package rpc
+
+// This file owns the tests of turns that are longer than their request.
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+)
+
+type turnParams struct {
+	SessionID string `json:"sessionId"`
+}
+
+type remark struct {
+	SessionID string `json:"sessionId"`
+	Text      string `json:"text"`
+}
+
+// keeping serves turns with f, and what cancels and ends them.
+func keeping(f func(ctx context.Context) (*echoParams, error)) []Route {
+	turn := RequestMethod[turnParams, echoParams]{Name: "turn"}.Handle(func(ctx context.Context, _ *turnParams) (*echoParams, error) { return f(ctx) })
+	turn.Turn = true
+	cancel := NotificationMethod[turnParams]{Name: "cancel"}.Handle(nil)
+	cancel.CancelsTurn = true
+	end := RequestMethod[turnParams, echoParams]{Name: "end", NullResult: true}.Handle(func(context.Context, *turnParams) (*echoParams, error) { return nil, nil })
+	end.EndsTurn = true
+	return []Route{turn, cancel, end}
+}
+
+func never(t *testing.T, what string) func() {
+	return func() { t.Errorf("%s was called", what) }
+}
+
+// The work of a turn goes on after the answer: the session is busy, until it is freed, and what ends the
+// turn waits for it.
+func TestKeepTurn(t *testing.T) {
+	var peer *rawPeer
+	var conn *Conn
+	busy := make(chan struct{})
+	first := true
+	peer, conn = newPeer(t, keeping(func(ctx context.Context) (*echoParams, error) {
+		if !first {
+			return &echoParams{N: 2}, nil
+		}
+		first = false
+		ok := KeepTurn(ctx, func(ctx context.Context, free func()) {
+			<-busy
+			free()
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, ErrTurnCancelled) {
+				t.Errorf("got the cause %v", cause)
+			}
+			if err := Notify(context.WithoutCancel(ctx), conn, "last", nil); err != nil {
+				t.Error(err)
+			}
+		}, never(t, "drop"))
+		if !ok || KeepTurn(ctx, nil, nil) {
+			t.Errorf("the turn was kept: %v, or twice", ok)
+		}
+		return &echoParams{N: 1}, nil
+	}), nil)
+	peer.send(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
+	peer.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
+	peer.send(`{"jsonrpc":"2.0","id":2,"method":"turn","params":{"sessionId":"s"}}`)
+	peer.expect(`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"the session is busy with another turn","data":{"sessionId":"s"}}}`)
+	peer.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`) // was answered: nothing happens
+	close(busy)
+	peer.send(`{"jsonrpc":"2.0","id":4,"method":"end","params":{"sessionId":"s"}}`)
+	for { // end has found the turn, or it was free by then
+		line := peer.read()
+		if sameJSON(line, `{"jsonrpc":"2.0","method":"last"}`) {
+			peer.expect(`{"jsonrpc":"2.0","id":4,"result":{}}`)
+			break
+		}
+		if sameJSON(line, `{"jsonrpc":"2.0","id":4,"result":{}}`) {
+			peer.send(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
+			peer.expect(`{"jsonrpc":"2.0","method":"last"}`)
+			break
+		}
+		t.Fatalf("got %s", line)
+	}
+}
+
+// A turn that is refused in the end has no work.
+func TestKeepTurnDropped(t *testing.T) {
+	dropped := make(chan struct{})
+	peer, _ := newPeer(t, keeping(func(ctx context.Context) (*echoParams, error) {
+		if !KeepTurn(ctx, func(context.Context, func()) { t.Error("run was called") }, func() { close(dropped) }) {
+			t.Error("the turn was not kept")
+		}
+		return nil, ErrAuthRequired
+	}), nil)
+	peer.send(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
+	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Authentication required"}}`)
+	receive(t, dropped)
+}
+
+// Only the handler of a turn can keep it.
+func TestKeepTurnElsewhere(t *testing.T) {
+	keep := func(ctx context.Context) bool {
+		return KeepTurn(ctx, func(context.Context, func()) { t.Error("run was called") }, never(t, "drop"))
+	}
+	if keep(t.Context()) {
+		t.Error("a turn was kept that is none")
+	}
+	peer, _ := newPeer(t, []Route{
+		RequestMethod[turnParams, echoParams]{Name: "other", NullResult: true}.Handle(func(ctx context.Context, _ *turnParams) (*echoParams, error) {
+			if keep(ctx) {
+				t.Error("a request was kept that is no turn")
+			}
+			return nil, nil
+		}),
+	}, nil)
+	peer.send(`{"jsonrpc":"2.0","id":1,"method":"other","params":{"sessionId":"s"}}`)
+	peer.expect(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+}
+
+// A turn of this side's own accord is cancelled as one of the peer's.
+func TestOpenTurn(t *testing.T) {
+	peer, conn := newPeer(t, keeping(func(context.Context) (*echoParams, error) { return &echoParams{}, nil }), nil)
+	ctx, free, end, err := conn.OpenTurn(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := conn.OpenTurn(t.Context(), "s"); err == nil {
+		t.Error("a session has two turns")
+	}
+	peer.send(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
+	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the session is busy with another turn","data":{"sessionId":"s"}}}`)
+	peer.send(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
+	receive(t, ctx.Done())
+	if cause := context.Cause(ctx); !errors.Is(cause, ErrTurnCancelled) {
+		t.Errorf("got the cause %v", cause)
+	}
+	free()
+	peer.send(`{"jsonrpc":"2.0","id":2,"method":"turn","params":{"sessionId":"s"}}`)
+	peer.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":0}}`)
+	end()
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, _, _, err := conn.OpenTurn(t.Context(), "s"); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// untilEnd is over with the notification "end", or with an answer of 7.
+type untilEnd struct{}
+
+func (untilEnd) Answered(answer *echoParams) *string {
+	if answer.N != 7 {
+		return nil
+	}
+	s := "answer"
+	return &s
+}
+
+func (untilEnd) Notified(params any) *string {
+	if n := params.(*remark); n.Text == "end" {
+		return &n.Text
+	}
+	return nil
+}
+
+// A turn of this side ends with a notification; what comes after is not of it.
+func TestTurnUntil(t *testing.T) {
+	const (
+		begun = `{"jsonrpc":"2.0","id":1,"result":{"n":1}}`
+		one   = `{"jsonrpc":"2.0","method":"note","params":{"sessionId":"s","text":"one"}}`
+		other = `{"jsonrpc":"2.0","method":"note","params":{"sessionId":"other","text":"end"}}`
+		end   = `{"jsonrpc":"2.0","method":"note","params":{"sessionId":"s","text":"end"}}`
+		late  = `{"jsonrpc":"2.0","method":"note","params":{"sessionId":"s","text":"late"}}`
+	)
+	tests := map[string]struct {
+		lines   []string
+		result  string
+		updates []string
+		err     error
+	}{
+		"answer, then the end":   {[]string{begun, one, other, end, late}, "end", []string{"one", "end"}, nil},
+		"the end, then answer":   {[]string{one, end, begun, late}, "end", []string{"one", "end"}, nil},
+		"an answer that ends it": {[]string{one, `{"jsonrpc":"2.0","id":1,"result":{"n":7}}`, late}, "answer", []string{"one"}, nil},
+		"an error":               {[]string{one, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"m"}}`}, "", []string{"one"}, ErrAuthRequired},
+		"the connection's end":   {[]string{begun, one, ""}, "", []string{"one"}, ErrClosed},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			feed := NotificationMethod[remark]{Name: "note"}.Handle(nil)
+			feed.Feeds = true
+			peer, conn := newPeer(t, []Route{feed}, nil)
+			turn := StartTurnUntil(t.Context(), conn, RequestMethod[turnParams, echoParams]{Name: "turn"}, &turnParams{"s"},
+				TurnSpec{Session: "s", CancelMethod: "cancel"}, untilEnd{}, func(params any) (string, bool) { return params.(*remark).Text, true })
+			peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
+			for _, line := range test.lines {
+				if line == "" {
+					if err := peer.w.Close(); err != nil {
+						t.Error(err)
+					}
+					break
+				}
+				peer.send(line)
+			}
+			updates := slices.Collect(turn.Updates())
+			if !slices.Equal(updates, test.updates) {
+				t.Errorf("got the updates %q, want %q", updates, test.updates)
+			}
+			res, err := turn.Result()
+			switch {
+			case !errors.Is(err, test.err):
+				t.Errorf("got the error %v, want %v", err, test.err)
+			case err == nil && *res != test.result:
+				t.Errorf("got %q, want %q", *res, test.result)
+			case test.err == ErrClosed && !errors.Is(err, io.EOF):
+				t.Errorf("got %v, which does not say why", err)
+			}
+		})
+	}
+}
