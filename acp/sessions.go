@@ -4,6 +4,7 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"iter"
 )
 
@@ -22,6 +23,9 @@ func (s *SessionClient) RequestPermission(
 ) (RequestPermissionOutcome, error) {
 	req := &RequestPermissionRequest{SessionID: s.id, ToolCall: call, Options: options}
 	res, err := s.peer.RequestPermission(ctx, req)
+	if err == nil && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+		err = ErrTurnCancelled // the answer came right behind session/cancel
+	}
 	if err != nil {
 		return RequestPermissionOutcome{}, err
 	}

@@ -5,6 +5,7 @@ package negotiate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -203,19 +204,27 @@ func (l *lane) run(ctx context.Context, connect func(context.Context, rpc.Transp
 func (l *lane) request() *message {
 	select {
 	case line := <-l.asked:
-		m := &message{}
-		if err := json.Unmarshal(line, m); err != nil || m.Method != methodInitialize || m.Params == nil {
-			l.early = fmt.Errorf("acp: not an initialize request: %.200q", line)
-			return nil
-		}
-		return m
+		return l.parse(line)
 	case <-l.done:
-		l.early = l.err
-		if l.early == nil {
-			l.early = errors.New("acp: connected without initialize")
-		}
+	}
+	select {
+	case line := <-l.asked: // it was done when both were there
+		return l.parse(line)
+	default:
+		l.early = cmp.Or(l.err, errNotAsked)
 		return nil
 	}
+}
+
+var errNotAsked = errors.New("acp: connected without initialize")
+
+func (l *lane) parse(line []byte) *message {
+	m := &message{}
+	if err := json.Unmarshal(line, m); err != nil || m.Method != methodInitialize || m.Params == nil {
+		l.early = fmt.Errorf("acp: not an initialize request: %.200q", line)
+		return nil
+	}
+	return m
 }
 
 // goOn lets the connection go on: with lines, and then with the stream, or the error that it has come to.

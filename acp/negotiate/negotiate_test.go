@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -125,15 +127,17 @@ func TestPairings(t *testing.T) {
 		{"12", "12", "2"},
 	} {
 		t.Run(test.client+" with "+test.agent, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
 			near, far := rpc.Pipe()
 			served := make(chan error, 1)
-			go func() { served <- agent(test.agent).Serve(t.Context(), far) }()
+			go func() { served <- agent(test.agent).Serve(ctx, far) }()
 			c := newClient(test.client)
 			tap := conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{Schema: negotiated()})
-			version, err := c.Connect(t.Context(), tap)
+			version, err := c.Connect(ctx, tap)
 			got := ""
 			if err == nil {
-				got, err = c.session(t.Context(), version)
+				got, err = c.session(ctx, version)
 			}
 			if err != nil {
 				got = "error: " + err.Error()
@@ -160,9 +164,16 @@ func rawEnd(t *testing.T, transport rpc.Transport) raw {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stream.Close() })
+	late := time.AfterFunc(patience, func() { stream.Close() }) // which ends whatever waits
+	t.Cleanup(func() {
+		late.Stop()
+		stream.Close()
+	})
 	return raw{t, stream}
 }
+
+// patience bounds every wait.
+const patience = 10 * time.Second
 
 func (r raw) send(line string) {
 	r.t.Helper()
@@ -176,6 +187,13 @@ func (r raw) want(line string) {
 	got, err := r.Read()
 	if err != nil || string(got) != line {
 		r.t.Errorf("got %s, %v\nwant %s", got, err, line)
+	}
+}
+
+func (r raw) wantEnd() {
+	r.t.Helper()
+	if got, err := r.Read(); !errors.Is(err, io.EOF) {
+		r.t.Errorf("got %s, %v, want the end", got, err)
 	}
 }
 
@@ -243,9 +261,50 @@ func TestAgentEndsBeforeInitialize(t *testing.T) {
 	if err := <-served; !errors.Is(err, why) {
 		t.Errorf("got %v, want %v", err, why)
 	}
-	if _, err := r.Read(); !errors.Is(err, io.EOF) {
-		t.Errorf("got %v from the agent, want %v", err, io.EOF)
+	r.wantEnd()
+}
+
+// A context that ends just when initialize was read ends the connection too.
+func TestAgentEndsAtInitialize(t *testing.T) {
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := &readyStream{cancel: cancel, closed: make(chan struct{})}
+		if err := agent("12").Serve(ctx, stream); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want %v", err, context.Canceled)
+		}
+		select {
+		case <-stream.closed:
+		default:
+			t.Fatal("the stream is open")
+		}
 	}
+}
+
+// readyStream is a transport with a stream on which initialize comes, and then nothing.
+type readyStream struct {
+	cancel func() // called when it was read
+	read   bool
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (s *readyStream) Connect(context.Context) (rpc.Stream, error) { return s, nil }
+
+func (s *readyStream) Read() ([]byte, error) {
+	if !s.read {
+		s.read = true
+		s.cancel()
+		return []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`), nil
+	}
+	<-s.closed
+	return nil, io.EOF
+}
+
+func (s *readyStream) Write([]byte) error { return nil }
+
+func (s *readyStream) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
 }
 
 // asks is the one request of a client that speaks both versions.
@@ -297,13 +356,16 @@ func TestClientReadsWhatComesBeforeTheAnswer(t *testing.T) {
 
 // A client fails as one of version 2 does when there is no version that both speak.
 func TestClientFails(t *testing.T) {
-	t.Run("version", func(t *testing.T) {
-		_, agent, result := connecting(t, t.Context())
-		agent.send(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":3}}`)
-		if e, ok := errors.AsType[*v2draft.VersionError](<-result); !ok || e.Got != 3 {
-			t.Errorf("got %v, want version 3", e)
-		}
-	})
+	for _, version := range []v2draft.ProtocolVersion{0, 3} {
+		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) {
+			_, agent, result := connecting(t, t.Context())
+			agent.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":%d}}`, version))
+			err := <-result
+			if e, ok := errors.AsType[*v2draft.VersionError](err); !ok || e.Got != version {
+				t.Errorf("got %v, want version %d", err, version)
+			}
+		})
+	}
 	t.Run("error", func(t *testing.T) {
 		_, agent, result := connecting(t, t.Context())
 		agent.send(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"go away"}}`)
@@ -326,9 +388,7 @@ func TestClientFails(t *testing.T) {
 		if err := <-result; !errors.Is(err, why) {
 			t.Errorf("got %v, want %v", err, why)
 		}
-		if _, err := agent.Read(); !errors.Is(err, io.EOF) {
-			t.Errorf("the agent got %v, want %v", err, io.EOF)
-		}
+		agent.wantEnd()
 	})
 	t.Run("flood", func(t *testing.T) {
 		_, agent, result := connecting(t, t.Context())
@@ -344,23 +404,102 @@ func TestClientFails(t *testing.T) {
 	})
 }
 
-// Options that are no good are an error of either version, and the stream is closed.
-func TestBadOptions(t *testing.T) {
-	for _, version := range []int{1, 2} {
+// halfClose reads one message from a transport and ends its own side; the peer's next message is still read.
+func halfClose(ctx context.Context, transport rpc.Transport, first string) error {
+	stream, err := transport.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	if first != "" {
+		err = stream.Write([]byte(first + "\n"))
+	}
+	if _, readErr := stream.Read(); readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	half, ok := stream.(rpc.HalfCloser)
+	if !ok {
+		return errors.New("no HalfCloser")
+	}
+	line, readErr := "", half.CloseWrite()
+	if readErr == nil {
+		var last []byte
+		last, readErr = stream.Read()
+		line = string(last)
+	}
+	if line != "last" {
+		err = fmt.Errorf("got %q, want the peer's last message", line)
+	}
+	return errors.Join(err, readErr, stream.Close())
+}
+
+// Who gets a stream can end its writing alone.
+func TestHalfClose(t *testing.T) {
+	t.Run("agent", func(t *testing.T) {
 		near, far := rpc.Pipe()
-		c := newClient("12")
-		bad := errors.New("bad options")
-		refuse := func(context.Context, rpc.Transport) error { return bad }
-		if version == 1 {
-			c.V1 = refuse
-		} else {
-			c.V2 = refuse
+		serve := func(ctx context.Context, transport rpc.Transport) error { return halfClose(ctx, transport, "") }
+		served := make(chan error, 1)
+		go func() { served <- negotiate.Agent{V1: serve, V2: serve}.Serve(t.Context(), far) }()
+		r := rawEnd(t, near)
+		r.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
+		r.wantEnd()
+		r.send("last")
+		if err := <-served; err != nil {
+			t.Error(err)
 		}
-		if _, err := c.Connect(t.Context(), near); !errors.Is(err, bad) {
-			t.Errorf("version %d: got %v, want %v", version, err, bad)
+	})
+	t.Run("client", func(t *testing.T) {
+		near, far := rpc.Pipe()
+		connect := func(ctx context.Context, transport rpc.Transport) error {
+			return halfClose(ctx, transport, `{"jsonrpc":"2.0","id":"x","method":"initialize","params":{"protocolVersion":2}}`)
 		}
-		if _, err := rawEnd(t, far).Read(); !errors.Is(err, io.EOF) {
-			t.Errorf("version %d: the agent got %v, want %v", version, err, io.EOF)
+		result := make(chan error, 1)
+		go func() {
+			_, err := negotiate.Client{V1: connect, V2: connect}.Connect(t.Context(), near)
+			result <- err
+		}()
+		r := rawEnd(t, far)
+		r.want(`{"jsonrpc":"2.0","id":"x","method":"initialize","params":{"protocolVersion":2}}`)
+		r.send(`{"jsonrpc":"2.0","id":"x","result":{"protocolVersion":1}}`)
+		r.wantEnd()
+		r.send("last")
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Options that are no good are an error of either version, as is a function that does not initialize, and
+// the stream is closed.
+func TestBadOptions(t *testing.T) {
+	bad := errors.New("bad options")
+	for name, test := range map[string]struct {
+		connect func(context.Context, rpc.Transport) error
+		want    string
+	}{
+		"error":   {func(context.Context, rpc.Transport) error { return bad }, bad.Error()},
+		"nothing": {func(context.Context, rpc.Transport) error { return nil }, "connected without initialize"},
+		"other": {func(ctx context.Context, transport rpc.Transport) error {
+			stream, err := transport.Connect(ctx)
+			if err != nil {
+				return err
+			}
+			return stream.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}` + "\n"))
+		}, "not an initialize request"},
+	} {
+		for _, version := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s %d", name, version), func(t *testing.T) {
+				near, far := rpc.Pipe()
+				c := newClient("12")
+				if version == 1 {
+					c.V1 = test.connect
+				} else {
+					c.V2 = test.connect
+				}
+				if _, err := c.Connect(t.Context(), near); err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %v, want %q", err, test.want)
+				}
+				rawEnd(t, far).wantEnd()
+			})
 		}
 	}
 	if _, err := (negotiate.Client{}).Connect(t.Context(), nil); err == nil {

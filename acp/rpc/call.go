@@ -152,6 +152,11 @@ func (p *pending) barrier(ctx context.Context) {
 // giveUp tells the peer that nobody waits for the response.
 func (p *pending) giveUp() {
 	p.call.Abandon()
+	p.cancel()
+}
+
+// cancel asks the peer to end the request soon.
+func (p *pending) cancel() {
 	err := p.conn.wire.Post(methodCancelRequest, cancelParams(p.call.ID()))
 	if err != nil {
 		p.conn.opts.Logger.Debug("cancellation not sent", "error", err)

@@ -200,10 +200,13 @@ func (r *reader) HandleNotification(method, params []byte) {
 func (r *reader) TryNotification(method, rest []byte) bool {
 	c := r.c
 	route := c.notifications[string(method)]
-	if route == nil || route.Gate != nil && route.Gate() != nil {
+	if route == nil || route.Gate != nil && route.Gate() != nil || string(method) == methodCancelRequest {
 		return false
 	}
 	c.decode.ResetLast(rest)
+	if c.decode.Kind() == 'n' {
+		return false // null is no parameters
+	}
 	value, h := route.decode(c.decode)
 	params, ok := c.decode.EndLast()
 	if !ok || route.Check != nil && route.Check(value) != nil {
@@ -499,6 +502,10 @@ func (in *inbound) leave() {
 func (in *inbound) sent(err error) {
 	if err != nil {
 		in.conn.opts.Logger.Warn("answer not sent as it was", "method", in.req.Method, "error", err)
+		if in.goesOn {
+			in.goesOn = false
+			in.forget()
+		}
 	}
 	if in.goesOn {
 		return

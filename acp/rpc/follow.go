@@ -140,6 +140,33 @@ func (own *ownTurn) end(ctx context.Context, p *pending) (cancelled bool, err er
 	}
 }
 
+// held reports whether a turn has no answer yet because, or while, an earlier one of this side is in
+// progress, and was not cancelled together with that.
+func (c *Conn) held(own *ownTurn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return own.over != nil && !own.accepted && own.params == nil && own.session.own[0] != own
+}
+
+// takeBack gives up a turn that is held, and leaves the others of its session alone: the peer is asked to
+// end its request, whose answer is waited for. It says whether the turn has begun all the same, and is to
+// be cancelled for the cause.
+func (own *ownTurn) takeBack(p *pending, cause error) (begun bool, err error) {
+	p.cancel()
+	grace, stop := context.WithTimeout(p.conn.base, p.conn.opts.CancelGrace)
+	defer stop()
+	late, err := p.response(grace)
+	switch {
+	case late:
+		p.call.Abandon()
+		return false, cause
+	case err == nil && p.err == nil:
+		own.accepted = true
+		return true, cause
+	}
+	return false, err
+}
+
 // giveUp tells the peer that nobody waits for the answer, if that has not come.
 func (own *ownTurn) giveUp(p *pending) {
 	if !own.accepted {
@@ -172,7 +199,7 @@ func KeepTurn(ctx context.Context, run func(ctx context.Context, free func()), d
 // connection. free and end must be called, as in KeepTurn, free before end. It fails when the session is
 // busy.
 func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, free, end func(), err error) {
-	in := &inbound{conn: c, route: &Route{Turn: true}, done: make(chan struct{})}
+	in := &inbound{conn: c, route: &Route{Turn: true}, done: make(chan struct{}), answered: true}
 	in.Context, in.cancel = context.WithCancelCause(ctx)
 	c.mu.Lock()
 	s := c.sessionLocked(id)
@@ -192,7 +219,31 @@ func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, f
 		return nil, nil, nil, err
 	}
 	stop := context.AfterFunc(c.base, func() { in.cancel(context.Cause(c.base)) })
-	return in.Context, in.free, func() { stop(); in.end() }, nil
+	return in, in.free, func() { stop(); in.end() }, nil
+}
+
+// AwaitTurn waits until the turns are over that began in their session before the one that ctx belongs to,
+// for agents that hold prompts until their turn comes; see Options.ConcurrentTurns. It returns the cause of
+// ctx if that ends first.
+func AwaitTurn(ctx context.Context) error {
+	in, ok := ctx.Value(inboundKey{}).(*inbound)
+	if !ok {
+		return nil
+	}
+	in.conn.mu.Lock()
+	before := slices.Clone(in.session.turns)
+	in.conn.mu.Unlock()
+	if i := slices.Index(before, in); i >= 0 {
+		before = before[:i]
+	}
+	for _, turn := range before {
+		select {
+		case <-turn.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // carryOn runs what is left of a turn that was answered.

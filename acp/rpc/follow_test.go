@@ -34,25 +34,23 @@ func never(t *testing.T, what string) func() {
 	return func() { t.Errorf("%s was called", what) }
 }
 
-// The work of a turn goes on after the answer: the session is busy, until it is freed, and what ends the
-// turn waits for it.
+// The work of a turn goes on after the answer: the session is busy until it is freed, and what ends the
+// turn cancels it and waits for it.
 func TestKeepTurn(t *testing.T) {
 	var peer *rawPeer
 	var conn *Conn
-	busy := make(chan struct{})
-	first := true
+	turns := 0
 	peer, conn = newPeer(t, keeping(func(ctx context.Context) (*echoParams, error) {
-		if !first {
-			return &echoParams{N: 2}, nil
+		turns++
+		if turns > 1 {
+			return &echoParams{N: turns}, nil
 		}
-		first = false
 		ok := KeepTurn(ctx, func(ctx context.Context, free func()) {
-			<-busy
-			free()
 			<-ctx.Done()
 			if cause := context.Cause(ctx); !errors.Is(cause, ErrTurnCancelled) {
 				t.Errorf("got the cause %v", cause)
 			}
+			free()
 			if err := Notify(context.WithoutCancel(ctx), conn, "last", nil); err != nil {
 				t.Error(err)
 			}
@@ -60,28 +58,19 @@ func TestKeepTurn(t *testing.T) {
 		if !ok || KeepTurn(ctx, nil, nil) {
 			t.Errorf("the turn was kept: %v, or twice", ok)
 		}
-		return &echoParams{N: 1}, nil
+		return &echoParams{N: turns}, nil
 	}), nil)
 	peer.send(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
 	peer.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
 	peer.send(`{"jsonrpc":"2.0","id":2,"method":"turn","params":{"sessionId":"s"}}`)
 	peer.expect(`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"the session is busy with another turn","data":{"sessionId":"s"}}}`)
-	peer.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`) // was answered: nothing happens
-	close(busy)
-	peer.send(`{"jsonrpc":"2.0","id":4,"method":"end","params":{"sessionId":"s"}}`)
-	for { // end has found the turn, or it was free by then
-		line := peer.read()
-		if sameJSON(line, `{"jsonrpc":"2.0","method":"last"}`) {
-			peer.expect(`{"jsonrpc":"2.0","id":4,"result":{}}`)
-			break
-		}
-		if sameJSON(line, `{"jsonrpc":"2.0","id":4,"result":{}}`) {
-			peer.send(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
-			peer.expect(`{"jsonrpc":"2.0","method":"last"}`)
-			break
-		}
-		t.Fatalf("got %s", line)
-	}
+	peer.send(
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`, // it was answered: nothing happens
+		`{"jsonrpc":"2.0","id":3,"method":"end","params":{"sessionId":"s"}}`)
+	peer.expect(`{"jsonrpc":"2.0","method":"last"}`)
+	peer.expect(`{"jsonrpc":"2.0","id":3,"result":{"n":0}}`)
+	peer.send(`{"jsonrpc":"2.0","id":4,"method":"turn","params":{"sessionId":"s"}}`)
+	peer.expect(`{"jsonrpc":"2.0","id":4,"result":{"n":2}}`)
 }
 
 // A turn that is refused in the end has no work.
@@ -115,7 +104,7 @@ func TestKeepTurnElsewhere(t *testing.T) {
 		}),
 	}, nil)
 	peer.send(`{"jsonrpc":"2.0","id":1,"method":"other","params":{"sessionId":"s"}}`)
-	peer.expect(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	peer.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":0}}`)
 }
 
 // A turn of this side's own accord is cancelled as one of the peer's.

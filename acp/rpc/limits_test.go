@@ -3,6 +3,7 @@ package rpc
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -226,9 +227,12 @@ func TestCallsFromHandlersOfManySessions(t *testing.T) {
 		for i := range n {
 			p.send(note("update", fmt.Sprintf(`{"sessionId":"s%d","n":0}`, i)))
 		}
-		for i := range n {
-			p.read()
-			p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i+1))
+		for range n {
+			var call struct{ ID int }
+			if err := json.Unmarshal([]byte(p.read()), &call); err != nil {
+				t.Fatal(err)
+			}
+			p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, call.ID))
 			if err := receive(t, done); err != nil {
 				t.Error(err)
 			}

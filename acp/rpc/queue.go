@@ -136,16 +136,20 @@ const loadFactor = 4
 // reserve counts a notification that is about to be queued. It waits until that may be, as push does for a
 // single session. Only the reader calls it.
 func (l *load) reserve(c *Conn, size int) {
-	for !l.hasRoom(c, size) {
+	for {
+		if full, _ := l.full(c, size); !full {
+			break
+		}
 		l.mu.Lock()
 		l.change = make(chan struct{})
 		change := l.change
 		l.mu.Unlock()
 		l.waiting.Store(true)
-		if l.hasRoom(c, size) {
+		full, overflow := l.full(c, size)
+		if !full {
 			break
 		}
-		if l.nested.Load() > 0 {
+		if overflow {
 			c.flights.fail(func(f *flight) bool { return f.within != nil })
 		}
 		select {
@@ -158,12 +162,14 @@ func (l *load) reserve(c *Conn, size int) {
 	l.bytes.Add(int64(size))
 }
 
-// hasRoom reports whether another notification may be queued.
-func (l *load) hasRoom(c *Conn, size int) bool {
-	held := l.bytes.Load()
+// full reports whether another notification may not be queued, and whether that is so although handlers
+// wait for calls.
+func (l *load) full(c *Conn, size int) (full, overflow bool) {
+	held, nested := l.bytes.Load(), l.nested.Load() > 0
 	sum := held + int64(size)
-	full := held > 0 && sum > int64(loadFactor*c.opts.QueueBytes) || l.workers.Load() >= int64(c.opts.MaxRequests)
-	return !full || l.nested.Load() > 0 && sum <= int64(c.opts.QueueLimit)
+	full = held > 0 && sum > int64(loadFactor*c.opts.QueueBytes) || l.workers.Load() >= int64(c.opts.MaxRequests)
+	overflow = full && nested && sum > int64(c.opts.QueueLimit)
+	return full && (!nested || overflow), overflow
 }
 
 // add changes what is held.

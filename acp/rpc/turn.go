@@ -157,9 +157,15 @@ func (c *Conn) turn(ctx context.Context, p *pending, params any, spec TurnSpec, 
 	c.mu.Unlock()
 
 	if err := p.start(ctx, params); err != nil {
+		if errors.Is(err, ErrTurnCancelled) {
+			c.cancelOwn(s, own, spec)() // CancelSession has left that to the turn
+		}
 		return err
 	}
 	cancelled, err := own.end(ctx, p)
+	if cancelled && !errors.Is(err, ErrOverflow) && c.held(own) {
+		cancelled, err = own.takeBack(p, err)
+	}
 	if cancelled {
 		defer c.cancelOwn(s, own, spec)()
 		if errors.Is(err, ErrOverflow) {
@@ -250,7 +256,7 @@ func (c *Conn) awaitTurn(
 // goroutine; the other methods are safe for concurrent use.
 type Turn[U, R any] struct {
 	conn   *Conn
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{}
 	result *R
 	err    error
@@ -275,8 +281,8 @@ type update[U any] struct {
 }
 
 // StartTurn is RunTurn in the background. A notification handler that starts a turn in its own session
-// must not range over its updates, which come only after the handler has returned. pick takes the updates from the parameters of the
-// notifications that feed turns, see Route.Feeds.
+// must not range over its updates, which come only after the handler has returned. pick takes the updates
+// from the parameters of the notifications that feed turns, see Route.Feeds.
 func StartTurn[U, P, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, pick func(params any) (U, bool),
 ) *Turn[U, R] {
@@ -289,7 +295,7 @@ func startTurn[U, P, A, R any](
 ) *Turn[U, R] {
 	starter := handlerOf(ctx)
 	// It runs on its own, whatever becomes of a notification handler that starts it.
-	ctx, cancel := context.WithCancel(context.WithValue(ctx, handlerKey{}, (*handling)(nil)))
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, handlerKey{}, (*handling)(nil)))
 	t := newTurn[U, R](c, cancel)
 	t.starter = starter
 	own := &ownTurn{inside: t.inside, feed: func(params any, size int) {
@@ -300,12 +306,12 @@ func startTurn[U, P, A, R any](
 	out := expect(own, end)
 	c.enter(own, spec)
 	started := c.spawn(taskFunc(func() {
-		defer cancel()
+		defer cancel(nil)
 		t.result, t.err = runTurn(ctx, c, m, params, spec, own, out)
 		t.end()
 	}))
 	if !started {
-		cancel()
+		cancel(nil)
 		c.leave(own)
 		t.err = named(m.Name, c.ending())
 		t.end()
@@ -315,13 +321,13 @@ func startTurn[U, P, A, R any](
 
 // FailedTurn is a turn that could not be started.
 func FailedTurn[U, R any](c *Conn, err error) *Turn[U, R] {
-	t := newTurn[U, R](c, func() {})
+	t := newTurn[U, R](c, func(error) {})
 	t.err = err
 	t.end()
 	return t
 }
 
-func newTurn[U, R any](c *Conn, cancel context.CancelFunc) *Turn[U, R] {
+func newTurn[U, R any](c *Conn, cancel context.CancelCauseFunc) *Turn[U, R] {
 	return &Turn[U, R]{
 		conn:   c,
 		cancel: cancel,
@@ -360,15 +366,19 @@ func (t *Turn[U, R]) Discard() {
 }
 
 // Cancel cancels the turn; see RunTurn. It does not wait: Result does.
-func (t *Turn[U, R]) Cancel() { t.cancel() }
+func (t *Turn[U, R]) Cancel() { t.cancel(nil) }
 
 // Result waits for the end of the turn, discarding what was not read, and returns the answer or why
 // there is none.
 func (t *Turn[U, R]) Result() (*R, error) {
 	t.Discard()
-	if h := t.starter; h != nil && h.nest() {
-		defer h.unnest()
-		t.once.Do(func() { close(t.inside) })
+	if t.starter != nil {
+		f := t.conn.flights.begin(t.starter, true)
+		defer t.conn.flights.end(f)
+		defer context.AfterFunc(f.ctx, func() { t.cancel(context.Cause(f.ctx)) })()
+		if f.within != nil {
+			t.once.Do(func() { close(t.inside) })
+		}
 	}
 	<-t.done
 	return t.result, t.err

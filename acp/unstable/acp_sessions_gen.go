@@ -7,6 +7,7 @@ package unstable
 
 import (
 	"context"
+	"errors"
 	"iter"
 )
 
@@ -25,6 +26,9 @@ func (s *SessionClient) RequestPermission(
 ) (RequestPermissionOutcome, error) {
 	req := &RequestPermissionRequest{SessionID: s.id, ToolCall: call, Options: options}
 	res, err := s.peer.RequestPermission(ctx, req)
+	if err == nil && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+		err = ErrTurnCancelled // the answer came right behind session/cancel
+	}
 	if err != nil {
 		return RequestPermissionOutcome{}, err
 	}

@@ -36,13 +36,16 @@ type AgentOptions struct {
 	MCP MCPCapabilities
 	// AdditionalDirectories says that sessions may have more roots than their working directory.
 	AdditionalDirectories bool
+	// Steer takes prompts that come while their session works at once, to steer that work. Otherwise
+	// they are held until it is done.
+	Steer bool
 	// Background, if set, says what runs in a session independently of its foreground work; nil says
 	// nothing of it. It is asked for each state that the runtime reports.
 	Background func(id SessionID) []BackgroundWork
 	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
 	// with an error. It must be quick and must not call the client.
 	Initialize func(ctx context.Context, req *InitializeRequest, res *InitializeResponse) error
-	// Conn tunes the connection.
+	// Conn tunes the connection; its ConcurrentTurns has no meaning here.
 	Conn ConnOptions
 }
 
@@ -95,6 +98,7 @@ type ClientPeer struct {
 	conn       *rpc.Conn
 	said       atomic.Pointer[InitializeRequest]
 	background func(SessionID) []BackgroundWork // nil: it is not reported
+	steer      bool                             // prompts are not held
 
 	mu          sync.Mutex
 	foregrounds map[SessionID]*foreground // of sessions that are not idle
@@ -140,6 +144,7 @@ func (a *agentSide) prepare() (err error) {
 		return err
 	}
 	a.opts.advertise(&a.caps)
+	a.opts.Conn.ConcurrentTurns = true // StartTurn holds prompts
 	if resume := h.ResumeSession; resume != nil {
 		h.ResumeSession = func(ctx context.Context, client *ClientPeer, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
 			res, err := resume(ctx, client, req)
@@ -154,7 +159,7 @@ func (a *agentSide) prepare() (err error) {
 
 // direct tells the engine what a method means to it.
 func (a *agentSide) direct(r *rpc.Route) {
-	a.client.background = a.opts.Background
+	a.client.background, a.client.steer = a.opts.Background, a.opts.Steer
 	switch r.Method {
 	case MethodPrompt:
 		r.Turn = true

@@ -61,7 +61,7 @@ func connect(t *testing.T, agent v2draft.AgentHandlers, client v2draft.ClientHan
 		Info: info, Conn: v2draft.ConnOptions{
 			CancelGrace: 200 * time.Millisecond,
 			Hooks: v2draft.Hooks{Message: func(sent bool, message []byte) {
-				if sent && bytes.Contains(message, []byte(`"$/cancel_request"`)) {
+				if sent && t.Name() != "TestTakeBack" && bytes.Contains(message, []byte(`"$/cancel_request"`)) {
 					t.Error("a prompt was cancelled as if its answer were waited for")
 				}
 			}},
@@ -341,7 +341,7 @@ func TestJoin(t *testing.T) {
 			}
 			return nil
 		},
-	}, &v2draft.AgentOptions{Conn: v2draft.ConnOptions{ConcurrentTurns: true}})
+	}, &v2draft.AgentOptions{Steer: true})
 	s := newSession(t, conn)
 	one := s.Stream(t.Context(), v2draft.TextBlock("one"))
 	<-first
@@ -365,21 +365,89 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func TestBusy(t *testing.T) {
-	release, first := make(chan struct{}), make(chan struct{})
+// Prompts in a session that works are held, and worked off in their order.
+func TestHold(t *testing.T) {
+	release, begun := make(chan struct{}), make(chan struct{}, 3)
 	conn := connect(t, handlers(working(func(context.Context, *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
-		close(first)
+		begun <- struct{}{}
 		<-release
 		return v2draft.EndTurn(), nil
 	})), v2draft.ClientHandlers{}, nil)
 	s := newSession(t, conn)
-	turn := s.Stream(t.Context(), v2draft.TextBlock("one"))
-	<-first
-	if _, err := s.Prompt(t.Context(), v2draft.TextBlock("two")); !errors.Is(err, v2draft.ErrInvalidRequest) {
+	turns := []*v2draft.Turn{s.Stream(t.Context(), v2draft.TextBlock("one"))}
+	<-begun
+	turns = append(turns, s.Stream(t.Context(), v2draft.TextBlock("two")))
+	close(release)
+	for i, turn := range turns {
+		var got []string
+		for u := range turn.Updates() {
+			got = append(got, kind(u))
+		}
+		res, err := turn.Result()
+		if stop := stopped(t, res, err); stop != "EndTurn" || strings.Join(got, " ") != "user running idle" {
+			t.Errorf("turn %d: got %s and %q", i, stop, got)
+		}
+	}
+}
+
+// A cancellation is also for the prompts that are held, which then do not become a part of the conversation.
+func TestCancelHeld(t *testing.T) {
+	begun, held := make(chan struct{}), make(chan struct{})
+	prompts := 0
+	work := working(func(ctx context.Context, _ *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+		close(begun)
+		<-ctx.Done()
+		return v2draft.IdleStateUpdate{}, ctx.Err()
+	})
+	conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+		if prompts++; prompts == 2 {
+			close(held)
+		}
+		return work(ctx, client, req)
+	}), v2draft.ClientHandlers{}, nil)
+	s := newSession(t, conn)
+	one := s.Stream(t.Context(), v2draft.TextBlock("one"))
+	<-begun
+	two := s.Stream(t.Context(), v2draft.TextBlock("two"))
+	<-held
+	if err := s.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	res, err := one.Result()
+	if stop := stopped(t, res, err); stop != "Cancelled" {
+		t.Errorf("got %s", stop)
+	}
+	if _, err := two.Result(); !errors.Is(err, v2draft.ErrRequestCancelled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A prompt that is held is taken back without a word to the work that holds it up.
+func TestTakeBack(t *testing.T) {
+	begun, held, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	prompts := 0
+	work := working(func(ctx context.Context, _ *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+		close(begun)
+		<-release
+		return v2draft.EndTurn(), ctx.Err()
+	})
+	conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+		if prompts++; prompts == 2 {
+			close(held)
+		}
+		return work(ctx, client, req)
+	}), v2draft.ClientHandlers{}, nil)
+	s := newSession(t, conn)
+	one := s.Stream(t.Context(), v2draft.TextBlock("one"))
+	<-begun
+	two := s.Stream(t.Context(), v2draft.TextBlock("two"))
+	<-held
+	two.Cancel()
+	if _, err := two.Result(); !errors.Is(err, v2draft.ErrRequestCancelled) {
 		t.Errorf("got %v", err)
 	}
 	close(release)
-	res, err := turn.Result()
+	res, err := one.Result()
 	if stop := stopped(t, res, err); stop != "EndTurn" {
 		t.Errorf("got %s", stop)
 	}
@@ -495,9 +563,6 @@ func TestRunTurn(t *testing.T) {
 	}, nil)
 	s := newSession(t, conn)
 	<-begun
-	if _, err := s.Prompt(t.Context(), v2draft.TextBlock("hi")); !errors.Is(err, v2draft.ErrInvalidRequest) {
-		t.Errorf("got %v, want a busy session", err)
-	}
 	if err := s.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package v2draft
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -23,8 +24,11 @@ type Work func(ctx context.Context) (IdleStateUpdate, error)
 //
 // The runtime answers with the id of the user's message, shows the message to the client, reports that
 // the session is running, calls work, and reports that the session is idle, and why. session/cancel,
-// closing the session and the end of the connection end the context of work. Until work has returned the
-// session is busy, unless ConnOptions.ConcurrentTurns is set: then work that runs at the same time is
+// closing the session and the end of the connection end the context of work.
+//
+// While the session works, StartTurn holds the prompt until that is done, and prompts are worked off in
+// the order in which they came; for one that is cancelled before StartTurn returns an error, and so should
+// the handler. With AgentOptions.Steer prompts are taken at once, and work that runs at the same time is
 // reported as one.
 func (s *SessionClient) StartTurn(ctx context.Context, req *PromptRequest, work Work) (*PromptResponse, error) {
 	return s.StartTurnWith(ctx, UserMessage{MessageID: newMessageID(), Content: Some(req.Prompt)}, work)
@@ -32,8 +36,8 @@ func (s *SessionClient) StartTurn(ctx context.Context, req *PromptRequest, work 
 
 // StartTurnWith is StartTurn with the message that the client is shown, whose id the agent chooses.
 func (s *SessionClient) StartTurnWith(ctx context.Context, message UserMessage, work Work) (*PromptResponse, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := s.await(ctx); err != nil {
+		return nil, err
 	}
 	f := s.enter()
 	run := func(ctx context.Context, free func()) {
@@ -50,15 +54,31 @@ func (s *SessionClient) StartTurnWith(ctx context.Context, message UserMessage, 
 }
 
 // RunTurn does foreground work of the agent's own accord: it reports that the session is running, calls
-// work, and reports that it is idle. See StartTurn for what ends the context of work. It fails when the
-// session is busy.
+// work, and reports that it is idle. See StartTurn for what ends the context of work, and for what happens
+// when the session works already. It returns an error when work was not called.
 func (s *SessionClient) RunTurn(ctx context.Context, work Work) error {
 	ctx, free, end, err := s.peer.conn.OpenTurn(ctx, string(s.id))
 	if err != nil {
 		return err
 	}
 	defer end()
+	if err := s.await(ctx); err != nil {
+		return err
+	}
 	s.enter().work(ctx, free, work, func(context.Context) error { return nil })
+	return nil
+}
+
+// await waits until the session takes the turn that ctx belongs to.
+func (s *SessionClient) await(ctx context.Context) error {
+	if !s.peer.steer {
+		if err := rpc.AwaitTurn(ctx); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	return nil
 }
 
@@ -113,11 +133,8 @@ type workKey struct{}
 func (f *foreground) work(ctx context.Context, free func(), work Work, first func(context.Context) error) {
 	idle := failed(rpc.ErrInternal) // if work panics
 	defer func() { f.leave(ctx, free, idle) }()
-	if err := first(ctx); err != nil {
-		idle = outcome(ctx, IdleStateUpdate{}, err)
-		return
-	}
-	if err := f.begin(ctx); err != nil {
+	err := first(ctx)
+	if err = cmp.Or(err, f.begin(ctx)); err != nil { // begun in any case, so that its end is reported
 		idle = outcome(ctx, IdleStateUpdate{}, err)
 		return
 	}
@@ -164,7 +181,7 @@ func (f *foreground) leave(ctx context.Context, free func(), idle IdleStateUpdat
 	}
 	if f.running {
 		// What cannot be sent any more nobody waits for: the connection is over.
-		_ = f.report(ctx, NewStateUpdateIdle(idle))
+		_ = f.settle(ctx, NewStateUpdateIdle(idle))
 	}
 	f.turns = -1
 	peer := f.session.peer
@@ -180,14 +197,15 @@ func requiringAction[R any](ctx context.Context, s *SessionClient, ask func() (*
 	if f == nil || f.session.peer != s.peer || f.session.id != s.id {
 		return ask()
 	}
-	if err := f.asking(ctx, 1); err != nil {
-		return nil, err
+	var res *R
+	err := f.asking(ctx, 1)
+	if err == nil {
+		res, err = ask()
 	}
-	res, err := ask()
-	if ctx.Err() == nil {
-		err = errors.Join(err, f.asking(ctx, -1))
+	if err == nil && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+		err = ErrTurnCancelled // the answer came right behind session/cancel
 	}
-	if err != nil {
+	if err = cmp.Or(err, f.asking(ctx, -1)); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -201,10 +219,21 @@ func (f *foreground) asking(ctx context.Context, change int) error {
 	switch {
 	case change > 0 && f.asks == 1:
 		return f.report(ctx, NewStateUpdateRequiresAction(RequiresActionStateUpdate{}))
-	case change < 0 && f.asks == 0:
-		return f.report(ctx, running())
+	case change < 0 && f.asks == 0 && !errors.Is(context.Cause(ctx), ErrTurnCancelled):
+		return f.settle(ctx, running())
 	}
 	return nil
+}
+
+// settle is report for what the client must hear, also when ctx has ended, unless the connection has.
+func (f *foreground) settle(ctx context.Context, state StateUpdate) error {
+	err := f.report(ctx, state)
+	if err == nil || ctx.Err() == nil || errors.Is(err, ErrClosed) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	return f.report(ctx, state)
 }
 
 func running() StateUpdate { return NewStateUpdateRunning(RunningStateUpdate{}) }
@@ -247,6 +276,7 @@ func (s *SessionClient) repeatState(ctx context.Context) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		switch {
+		case f.turns < 0: // they have just ended
 		case f.asks > 0:
 			state = NewStateUpdateRequiresAction(RequiresActionStateUpdate{})
 		case f.running:

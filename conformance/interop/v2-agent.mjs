@@ -26,7 +26,10 @@ const updater = (peer, sessionId, session) => async (update) => {
   await peer.notify(acp.methods.client.session.update, { sessionId, update });
 };
 
-// ask returns whether the user allows a tool call.
+class Cancelled extends Error {}
+
+// ask returns whether the user allows a tool call. That the question was cancelled says that the turn was,
+// also where session/cancel has not been handled yet.
 async function ask(peer, update, sessionId, toolCall, signal) {
   await update({ sessionUpdate: "state_update", state: "requires_action" });
   const { outcome } = await peer.request(
@@ -43,7 +46,7 @@ async function ask(peer, update, sessionId, toolCall, signal) {
     },
     { cancellationSignal: signal },
   );
-  signal.throwIfAborted();
+  if (outcome.outcome === "cancelled") throw new Cancelled();
   await update({ sessionUpdate: "state_update", state: "running" });
   return outcome.outcome === "selected" && outcome.optionId === "allow";
 }
@@ -131,7 +134,7 @@ async function work(peer, sessionId, session, prompt, messageId) {
     const text = prompt.map((block) => (block.type === "text" ? block.text : "")).join("");
     await play(peer, update, sessionId, session, text, turn.signal);
   } catch (error) {
-    if (turn.signal.aborted) idle = { ...idle, stopReason: "cancelled" };
+    if (turn.signal.aborted || error instanceof Cancelled) idle = { ...idle, stopReason: "cancelled" };
     else idle = { ...idle, stopReason: "error", error: { code: -32603, message: String(error) } };
   }
   session.turn = undefined;

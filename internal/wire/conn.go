@@ -163,6 +163,7 @@ func (c *Conn) Close(ctx context.Context) error {
 		if ferr := c.out.flush(ctx); ferr != nil && !errors.Is(ferr, ErrClosed) {
 			c.log.Debug("closing with messages unsent", "error", ferr)
 		}
+		c.endLife()
 		c.mu.Lock()
 		if c.ended == nil {
 			c.ended = ErrClosed
@@ -171,7 +172,6 @@ func (c *Conn) Close(ctx context.Context) error {
 			c.giveUp.Stop()
 		}
 		c.mu.Unlock()
-		c.endLife()
 		c.out.close()
 		if err = c.lib.Close(); errors.Is(err, jsonrpc2.ErrClosed) {
 			<-c.streamClosed // which the library has begun
@@ -215,6 +215,8 @@ type Call struct {
 	caller Caller
 	waiter jsonrpc2.Waiter
 	err    error // why there will be no response
+
+	answered atomic.Bool
 }
 
 // A Caller is told what becomes of its call. Its methods must not block.
@@ -236,7 +238,7 @@ func (c *Conn) Start(ctx context.Context, call *Call, method string, params Enco
 	if err := c.out.room(ctx, highWater); err != nil {
 		return c.because(err)
 	}
-	*call = Call{conn: c, method: method, params: params, caller: caller}
+	call.conn, call.method, call.params, call.caller = c, method, params, caller
 	c.mu.Lock()
 	if c.ended != nil {
 		c.mu.Unlock()
@@ -267,6 +269,8 @@ func (call *Call) ID() ID { return IntID(int64(call.id)) }
 func (call *Call) Wait(ctx context.Context) error {
 	err := call.waiter.Wait(ctx, nil)
 	switch {
+	case call.answered.Load(): // even if ctx, or the connection, ended at the same time
+		return nil
 	case err == nil:
 		call.conn.mu.Lock()
 		defer call.conn.mu.Unlock()
@@ -274,6 +278,12 @@ func (call *Call) Wait(ctx context.Context) error {
 	default:
 		return call.conn.because(err)
 	}
+}
+
+// answer ends the call with a response; the reader calls it.
+func (call *Call) answer(resp Response) {
+	call.caller.Answered(resp)
+	call.answered.Store(true)
 }
 
 // Abandon gives a call up: nobody waits for it any more, and a response that still comes is dropped.
@@ -619,7 +629,7 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (token uint64, ok bo
 	case env.failure != nil:
 		resp = Response{Err: env.failure}
 	}
-	call.caller.Answered(resp)
+	call.answer(resp)
 	return call.id, true
 }
 
@@ -648,7 +658,7 @@ func (c *Conn) failCall(id ID, known bool, reason error) (token uint64, ok bool)
 	}
 	delete(c.calls, n)
 	c.mu.Unlock()
-	call.caller.Answered(Response{Err: fmt.Errorf("response to %s: %w", call.method, reason)})
+	call.answer(Response{Err: fmt.Errorf("response to %s: %w", call.method, reason)})
 	return call.id, true
 }
 
@@ -680,6 +690,9 @@ func (c *Conn) writeFailed(err error) {
 	c.log.Debug("sending failed", "error", err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.life.Err() != nil {
+		return // it is being closed
+	}
 	c.giveUp = time.AfterFunc(c.drain, func() {
 		c.mu.Lock()
 		if c.ended == nil {

@@ -21,13 +21,16 @@ type AgentOptions struct {
 	AdditionalDirectories bool
 	// SystemPrompt, if it has a value, says that sessions may be given a system prompt, and how.
 	SystemPrompt Opt[SessionSystemPromptCapabilities]
+	// Steer takes prompts that come while their session works at once, to steer that work. Otherwise
+	// they are held until it is done.
+	Steer bool
 	// Background, if set, says what runs in a session independently of its foreground work; nil says
 	// nothing of it. It is asked for each state that the runtime reports.
 	Background func(id SessionID) []BackgroundWork
 	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
 	// with an error. It must be quick and must not call the client.
 	Initialize func(ctx context.Context, req *InitializeRequest, res *InitializeResponse) error
-	// Conn tunes the connection.
+	// Conn tunes the connection; its ConcurrentTurns has no meaning here.
 	Conn ConnOptions
 }
 

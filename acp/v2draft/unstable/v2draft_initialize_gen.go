@@ -73,6 +73,7 @@ type ClientPeer struct {
 	conn       *rpc.Conn
 	said       atomic.Pointer[InitializeRequest]
 	background func(SessionID) []BackgroundWork // nil: it is not reported
+	steer      bool                             // prompts are not held
 
 	mu          sync.Mutex
 	foregrounds map[SessionID]*foreground // of sessions that are not idle
@@ -118,6 +119,7 @@ func (a *agentSide) prepare() (err error) {
 		return err
 	}
 	a.opts.advertise(&a.caps)
+	a.opts.Conn.ConcurrentTurns = true // StartTurn holds prompts
 	if resume := h.ResumeSession; resume != nil {
 		h.ResumeSession = func(ctx context.Context, client *ClientPeer, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
 			res, err := resume(ctx, client, req)
@@ -132,7 +134,7 @@ func (a *agentSide) prepare() (err error) {
 
 // direct tells the engine what a method means to it.
 func (a *agentSide) direct(r *rpc.Route) {
-	a.client.background = a.opts.Background
+	a.client.background, a.client.steer = a.opts.Background, a.opts.Steer
 	switch r.Method {
 	case MethodPrompt:
 		r.Turn = true

@@ -31,8 +31,9 @@ type Turn = rpc.Turn[SessionUpdate, TurnResult]
 // an error the prompt did not become a part of the conversation; cancelled before that, it is
 // ErrRequestCancelled.
 //
-// In a session that is working already the prompt joins that work, if the agent takes it, and the turn
-// ends when all of it has.
+// In a session that is working already the agent may hold the prompt until that is done; a turn that is
+// held behind another one of this client's is taken back by $/cancel_request, when ctx ends, and leaves
+// the other alone. Or the prompt joins the work, and the turn ends when all of it has.
 func (s *SessionAgent) Prompt(ctx context.Context, prompt ...ContentBlock) (*TurnResult, error) {
 	return s.peer.RunTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
@@ -38,13 +39,13 @@ func (a *agentV1) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.P
 	if !ok {
 		return nil, acp.SessionNotFound(req.SessionID)
 	}
-	text := ""
+	var text strings.Builder
 	for _, block := range req.Prompt {
 		part, _ := block.Text()
-		text += part
+		text.WriteString(part)
 	}
 	s := &screenV1{session: client.Session(req.SessionID), shown: map[string]string{}}
-	if err := play(ctx, s, cwd, text); err != nil {
+	if err := play(ctx, s, cwd, text.String()); err != nil {
 		return nil, err
 	}
 	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/acpgo/sdk/acp/v2draft"
@@ -99,16 +100,16 @@ func (a *agentV2) prompt(ctx context.Context, client *v2draft.ClientPeer, req *v
 		return nil, err
 	}
 	message := v2draft.UserMessage{MessageID: v2draft.MessageID(newID("msg")), Content: v2draft.Some(req.Prompt)}
-	text := ""
+	var text strings.Builder
 	for _, block := range req.Prompt {
 		part, _ := block.Text()
-		text += part
+		text.WriteString(part)
 	}
 	peer := client.Session(req.SessionID)
 	return peer.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
 		s.remember(v2draft.NewSessionUpdateUserMessage(message))
 		screen := &screenV2{session: s, peer: peer, planID: v2draft.PlanID(newID("plan"))}
-		return v2draft.EndTurn(), play(ctx, screen, string(s.cwd), text)
+		return v2draft.EndTurn(), play(ctx, screen, string(s.cwd), text.String())
 	})
 }
 

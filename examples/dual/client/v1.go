@@ -96,15 +96,15 @@ func (v *peerV1) show(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotific
 
 // showOutput prints what is new of a call's output.
 func (v *peerV1) showOutput(u *acp.SessionUpdateToolCallUpdate) {
-	text := ""
+	var text strings.Builder
 	for _, content := range u.Content.Value() {
 		if c, ok := content.Variant.(*acp.ToolCallContentContent); ok {
 			part, _ := c.Content.Text()
-			text += part
+			text.WriteString(part)
 		}
 	}
-	if added := strings.TrimPrefix(text, v.shown[u.ToolCallID]); added != "" {
-		v.shown[u.ToolCallID] = text
+	if added := strings.TrimPrefix(text.String(), v.shown[u.ToolCallID]); added != "" {
+		v.shown[u.ToolCallID] = text.String()
 		v.printer.piece(string(u.ToolCallID), "output", added)
 	}
 }

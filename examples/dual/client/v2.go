@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"strings"
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/v2draft"
@@ -71,12 +72,12 @@ func (v *peerV2) requestPermission(_ context.Context, _ *v2draft.AgentPeer, req 
 func (v *peerV2) show(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
 	switch u := n.Update.Variant.(type) {
 	case *v2draft.SessionUpdateUserMessage:
-		text := ""
+		var text strings.Builder
 		for _, block := range u.Content.Value() {
 			part, _ := block.Text()
-			text += part
+			text.WriteString(part)
 		}
-		v.printer.line("user: %s", text)
+		v.printer.line("user: %s", text.String())
 	case *v2draft.SessionUpdateStateUpdate:
 		switch u.Variant.(type) {
 		case *v2draft.StateUpdateRunning:

@@ -1,0 +1,160 @@
+package v2draft_test
+
+// This file owns the tests of the states that are reported when a turn takes an unusual course.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/acpgo/sdk/acp/v2draft"
+)
+
+// A question that its asker gives up leaves a turn that works on.
+func TestQuestionGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+			ask, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := s.RequestPermission(ask, &v2draft.RequestPermissionRequest{
+				Title:   "May I?",
+				Options: []v2draft.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: v2draft.PermissionOptionKindAllowOnce}},
+			})
+			if err == nil {
+				t.Error("there was an answer")
+			}
+			return v2draft.EndTurn(), s.Update(ctx, v2draft.AgentMessageText("m", "then"))
+		})), v2draft.ClientHandlers{
+			SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+				got = append(got, kind(n.Update))
+				return nil
+			},
+			RequestPermission: func(ctx context.Context, _ *v2draft.AgentPeer, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+		}, nil)
+		res, err := newSession(t, conn).Prompt(t.Context(), v2draft.TextBlock("hi"))
+		if stop := stopped(t, res, err); stop != "EndTurn" {
+			t.Errorf("got %s", stop)
+		}
+		if want := "user running requires_action running then idle"; strings.Join(got, " ") != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// A turn whose message cannot be shown ends all the same.
+func TestMessageThatCannotBeSent(t *testing.T) {
+	conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+		bad := v2draft.UserMessage{MessageID: "u", Meta: v2draft.Meta{"x": json.RawMessage("{")}}
+		return client.Session(req.SessionID).StartTurnWith(ctx, bad, func(context.Context) (v2draft.IdleStateUpdate, error) {
+			t.Error("the work was done")
+			return v2draft.EndTurn(), nil
+		})
+	}), v2draft.ClientHandlers{}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	res, err := newSession(t, conn).Prompt(ctx, v2draft.TextBlock("hi"))
+	if stop := stopped(t, res, err); stop != "Error" {
+		t.Errorf("got %s", stop)
+	}
+}
+
+// A session that is resumed while its turn ends is idle at last.
+func TestResumeAsATurnEnds(t *testing.T) {
+	var got []string
+	ending, held := make(chan struct{}), make(chan struct{})
+	var states atomic.Int32
+	conn := connect(t, handlers(working(func(context.Context, *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+		return v2draft.EndTurn(), nil
+	})), v2draft.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+			got = append(got, kind(n.Update))
+			return nil
+		},
+	}, &v2draft.AgentOptions{Background: func(v2draft.SessionID) []v2draft.BackgroundWork {
+		if states.Add(1) == 2 { // the turn's end
+			close(ending)
+			<-held
+		}
+		return nil
+	}})
+	turn := newSession(t, conn).Stream(t.Context(), v2draft.TextBlock("hi"))
+	turn.Discard()
+	<-ending
+	resumed := make(chan error, 1)
+	go func() {
+		_, err := conn.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{SessionID: session, Cwd: "/"})
+		resumed <- err
+	}()
+	stacks := make([]byte, 1<<20)
+	for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+		if bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte(".repeatState(")) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the session is not resumed")
+		}
+	}
+	close(held)
+	if err := <-resumed; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := turn.Result(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "user running idle idle"; strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The end of a turn whose context ends while the client is slow is reported all the same.
+func TestEndBehindASlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		ended, held := make(chan error, 1), make(chan struct{})
+		agent := handlers(working(func(context.Context, *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+			return v2draft.EndTurn(), nil
+		}))
+		agent.NewSession = func(ctx context.Context, client *v2draft.ClientPeer, _ *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+			v2draft.AfterResponse(ctx, func(ctx context.Context) {
+				ctx, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				s := client.Session(session)
+				ended <- s.RunTurn(ctx, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+					for {
+						if err := s.Update(ctx, v2draft.AgentMessageText("m", strings.Repeat("x", 1<<16))); err != nil {
+							return v2draft.IdleStateUpdate{}, err
+						}
+					}
+				})
+			})
+			return &v2draft.NewSessionResponse{SessionID: session}, nil
+		}
+		conn := connect(t, agent, v2draft.ClientHandlers{
+			SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+				<-held
+				got = append(got, kind(n.Update))
+				return nil
+			},
+		}, nil)
+		newSession(t, conn)
+		time.Sleep(2 * time.Second) // the context has ended
+		close(held)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if last := got[len(got)-1]; last != "idle" {
+			t.Errorf("the last of %d updates is %.10q", len(got), last)
+		}
+	})
+}
