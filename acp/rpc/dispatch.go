@@ -105,7 +105,6 @@ func (c *Conn) receive(id ID, method string, params []byte) error {
 	switch {
 	case moot && in.withdraw():
 		in.answerCancelled()
-		in.req.Done()
 		return nil
 	case route.Inline:
 		in.after = 0 // it does not wait
@@ -331,6 +330,7 @@ type inbound struct {
 	mu        sync.Mutex
 	cancelled bool // the turn was
 	answered  bool
+	withdrawn bool // from its handler, which does not answer it any more
 	then      []func(context.Context)
 
 	// Of a turn that goes on after its answer, see KeepTurn.
@@ -356,7 +356,7 @@ func insideRequest(ctx context.Context) bool { return ctx.Value(inboundKey{}) !=
 // run serves the request. Its handler runs even if the request was cancelled before, if only to see
 // that, but not if it was answered.
 func (in *inbound) run() {
-	defer in.req.Done()
+	defer in.over()
 	defer in.finish(nil, ErrInternal) // for a handler that ends its goroutine, as a test's FailNow does
 	select {
 	case <-in.session.reached(in.after, true):
@@ -401,12 +401,23 @@ func (in *inbound) cancelTurn() {
 	in.cancel(ErrTurnCancelled)
 }
 
+// over says that nothing more belongs to the request, unless whoever has withdrawn it is still to answer.
+func (in *inbound) over() {
+	in.mu.Lock()
+	withdrawn := in.withdrawn
+	in.mu.Unlock()
+	if !withdrawn {
+		in.req.Done()
+	}
+}
+
 // withdraw takes a question of a cancelled turn away from its handler, and reports whether the caller is
 // to answer it.
 func (in *inbound) withdraw() bool {
 	in.mu.Lock()
 	first := !in.answered
 	in.answered = true
+	in.withdrawn = in.withdrawn || first
 	in.mu.Unlock()
 	in.cancel(ErrTurnCancelled)
 	return first
@@ -414,6 +425,7 @@ func (in *inbound) withdraw() bool {
 
 // answerCancelled answers a question that was withdrawn.
 func (in *inbound) answerCancelled() {
+	defer in.req.Done()
 	in.forget()
 	in.sent(in.req.Answer(wire.Answer{Result: encodable(in.route.Cancelled())}))
 	in.conn.spawn(taskFunc(in.followUp))

@@ -250,7 +250,7 @@ func AwaitTurn(ctx context.Context) error {
 func (in *inbound) carryOn() {
 	if !in.goesOn {
 		if in.drop != nil {
-			in.drop()
+			_ = in.conn.guard(in.req.Method, func() error { in.drop(); return nil })
 		}
 		return
 	}
