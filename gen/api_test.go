@@ -347,17 +347,21 @@ func (p *program) object(obj types.Object) {
 func (p *program) named(obj *types.TypeName, q string) {
 	name := obj.Name()
 	p.use([]string{name}, "var _ %s", q)
+	payload := []string{name}
+	_, isStruct := obj.Type().Underlying().(*types.Struct)
+	for _, other := range p.pkg.Scope().Names() { // a struct may be defined by another type, which is named then
+		if !isStruct {
+			break
+		}
+		if o, ok := p.pkg.Scope().Lookup(other).(*types.TypeName); ok && o != obj && o.Type().Underlying() == obj.Type().Underlying() {
+			payload = append(payload, other)
+		}
+	}
 	if types.Comparable(obj.Type()) && !types.IsInterface(obj.Type()) {
-		p.use([]string{name}, "func _(a, b %s) bool { return a == b }", q)
+		p.use(payload, "func _(a, b %s) bool { return a == b }", q)
 	}
 	switch u := obj.Type().Underlying().(type) {
 	case *types.Struct:
-		payload := []string{name}
-		for _, other := range p.pkg.Scope().Names() { // the type may be defined by another, which is named then
-			if o, ok := p.pkg.Scope().Lookup(other).(*types.TypeName); ok && o != obj && o.Type().Underlying() == obj.Type().Underlying() {
-				payload = append(payload, other)
-			}
-		}
 		for f := range u.Fields() {
 			subjects := slices.Clone(payload)
 			for _, of := range payload {
