@@ -5,6 +5,7 @@ package acp
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // checkParams refuses paths that are not absolute, and lines that do not count from 1.
@@ -32,6 +33,37 @@ func checkParams(params any) *Error {
 	}
 }
 
+// checkSetup is checkParams for what sets a session up, and refuses MCP servers that the agent did not
+// advertise.
+func (a *agentSide) checkSetup(params any) *Error {
+	if err := checkParams(params); err != nil {
+		return err
+	}
+	servers := serversOf(params)
+	for i := range servers {
+		_, unknown := servers[i].Variant.(*MCPServerUnknown)
+		one := &NewSessionRequest{MCPServers: servers[i : i+1]}
+		if unknown || a.said.Load().capabilities().lacksForNewSession(one) != "" {
+			return invalid("/mcpServers/"+strconv.Itoa(i)+"/type", "a type of MCP servers that was not advertised")
+		}
+	}
+	return nil
+}
+
+// serversOf are the MCP servers of a request.
+func serversOf(params any) []MCPServer {
+	switch p := params.(type) {
+	case *NewSessionRequest:
+		return p.MCPServers
+	case *LoadSessionRequest:
+		return p.MCPServers
+	case *ResumeSessionRequest:
+		return p.MCPServers
+	default:
+		return nil
+	}
+}
+
 func (a *AgentPeer) checkNewSession(req *NewSessionRequest) error {
 	return checkCall(MethodNewSession, req)
 }
@@ -42,6 +74,13 @@ func (a *AgentPeer) checkLoadSession(req *LoadSessionRequest) error {
 
 func (a *AgentPeer) checkResumeSession(req *ResumeSessionRequest) error {
 	return checkCall(MethodResumeSession, req)
+}
+
+func (a *AgentPeer) checkListSessions(req *ListSessionsRequest) error {
+	if req == nil {
+		return nil // no parameters
+	}
+	return checkCall(MethodListSessions, req)
 }
 
 // checkCall is checkParams for what is about to be sent.

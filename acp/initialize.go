@@ -126,6 +126,8 @@ func (a *agentSide) direct(r *rpc.Route) {
 		r.EndsTurn = true
 	case MethodAuthenticate:
 		r.Check = a.checkAuthenticate
+	case MethodNewSession, MethodLoadSession, MethodResumeSession:
+		r.Check = a.checkSetup
 	}
 }
 

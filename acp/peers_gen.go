@@ -102,6 +102,9 @@ func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) 
 	if !a.capabilities().SessionCapabilities.List.Present() {
 		return nil, unsupported(MethodListSessions, "sessionCapabilities.list")
 	}
+	if err := a.checkListSessions(req); err != nil {
+		return nil, err
+	}
 	return methodListSessions.Call(ctx, a.conn, req)
 }
 

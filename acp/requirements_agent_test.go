@@ -369,7 +369,22 @@ func TestAgentKeeps(t *testing.T) {
 				-> session/new#2 {"cwd":"/","mcpServers":[{"type":"pigeon","name":"d"}]}
 				<- #2 -32602 {"pointer":"/mcpServers/0/type","...":""}
 				-> session/new#3 {"cwd":"/","mcpServers":[{"name":"e"}]}
-				<- #3 -32602 {"pointer":"/mcpServers/0/command","...":""}
+				<- #3 -32602 {"pointer":"/mcpServers/0","...":""}
+				`,
+		},
+		{
+			name:     "SES27_SES30_ServersNotAdvertised",
+			handlers: acp.AgentHandlers{LoadSession: configuring().LoadSession, ResumeSession: configuring().ResumeSession},
+			opts:     &acp.AgentOptions{MCP: acp.MCPCapabilities{HTTP: true}},
+			script: hello(`{}`) + `
+				-> session/new#1 {"cwd":"/","mcpServers":[{"type":"http","name":"b","url":"https://b","headers":[]},{"type":"sse","name":"c","url":"https://c","headers":[]}]}
+				<- #1 -32602 {"pointer":"/mcpServers/1/type","...":""}
+				-> session/load#2 {"sessionId":"s","cwd":"/","mcpServers":[{"type":"sse","name":"c","url":"https://c","headers":[]}]}
+				<- #2 -32602 {"pointer":"/mcpServers/0/type","...":""}
+				-> session/resume#3 {"sessionId":"s","cwd":"/","mcpServers":[{"type":"sse","name":"c","url":"https://c","headers":[]}]}
+				<- #3 -32602 {"pointer":"/mcpServers/0/type","...":""}
+				-> session/new#4 {"cwd":"/","mcpServers":[{"type":"http","name":"b","url":"https://b","headers":[]}]}
+				<- #4 {"sessionId":"s1"}
 				`,
 		},
 		{
@@ -409,10 +424,6 @@ func TestAgentKeeps(t *testing.T) {
 				<- #1 -32602 {"pointer":"/value","...":""}
 				-> session/set_config_option#2 {"sessionId":"s","configId":"c","type":"boolean","value":"true"}
 				<- #2 -32602 {"pointer":"/value","...":""}
-				-> session/set_config_option#3 {"sessionId":"s","configId":"c","value":"nope"}
-				<- #3 -32602 {"pointer":"/value","...":""}
-				-> session/set_config_option#4 {"sessionId":"s","configId":"nope","value":"v"}
-				<- #4 -32602
 				`,
 		},
 		{
@@ -547,7 +558,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "SCH2_SCH3_IDs", handlers: acp.AgentHandlers{Extensions: &ext},
-			script: hello(`{}`) + sameIDs(`0`, `-1`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`, `""`, `"1"`, `"é😀"`, `null`, `1.5`),
+			script: hello(`{}`) + sameIDs(`0`, `-1`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`, `""`, `"1"`, `"é😀"`, `null`),
 		},
 		{
 			name: "SCH9_ELI16_Answers",
@@ -594,12 +605,16 @@ func TestAgentKeeps(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				if err := s.Update(ctx, acp.AgentMessageText("runs")); err != nil {
+					return err
+				}
 				<-ctx.Done() // what ends the turn does not keep the terminal from being released
 				return errors.Join(terminal.Kill(context.WithoutCancel(ctx)), terminal.Close(ctx))
 			}),
 			script: hello(`{"terminal":true}`) + prompt1 + `
 				<- terminal/create#$a {"sessionId":"s","command":"x"}
 				-> #$a {"terminalId":"t"}
+				` + chunk(`"runs"`) + `
 				-> session/cancel {"sessionId":"s"}
 				<- terminal/kill#$b {"sessionId":"s","terminalId":"t"}
 				-> #$b {}
@@ -648,27 +663,34 @@ func answerOf(res *acp.CreateElicitationResponse) string {
 
 const selectOption = `{"id":"c","name":"Courage","type":"select","currentValue":"v","options":[{"value":"v","name":"V"}]}`
 
-// configuring is an agent with two config options, of which one is boolean.
+// configuring is an agent with two config options, of which one is boolean and only for clients that
+// understand it: which they are, the library tells.
 func configuring() acp.AgentHandlers {
-	options := []acp.SessionConfigOption{booleanOption(), acp.NewSessionConfigOptionSelect("c", "Courage", acp.SessionConfigSelect{
-		CurrentValue: "v",
-		Options:      acp.SessionConfigSelectOptions{Variant: acp.SessionConfigSelectOptionsUngrouped{{Value: "v", Name: "V"}}},
-	})}
+	options := func(client *acp.ClientPeer) []acp.SessionConfigOption {
+		choice := acp.NewSessionConfigOptionSelect("c", "Courage", acp.SessionConfigSelect{
+			CurrentValue: "v",
+			Options:      acp.SessionConfigSelectOptions{Variant: acp.SessionConfigSelectOptionsUngrouped{{Value: "v", Name: "V"}}},
+		})
+		if !client.SupportsBooleanConfig() {
+			return []acp.SessionConfigOption{choice}
+		}
+		return []acp.SessionConfigOption{booleanOption(), choice}
+	}
 	return acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-			return &acp.NewSessionResponse{SessionID: "s", ConfigOptions: acp.Some(options)}, nil
+		NewSession: func(_ context.Context, client *acp.ClientPeer, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s", ConfigOptions: acp.Some(options(client))}, nil
 		},
-		LoadSession: func(context.Context, *acp.ClientPeer, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
-			return &acp.LoadSessionResponse{ConfigOptions: acp.Some(options)}, nil
+		LoadSession: func(_ context.Context, client *acp.ClientPeer, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			return &acp.LoadSessionResponse{ConfigOptions: acp.Some(options(client))}, nil
 		},
-		ResumeSession: func(context.Context, *acp.ClientPeer, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
-			return &acp.ResumeSessionResponse{ConfigOptions: acp.Some(options)}, nil
+		ResumeSession: func(_ context.Context, client *acp.ClientPeer, _ *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+			return &acp.ResumeSessionResponse{ConfigOptions: acp.Some(options(client))}, nil
 		},
-		SetSessionConfigOption: func(_ context.Context, _ *acp.ClientPeer, req *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
-			return &acp.SetSessionConfigOptionResponse{ConfigOptions: options}, nil
+		SetSessionConfigOption: func(_ context.Context, client *acp.ClientPeer, _ *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
+			return &acp.SetSessionConfigOptionResponse{ConfigOptions: options(client)}, nil
 		},
 		Prompt: prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
-			return s.Update(ctx, acp.NewSessionUpdateConfigOptionUpdate(acp.ConfigOptionUpdate{ConfigOptions: options}))
+			return s.Update(ctx, acp.NewSessionUpdateConfigOptionUpdate(acp.ConfigOptionUpdate{ConfigOptions: options(s.Client())}))
 		}).Prompt,
 	}
 }

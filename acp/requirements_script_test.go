@@ -20,7 +20,7 @@ import (
 //	-> session/cancel {params}   a notification
 //	<- #1 {result}               the answer to request 1
 //	<- #1 -32602 {data}          or an error, with that data if any is given
-var shortForm = regexp.MustCompile(`^(->|<-)([*&]?) ([\w$/.]*)(?:#(\S+))?(?: (-\d+))?(?: (.+))?$`)
+var shortForm = regexp.MustCompile(`^(->|<-)([*&]?) ([a-z_$][\w$/.]*)?(?:#(\S+))?(?: (-\d+))?(?: (.+))?$`)
 
 // expand makes a transcript of the short form.
 func expand(t *testing.T, text string) *transcript.Script {

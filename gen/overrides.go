@@ -126,6 +126,7 @@ var v1 = []Override{
 	{Checked, "session/new", "paths are absolute"},
 	{Checked, "session/load", "the same"},
 	{Checked, "session/resume", "the same"},
+	{Checked, "session/list", "the same"},
 
 	{PeerByHand, "session/prompt", "runs a turn"},
 	{PeerByHand, "session/cancel", "acts on the turn"},

@@ -8,6 +8,7 @@ package unstable
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // baseCheckParams refuses paths that are not absolute, and lines that do not count from 1.
@@ -35,6 +36,37 @@ func baseCheckParams(params any) *Error {
 	}
 }
 
+// checkSetup is checkParams for what sets a session up, and refuses MCP servers that the agent did not
+// advertise.
+func (a *agentSide) checkSetup(params any) *Error {
+	if err := checkParams(params); err != nil {
+		return err
+	}
+	servers := serversOf(params)
+	for i := range servers {
+		_, unknown := servers[i].Variant.(*MCPServerUnknown)
+		one := &NewSessionRequest{MCPServers: servers[i : i+1]}
+		if unknown || a.said.Load().capabilities().lacksForNewSession(one) != "" {
+			return invalid("/mcpServers/"+strconv.Itoa(i)+"/type", "a type of MCP servers that was not advertised")
+		}
+	}
+	return nil
+}
+
+// baseServersOf are the MCP servers of a request.
+func baseServersOf(params any) []MCPServer {
+	switch p := params.(type) {
+	case *NewSessionRequest:
+		return p.MCPServers
+	case *LoadSessionRequest:
+		return p.MCPServers
+	case *ResumeSessionRequest:
+		return p.MCPServers
+	default:
+		return nil
+	}
+}
+
 func (a *AgentPeer) checkNewSession(req *NewSessionRequest) error {
 	return checkCall(MethodNewSession, req)
 }
@@ -45,6 +77,13 @@ func (a *AgentPeer) checkLoadSession(req *LoadSessionRequest) error {
 
 func (a *AgentPeer) checkResumeSession(req *ResumeSessionRequest) error {
 	return checkCall(MethodResumeSession, req)
+}
+
+func (a *AgentPeer) checkListSessions(req *ListSessionsRequest) error {
+	if req == nil {
+		return nil // no parameters
+	}
+	return checkCall(MethodListSessions, req)
 }
 
 // checkCall is checkParams for what is about to be sent.

@@ -74,8 +74,8 @@ func (a *agentSide) prepare() (err error) {
 	return nil
 }
 
-// direct tells the engine what a method means to it.
-func (a *agentSide) direct(r *rpc.Route) {
+// baseDirect tells the engine what a method means to it.
+func (a *agentSide) baseDirect(r *rpc.Route) {
 	switch r.Method {
 	case MethodPrompt:
 		r.Turn = true
@@ -86,6 +86,8 @@ func (a *agentSide) direct(r *rpc.Route) {
 		r.EndsTurn = true
 	case MethodAuthenticate:
 		r.Check = a.checkAuthenticate
+	case MethodNewSession, MethodLoadSession, MethodResumeSession:
+		r.Check = a.checkSetup
 	}
 }
 

@@ -8,7 +8,9 @@ package unstable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"slices"
 )
 
 // SessionClient is the client as its agent sees it, scoped to one session. Its methods fill in the
@@ -53,7 +55,11 @@ func (s *SessionAgent) Modes() Opt[SessionModeState] { return s.modes }
 func (s *SessionAgent) ConfigOptions() Opt[[]SessionConfigOption] { return s.configOptions }
 
 // SetMode chooses one of the session's modes (session/set_mode).
+// It fails with ErrInvalidParams, unsent, when the agent named modes and this is none of them.
 func (s *SessionAgent) SetMode(ctx context.Context, mode SessionModeID) error {
+	if modes, ok := s.modes.Get(); ok && !slices.ContainsFunc(modes.AvailableModes, func(m SessionMode) bool { return m.ID == mode }) {
+		return fmt.Errorf("%s: %w", MethodSetSessionMode, invalid("/modeId", "not a mode of the session"))
+	}
 	_, err := s.peer.SetSessionMode(ctx, &SetSessionModeRequest{SessionID: s.id, ModeID: mode})
 	return err
 }

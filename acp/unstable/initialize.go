@@ -2,7 +2,11 @@
 
 package unstable
 
-import "context"
+import (
+	"context"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
 
 // AgentOptions say what an agent tells about itself. Nil, and the zero value, tell nothing.
 //
@@ -66,4 +70,20 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	if o.Subagents {
 		caps.Subagents = Some(SubagentCapabilities{})
 	}
+}
+
+// direct is that of the stable features, and looks at forks too.
+func (a *agentSide) direct(r *rpc.Route) {
+	a.baseDirect(r)
+	if r.Method == MethodForkSession {
+		r.Check = a.checkSetup
+	}
+}
+
+// serversOf is that of the stable features, and looks at forks too.
+func serversOf(params any) []MCPServer {
+	if p, ok := params.(*ForkSessionRequest); ok {
+		return p.MCPServers
+	}
+	return baseServersOf(params)
 }

@@ -161,6 +161,9 @@ func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) 
 	if missing := a.capabilities().lacksForListSessions(req); missing != "" {
 		return nil, unsupported(MethodListSessions, missing)
 	}
+	if err := a.checkListSessions(req); err != nil {
+		return nil, err
+	}
 	return methodListSessions.Call(ctx, a.conn, req)
 }
 

@@ -238,3 +238,20 @@ func TestProxy(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A fork with an MCP server of a type that the agent did not advertise is refused.
+func TestForkWithServersNotAdvertised(t *testing.T) {
+	agent := basic()
+	agent.ForkSession = func(context.Context, *acp.ClientPeer, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+		return &acp.ForkSessionResponse{SessionID: "f"}, nil
+	}
+	conn, _ := connect(t, agent, nil, acp.ClientHandlers{}, nil)
+	req := &acp.ForkSessionRequest{SessionID: "s", Cwd: "/", MCPServers: []acp.MCPServer{
+		acp.NewMCPServerACP(acp.MCPServerACP{Name: "n", ServerID: "1"}),
+	}}
+	// Past the client's own check.
+	_, err := rpc.Call[acp.ForkSessionResponse](t.Context(), conn.Conn(), "session/fork", req)
+	if !errors.Is(err, acp.ErrInvalidParams) || !strings.Contains(err.Error(), "/mcpServers/0/type") {
+		t.Errorf("got %v", err)
+	}
+}
