@@ -196,16 +196,18 @@ func TestAllocationsCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := agent.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
 	req := &acp.ReadTextFileRequest{SessionID: "sess_0196f8c0a1b27c3d", Path: "/src/conn.go"}
 	within(t, "a call", readCall, 1, func() {
 		if res, err := agent.ReadTextFile(t.Context(), req); err != nil || len(res.Content) != len(content) {
 			t.Fatal(res, err)
 		}
 	})
-	if err := client.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := agent.Wait(); err != nil {
-		t.Error(err)
-	}
 }
