@@ -122,7 +122,9 @@ type Conn struct {
 
 	base   context.Context // of all handlers
 	cancel context.CancelCauseFunc
-	tasks  sync.WaitGroup // handlers, workers and turns
+	tasks  sync.WaitGroup // the goroutines of handlers, workers and turns
+	next   chan task      // what an idle one of them does next
+	idle   atomic.Int32   // how many of them are
 	closed chan struct{}  // closed when the stream is
 	done   chan struct{}
 
@@ -158,6 +160,7 @@ func Connect(ctx context.Context, transport Transport, routes func(*Conn) []Rout
 		notifications: map[string]*Route{},
 		closed:        make(chan struct{}),
 		done:          make(chan struct{}),
+		next:          make(chan task),
 		decode:        codec.NewDecoder(nil),
 		sniff:         codec.NewDecoder(nil),
 		sessions:      map[string]*session{},
@@ -227,6 +230,9 @@ func (c *Conn) supervise() {
 	<-ended
 }
 
+// maxIdle is how many goroutines of a connection stay without a task.
+const maxIdle = 64
+
 // A task is what a goroutine of the connection's does.
 type task interface{ run() }
 
@@ -241,14 +247,32 @@ func (c *Conn) spawn(t task) bool {
 	if c.stopped {
 		return false
 	}
-	c.tasks.Add(1)
-	go c.do(t) // one allocation, where tasks.Go(t.run) makes two
+	select {
+	case c.next <- t: // an idle goroutine takes it
+	default:
+		c.tasks.Add(1)
+		go c.do(t)
+	}
 	return true
 }
 
+// do runs a task, and then others for as long as they come: a goroutine that stays has the stack that
+// handlers need, which a new one grows to by copying it.
 func (c *Conn) do(t task) {
 	defer c.tasks.Done()
-	t.run()
+	for {
+		t.run()
+		if c.idle.Add(1) > maxIdle {
+			c.idle.Add(-1)
+			return
+		}
+		select {
+		case t = <-c.next:
+			c.idle.Add(-1)
+		case <-c.base.Done():
+			return
+		}
+	}
 }
 
 // Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes
