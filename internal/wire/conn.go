@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,12 +60,11 @@ type Config struct {
 
 // Conn is a JSON-RPC connection. All methods are safe for concurrent use.
 //
-// The library's Conn keeps the pending calls, sends, and closes. It never sees a payload: ReadObject
-// gives it responses that have no more than an id, and WriteObject is told by the library's OnSend hook
-// which message it is to write and writes the real one. Thereby a line that cannot be decoded does not
-// end the connection, foreign ids of any shape come back as they were, and parameters are encoded once.
-// The peer's requests and notifications, which the library has nothing to correlate with, do not enter
-// it.
+// The library's Conn keeps the pending calls, sends them, and closes. It never sees a payload: ReadObject
+// gives it responses that have no more than an id, and WriteObject writes the real request in place of
+// the library's. Thereby a line that cannot be decoded does not end the connection, foreign ids of any
+// shape come back as they were, and parameters are encoded once. What the library has nothing to
+// correlate with does not enter it: the peer's requests and their answers, and notifications.
 //
 // Two goroutines belong to a Conn, the library's reader and the writer; Close ends both. A third of the
 // library's, which waits for a context, ends with them.
@@ -79,7 +79,9 @@ type Conn struct {
 	out    *writer
 	decode *codec.Decoder // the reader's
 
-	sending message // what the library is about to write; guarded by its own lock for sending
+	sending sync.Mutex
+	request *Call  // what the library is about to write; guarded by sending
+	lastID  uint64 // the last one given out; likewise
 
 	started      chan struct{} // closed by Run
 	readDone     chan struct{} // closed when the reader has read its last
@@ -93,23 +95,14 @@ type Conn struct {
 	endSeen bool // the handler was told of the end; the reader's
 
 	mu        sync.Mutex
-	starting  map[uint64]*Call    // ours, not sent yet
-	calls     map[uint64]*Call    // ours, unanswered
-	lastCall  uint64              // the last id given out
-	requests  map[uint64]*Request // the peer's, not done
-	answering map[uint64]*Request // the peer's, whose answer is being written
-	lastToken uint64
-	abandoned []uint64      // calls that the library still waits for and nobody else does
-	leftovers atomic.Bool   // there are some; spares the reader the lock
-	idle      chan struct{} // set while the reader waits for requests to be answered
-	ended     error         // why nothing more will be read
-	giveUp    *time.Timer   // set when sending has failed
-}
-
-// message names a message that the library writes.
-type message struct {
-	token    uint64
-	response bool
+	calls     map[uint64]*Call // ours, unanswered
+	lastCall  uint64           // the last id sent
+	serving   int              // requests of the peer's that are not done
+	abandoned []uint64         // calls that the library still waits for and nobody else does
+	leftovers atomic.Bool      // there are some; spares the reader the lock
+	idle      chan struct{}    // set while the reader waits for requests to be answered
+	ended     error            // why nothing more will be read
+	giveUp    *time.Timer      // set when sending has failed
 }
 
 // ErrClosed says that this side has closed the connection.
@@ -127,10 +120,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		started:      make(chan struct{}),
 		readDone:     make(chan struct{}),
 		streamClosed: make(chan struct{}),
-		starting:     map[uint64]*Call{},
 		calls:        map[uint64]*Call{},
-		requests:     map[uint64]*Request{},
-		answering:    map[uint64]*Request{},
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -138,7 +128,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	c.life, c.endLife = context.WithCancel(context.Background())
 	c.out = newWriter(stream.Write, c.writeFailed, c.Err)
 	c.lib = jsonrpc2.NewConn(context.Background(), &objectStream{c, c.started}, noRequests{},
-		jsonrpc2.OnSend(c.noteSending), jsonrpc2.OnRecv(c.noteReceived), jsonrpc2.SetLogger(libraryLog{c.log}))
+		jsonrpc2.OnRecv(c.noteReceived), jsonrpc2.SetLogger(libraryLog{c.log}))
 	return c
 }
 
@@ -239,22 +229,12 @@ func (c *Conn) Start(ctx context.Context, call *Call, method string, params Enco
 		return c.because(err)
 	}
 	call.conn, call.method, call.params, call.caller = c, method, params, caller
-	c.mu.Lock()
-	if c.ended != nil {
-		c.mu.Unlock()
-		return c.ended
-	}
-	c.lastCall++
-	call.id = c.lastCall
-	c.starting[call.id] = call
-	c.mu.Unlock()
-
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.lastID++
+	call.id, c.request = c.lastID, call
 	waiter, err := c.lib.DispatchCall(ctx, method, nil, jsonrpc2.PickID(jsonrpc2.ID{Num: call.id}))
 	if err != nil {
-		c.mu.Lock()
-		delete(c.starting, call.id)
-		delete(c.calls, call.id)
-		c.mu.Unlock()
 		return c.because(err)
 	}
 	call.waiter = waiter
@@ -315,12 +295,7 @@ type Request struct {
 	Method string
 
 	conn    *Conn
-	token   uint64
-	claimed bool // guarded by conn.mu
-	result  Encodable
-	failure *Error
-	invalid error             // the result could not be encoded
-	stub    jsonrpc2.Response // what the library sees of the answer
+	claimed atomic.Bool
 }
 
 // An Answer is a failure or, if that is nil, a result. A nil result is null.
@@ -340,24 +315,32 @@ func (r *Request) AwaitRoom(ctx context.Context) {
 // Answer answers the request, however much is unsent. A result that cannot be encoded is answered as an
 // internal error, and its error returned.
 func (r *Request) Answer(a Answer) error {
-	c := r.conn
-	c.mu.Lock()
-	if r.claimed {
-		c.mu.Unlock()
+	if r.claimed.Swap(true) {
 		return errAnswered
 	}
-	r.claimed = true
-	r.result, r.failure = a.Result, a.Failure
-	c.answering[r.token] = r
-	c.mu.Unlock()
-	err := c.lib.SendResponse(context.Background(), &r.stub)
-	c.mu.Lock()
-	delete(c.answering, r.token)
-	c.mu.Unlock()
-	if err == nil {
-		err = r.invalid
+	return r.conn.because(r.write(a))
+}
+
+// write writes the answer; what cannot be encoded is replaced by an error.
+func (r *Request) write(a Answer) (invalid error) {
+	out := r.conn.out
+	if a.Failure == nil {
+		err := out.append(func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, a.Result) })
+		bad, ok := errors.AsType[*codec.Error](err)
+		if !ok {
+			return err
+		}
+		invalid = fmt.Errorf("answer to %s: %w", r.Method, bad)
+		a.Failure = &Error{Code: codeInternal, Message: "Internal error"}
 	}
-	return c.because(err)
+	err := out.append(func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, a.Failure) })
+	if bad, ok := errors.AsType[*codec.Error](err); ok {
+		// Only the data can be at fault; the peer gets the error without it.
+		invalid = fmt.Errorf("error answer to %s: %w", r.Method, bad)
+		plain := &Error{Code: a.Failure.Code, Message: a.Failure.Message}
+		err = out.append(func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, plain) })
+	}
+	return cmp.Or(err, invalid)
 }
 
 // Done says that nothing more belongs to the request. Until then the end of the peer's stream does not
@@ -366,31 +349,15 @@ func (r *Request) Done() {
 	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.requests, r.token)
-	if c.idle != nil && len(c.requests) == 0 {
+	c.serving--
+	if c.idle != nil && c.serving == 0 {
 		close(c.idle)
 		c.idle = nil
 	}
 }
 
-// noteSending is the library's OnSend hook: it runs under the lock under which WriteObject runs next.
-func (c *Conn) noteSending(req *jsonrpc2.Request, resp *jsonrpc2.Response) {
-	if req != nil {
-		c.sending = message{token: req.ID.Num}
-	} else {
-		c.sending = message{token: resp.ID.Num, response: true}
-	}
-}
-
-// writeObject writes the message that noteSending announced.
-func (c *Conn) writeObject() error {
-	m := c.sending
-	c.mu.Lock()
-	call, r := c.starting[m.token], c.answering[m.token]
-	c.mu.Unlock()
-	if m.response {
-		return c.writeAnswer(r)
-	}
+// writeRequest writes the call that the library has been given.
+func (c *Conn) writeRequest(call *Call) error {
 	return c.out.append(func(dst []byte) ([]byte, error) {
 		dst, err := appendRequest(dst, call.id, call.method, call.params, call.caller.Sent)
 		if err != nil {
@@ -402,31 +369,9 @@ func (c *Conn) writeObject() error {
 		if c.ended != nil {
 			return dst, c.ended // its response could not be read any more
 		}
-		delete(c.starting, call.id)
-		c.calls[call.id] = call
+		c.calls[call.id], c.lastCall = call, call.id
 		return dst, nil
 	})
-}
-
-// writeAnswer writes the answer to a request; what cannot be encoded is replaced by an error.
-func (c *Conn) writeAnswer(r *Request) error {
-	if r.failure == nil {
-		err := c.out.append(func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, r.result) })
-		bad, ok := errors.AsType[*codec.Error](err)
-		if !ok {
-			return err
-		}
-		r.invalid = fmt.Errorf("answer to %s: %w", r.Method, bad)
-		r.failure = &Error{Code: codeInternal, Message: "Internal error"}
-	}
-	err := c.out.append(func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, r.failure) })
-	if bad, ok := errors.AsType[*codec.Error](err); ok {
-		// Only the data can be at fault; the peer gets the error without it.
-		r.invalid = fmt.Errorf("error answer to %s: %w", r.Method, bad)
-		plain := &Error{Code: r.failure.Code, Message: r.failure.Message}
-		err = c.out.append(func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, plain) })
-	}
-	return err
 }
 
 // objectStream is the connection as the library sees it.
@@ -446,8 +391,8 @@ func (s *objectStream) ReadObject(v any) error {
 	return s.c.stub.fill(v, token)
 }
 
-// WriteObject writes the message that the library has announced.
-func (s *objectStream) WriteObject(any) error { return s.c.writeObject() }
+// WriteObject writes the only message that the library sends, which Start has given it.
+func (s *objectStream) WriteObject(any) error { return s.c.writeRequest(s.c.request) }
 
 // Close is called by the library, once.
 func (s *objectStream) Close() error {
@@ -533,7 +478,7 @@ func (c *Conn) end() (token uint64, err error) {
 		c.mu.Unlock()
 		return id, nil
 	}
-	err, waiting := c.ended, len(c.requests) > 0
+	err, waiting := c.ended, c.serving > 0
 	idle := make(chan struct{})
 	if waiting {
 		c.idle = idle
@@ -608,7 +553,7 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (token uint64, ok bo
 	if ours && call != nil {
 		delete(c.calls, call.id)
 	}
-	late := ours && n > 0 && n <= c.lastCall && c.starting[n] == nil
+	late := ours && n > 0 && n <= c.lastCall
 	c.mu.Unlock()
 	switch {
 	case ours && call != nil:
@@ -666,10 +611,8 @@ func (c *Conn) failCall(id ID, known bool, reason error) (token uint64, ok bool)
 func (c *Conn) Accept(r *Request, id ID, method string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lastToken++
-	*r = Request{ID: id, Method: method, conn: c, token: c.lastToken}
-	r.stub.ID.Num = r.token
-	c.requests[r.token] = r
+	r.ID, r.Method, r.conn = id, method, c
+	c.serving++
 }
 
 // Refuse answers what is no request that can be accepted. Only the reader calls it. It waits only when a

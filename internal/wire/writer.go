@@ -6,8 +6,10 @@ package wire
 import (
 	"cmp"
 	"context"
+	"math"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/codec"
 )
@@ -28,6 +30,9 @@ type writer struct {
 	failed func(error)   // told of the first failure of write
 	why    func() error  // why the connection is over, or nil
 	done   chan struct{} // closed when the goroutine has ended
+
+	// What is unsent, or more than anything while nothing can be sent; spares senders the lock.
+	level atomic.Int64
 
 	mu      sync.Mutex
 	pending []byte // appended, not taken yet
@@ -66,6 +71,7 @@ func (w *writer) run() {
 		}
 		lines := w.pending
 		w.pending, w.spare, w.busy = w.spare[:0], nil, true
+		w.measure()
 		w.changed()
 		w.mu.Unlock()
 		err := w.write(lines)
@@ -79,6 +85,7 @@ func (w *writer) run() {
 		}
 		if err != nil && w.err == nil {
 			w.err = err
+			w.measure()
 		}
 		w.changed()
 	}
@@ -114,19 +121,35 @@ func (w *writer) append(fill func([]byte) ([]byte, error)) error {
 		return err
 	}
 	w.pending = append(lines, '\n')
+	w.measure()
 	if n == 0 && !w.busy {
 		w.signal()
 	}
 	return nil
 }
 
+// measure sets level; mu is held.
+func (w *writer) measure() {
+	if w.err != nil || w.closed {
+		w.level.Store(math.MaxInt64)
+		return
+	}
+	w.level.Store(int64(len(w.pending)))
+}
+
 // room waits until fewer than limit bytes are unsent.
 func (w *writer) room(ctx context.Context, limit int) error {
+	if w.level.Load() < int64(limit) {
+		return nil
+	}
 	return w.await(ctx, func() bool { return len(w.pending) < limit })
 }
 
 // full reports whether as much is unsent as limit.
 func (w *writer) full(limit int) bool {
+	if w.level.Load() < int64(limit) {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failure() == nil && len(w.pending) >= limit
@@ -178,6 +201,7 @@ func (w *writer) close() {
 		return
 	}
 	w.closed = true
+	w.measure()
 	w.signal()
 	w.changed()
 }
