@@ -90,8 +90,9 @@ type pending struct {
 
 // A result is where the result of a call goes.
 type result interface {
-	// decode is called by the reader.
+	// decode and tryDecode are called by the reader; see wire.Caller.
 	decode(raw []byte) error
+	tryDecode(rest []byte) bool
 }
 
 // start sends the request.
@@ -114,11 +115,7 @@ func (p *pending) Sent(params []byte) {
 
 // Answered takes the response; the reader calls it.
 func (p *pending) Answered(resp wire.Response) {
-	id := p.session
-	if id == "" {
-		id = sessionOf(p.conn.decode, resp.Result)
-	}
-	p.queue, p.after = p.conn.lookUp(id)
+	p.note(resp.Result)
 	switch e, ok := errors.AsType[*wire.Error](resp.Err); {
 	case ok:
 		p.err = &CallError{Method: p.method, Err: (*Error)(e)}
@@ -127,6 +124,21 @@ func (p *pending) Answered(resp wire.Response) {
 	default:
 		p.err = p.result.decode(resp.Result)
 	}
+}
+
+// TryAnswered takes a response of which the result is the last member; the reader calls it.
+func (p *pending) TryAnswered(rest []byte) bool {
+	p.note(rest)
+	return p.result.tryDecode(rest)
+}
+
+// note notes what of the session comes before the response. The text of its result may go on.
+func (p *pending) note(result []byte) {
+	id := p.session
+	if id == "" {
+		id = sessionOf(p.conn.decode, result)
+	}
+	p.queue, p.after = p.conn.lookUp(id)
 }
 
 // response waits for the response, and says whether ctx ended first, which is the error then.

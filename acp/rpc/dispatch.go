@@ -30,9 +30,31 @@ var emptyObject = []byte("{}")
 
 func (r *reader) HandleRequest(id ID, method string, params []byte) {
 	if err := r.c.receive(id, method, params); err != nil {
-		r.c.opts.Logger.Debug("request refused", "method", method, "error", err)
-		r.c.wire.Refuse(id, toWire(err))
+		r.c.refuse(id, method, err)
 	}
+}
+
+// TryRequest is HandleRequest for parameters that are the last member of a message. It leaves alone what
+// is not known, or not as it should be.
+func (r *reader) TryRequest(id ID, method, rest []byte) bool {
+	c := r.c
+	route := c.requests[string(method)]
+	if !route.handled() {
+		return false
+	}
+	value, _, params, ok := c.tryDecode(route, rest)
+	if !ok {
+		return false
+	}
+	if err := c.admit(id, route, route.Method, value, params); err != nil {
+		c.refuse(id, route.Method, err)
+	}
+	return true
+}
+
+func (c *Conn) refuse(id ID, method string, err error) {
+	c.opts.Logger.Debug("request refused", "method", method, "error", err)
+	c.wire.Refuse(id, toWire(err))
 }
 
 // receive takes a request up, or says why it is refused.
@@ -58,6 +80,11 @@ func (c *Conn) receive(id ID, method string, params []byte) error {
 			return refused
 		}
 	}
+	return c.admit(id, route, method, value, params)
+}
+
+// admit is receive for a request that has been decoded.
+func (c *Conn) admit(id ID, route *Route, method string, value any, params []byte) (err error) {
 	in := &inbound{conn: c, route: route, params: value}
 	in.Context, in.cancel = context.WithCancelCause(c.base)
 	if route.Turn {
@@ -135,6 +162,25 @@ func (c *Conn) decodeParams(route *Route, method string, params []byte) (any, *h
 	return value, h, nil
 }
 
+// tryDecode decodes parameters that are the last member of a message, if they and the route are as usual.
+func (c *Conn) tryDecode(route *Route, rest []byte) (value any, h *handling, params []byte, ok bool) {
+	if route.Gate != nil && route.Gate() != nil {
+		return nil, nil, nil, false
+	}
+	d := c.decode
+	d.ResetLast(rest)
+	if d.Kind() == 'n' {
+		return nil, nil, nil, false // null is no parameters
+	}
+	value, h = route.decode(d)
+	params, ok = d.EndLast()
+	if !ok || route.Check != nil && route.Check(value) != nil {
+		return nil, nil, nil, false
+	}
+	c.repaired(route.Method, d)
+	return value, h, params, true
+}
+
 // repaired reports the leniencies of the last decoding.
 func (c *Conn) repaired(method string, d *codec.Decoder) {
 	repairs := d.Repairs()
@@ -199,21 +245,14 @@ func (r *reader) HandleNotification(method, params []byte) {
 func (r *reader) TryNotification(method, rest []byte) bool {
 	c := r.c
 	route := c.notifications[string(method)]
-	if route == nil || route.Gate != nil && route.Gate() != nil || string(method) == methodCancelRequest {
+	if route == nil || string(method) == methodCancelRequest {
 		return false
 	}
-	c.decode.ResetLast(rest)
-	if c.decode.Kind() == 'n' {
-		return false // null is no parameters
+	value, h, params, ok := c.tryDecode(route, rest)
+	if ok {
+		c.accept(route, value, h, params)
 	}
-	value, h := route.decode(c.decode)
-	params, ok := c.decode.EndLast()
-	if !ok || route.Check != nil && route.Check(value) != nil {
-		return false
-	}
-	c.repaired(route.Method, c.decode)
-	c.accept(route, value, h, params)
-	return true
+	return ok
 }
 
 // accept takes up a notification.

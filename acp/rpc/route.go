@@ -181,20 +181,42 @@ type typed[R any] struct {
 }
 
 func (t *typed[R]) decode(raw []byte) error {
-	value, d := new(R), t.conn.decode
+	d := t.conn.decode
 	d.Reset(raw)
-	if !t.null || !d.Null() {
-		decodeInto(d, value)
-	}
+	value := t.read(d)
 	if err := d.End(); err != nil {
 		return fmt.Errorf("result of %s: %w", t.method, err)
 	}
-	t.conn.repaired(t.method, d)
+	t.take(value)
+	return nil
+}
+
+func (t *typed[R]) tryDecode(rest []byte) bool {
+	d := t.conn.decode
+	d.ResetLast(rest)
+	value := t.read(d)
+	_, ok := d.EndLast()
+	if ok {
+		t.take(value)
+	}
+	return ok
+}
+
+func (t *typed[R]) read(d *codec.Decoder) *R {
+	value := new(R)
+	if !t.null || !d.Null() {
+		decodeInto(d, value)
+	}
+	return value
+}
+
+// take keeps the result, which t.conn.decode has just read.
+func (t *typed[R]) take(value *R) {
+	t.conn.repaired(t.method, t.conn.decode)
 	t.value = value
 	if t.then != nil {
 		t.then(value)
 	}
-	return nil
 }
 
 // encodable makes a value of any type one that the wire can send.

@@ -32,8 +32,9 @@ type Handler interface {
 	// HandleRequest either accepts the request, by Conn.Accept, or refuses it, by Conn.Refuse.
 	HandleRequest(id ID, method string, params []byte)
 	HandleNotification(method, params []byte)
-	// TryNotification is given what is left of the message from the parameters on, which has not been
-	// looked at. It handles the notification, or returns false if anything about it is unusual.
+	// TryRequest and TryNotification are given what is left of the message from the parameters on, which
+	// has not been looked at. They handle the message, or return false if anything about it is unusual.
+	TryRequest(id ID, method, rest []byte) bool
 	TryNotification(method, rest []byte) bool
 	// LetGo is called behind a long message: what is still held of it would be until the next one comes.
 	LetGo()
@@ -215,6 +216,9 @@ type Caller interface {
 	Sent(params []byte)
 	// Answered is called by the reader when the response is read, before Wait returns.
 	Answered(Response)
+	// TryAnswered is Answered for what is left of the message from the result on, which has not been
+	// looked at. It returns false, and has done nothing, if anything about it is unusual.
+	TryAnswered(rest []byte) bool
 }
 
 // Response is what the peer answered.
@@ -501,8 +505,18 @@ func (c *Conn) end() (token uint64, err error) {
 
 // dispatch handles one line; if that ends a call it returns its token.
 func (c *Conn) dispatch(line []byte) (token uint64, ok bool) {
-	if method, rest, ok := notification(line); ok && c.handler.TryNotification(method, rest) {
-		return 0, false
+	if u, ok := begin(line); ok {
+		switch u.kind {
+		case kindNotification:
+			ok = c.handler.TryNotification(u.method, u.rest)
+		case kindRequest:
+			ok = c.handler.TryRequest(IntID(u.id), u.method, u.rest)
+		case kindResponse:
+			token, ok = c.tryResponse(uint64(u.id), u.rest)
+		}
+		if ok {
+			return token, token != 0
+		}
 	}
 	env := parse(c.decode, line)
 	switch env.kind {
@@ -544,6 +558,25 @@ var (
 	errUnknownResponse = errors.New("a response to no request")
 	errPeerComplains   = errors.New("the peer could not read a message")
 )
+
+// tryResponse gives a response to its call, if there is nothing unusual about it. The token is 0 if the
+// call was abandoned meanwhile.
+func (c *Conn) tryResponse(id uint64, rest []byte) (token uint64, ok bool) {
+	c.mu.Lock()
+	call := c.calls[id]
+	c.mu.Unlock()
+	if call == nil || !call.caller.TryAnswered(rest) {
+		return 0, false
+	}
+	call.answered.Store(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls[id] == nil {
+		return 0, true
+	}
+	delete(c.calls, id)
+	return id, true
+}
 
 // dispatchResponse gives a response to its call.
 func (c *Conn) dispatchResponse(line []byte, env *envelope) (token uint64, ok bool) {

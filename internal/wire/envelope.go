@@ -62,24 +62,60 @@ var (
 	errVersion = errors.New(`jsonrpc is not "2.0"`)
 )
 
+// usual is a message that begins as most peers begin theirs. What follows is not read yet: if it turns out
+// to be the value of the last member, the message was read once; parse reads it twice.
+type usual struct {
+	kind   kind   // not kindInvalid
+	id     int64  // of a request or response
+	method []byte // of a request or notification
+	rest   []byte // from the parameters or the result on
+}
+
 const (
-	beforeMethod = `{"jsonrpc":"2.0","method":"`
-	beforeParams = `","params":`
+	beforeNotification = `{"jsonrpc":"2.0","method":"`
+	beforeID           = `{"jsonrpc":"2.0","id":`
+	beforeMethod       = `,"method":"`
+	beforeParams       = `","params":`
+	beforeResult       = `,"result":`
 )
 
-// notification splits a message that begins as most peers begin their notifications. If the parameters turn
-// out to be its last member it is one, and was read once; parse reads them twice.
-func notification(line []byte) (method, rest []byte, ok bool) {
-	method, ok = bytes.CutPrefix(line, []byte(beforeMethod))
+// begin splits a message that begins as usual.
+func begin(line []byte) (u usual, ok bool) {
+	u.kind = kindNotification
+	rest, ok := bytes.CutPrefix(line, []byte(beforeNotification))
 	if !ok {
-		return nil, nil, false
+		if rest, ok = bytes.CutPrefix(line, []byte(beforeID)); !ok {
+			return u, false
+		}
+		if u.id, rest, ok = usualID(rest); !ok {
+			return u, false
+		}
+		if u.rest, ok = bytes.CutPrefix(rest, []byte(beforeResult)); ok {
+			u.kind = kindResponse
+			return u, true
+		}
+		u.kind = kindRequest
+		if rest, ok = bytes.CutPrefix(rest, []byte(beforeMethod)); !ok {
+			return u, false
+		}
 	}
-	end := bytes.IndexByte(method, '"')
+	end := bytes.IndexByte(rest, '"')
 	if end < 0 {
-		return nil, nil, false
+		return u, false
 	}
-	rest, ok = bytes.CutPrefix(method[end:], []byte(beforeParams))
-	return method[:end], rest, ok
+	u.method = rest[:end]
+	u.rest, ok = bytes.CutPrefix(rest[end:], []byte(beforeParams))
+	return u, ok
+}
+
+// usualID reads an id of few digits.
+func usualID(s []byte) (id int64, rest []byte, ok bool) {
+	n := 0
+	for n < len(s) && n < 18 && '0' <= s[n] && s[n] <= '9' {
+		id = 10*id + int64(s[n]-'0')
+		n++
+	}
+	return id, s[n:], n > 0 && (s[0] != '0' || n == 1)
 }
 
 // parse reads the envelope of line with d and checks that all of the line is JSON. The envelope refers

@@ -119,11 +119,16 @@ func FuzzEnvelope(f *testing.F) {
 			f.Add([]byte(line.Text), true)
 		}
 	}
-	// Notifications as peers write them, which are read in one pass, and lines that are so nearly.
+	// Messages as peers write them, which are read in one pass, and lines that are so nearly.
 	for _, params := range []string{`{}`, ` [1] `, `null`, `"x"`, `-0`, ``, `{`, `{"a":1,}`, `"\ud800"`, "\"\xff\"", strings.Repeat("[", 255) + strings.Repeat("]", 255), strings.Repeat("[", 256) + strings.Repeat("]", 256)} {
 		for _, end := range []string{`}`, ` } `, "}\r", `,"id":1}`, `,"params":1}`, `,"result":1}`, `}}`, `]`, `}{}`, `,}`, ``} {
 			f.Add([]byte(`{"jsonrpc":"2.0","method":"m","params":`+params+end), false)
+			f.Add([]byte(`{"jsonrpc":"2.0","id":7,"method":"m","params":`+params+end), false)
+			f.Add([]byte(`{"jsonrpc":"2.0","id":7,"result":`+params+end), false)
 		}
+	}
+	for _, id := range []string{`0`, `00`, `01`, `-0`, `-1`, `1.0`, `1e2`, ``, `null`, `"7"`, `999999999999999999`, `9223372036854775807`, `9223372036854775808`} {
+		f.Add([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"m","params":{}}`), false)
 	}
 	f.Fuzz(func(t *testing.T, line []byte, noise bool) {
 		if bytes.ContainsRune(line, '\n') || blank(line) {

@@ -60,19 +60,32 @@ func (h *echoer) HandleNotification(method, params []byte) {
 	h.params = append(h.params, string(params))
 }
 
-// TryNotification knows one method only, as a table of methods does, whose names have no escapes.
+func (h *echoer) TryRequest(id ID, method, rest []byte) bool {
+	params, ok := h.try(method, rest)
+	if ok {
+		h.HandleRequest(id, string(method), params)
+	}
+	return ok
+}
+
 func (h *echoer) TryNotification(method, rest []byte) bool {
+	params, ok := h.try(method, rest)
+	if ok {
+		h.HandleNotification(method, params)
+	}
+	return ok
+}
+
+// try knows one method only, as a table of methods does, whose names have no escapes.
+func (h *echoer) try(method, rest []byte) (params []byte, ok bool) {
 	if string(method) != "m" {
-		return false
+		return nil, false
 	}
 	d := codec.NewDecoder(nil)
 	d.ResetLast(rest)
 	d.Skip()
-	params, ok := d.EndLast()
-	if ok {
-		h.HandleNotification(method, bytes.Trim(params, " \t\r"))
-	}
-	return ok
+	params, ok = d.EndLast()
+	return bytes.Trim(params, " \t\r"), ok
 }
 
 func (h *echoer) LetGo() {}
