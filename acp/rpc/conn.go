@@ -128,9 +128,9 @@ type Conn struct {
 	closed chan struct{}  // closed when the stream is
 	done   chan struct{}
 
-	decode *codec.Decoder // the reader's
-	recent *session       // the last to get a notification, which may be gone; the reader's
-	sniff  *codec.Decoder // of whoever sends a request
+	decode   *codec.Decoder // the reader's
+	gathered gathered       // the reader's
+	sniff    *codec.Decoder // of whoever sends a request
 
 	mu       sync.Mutex
 	sessions map[string]*session
@@ -140,6 +140,7 @@ type Conn struct {
 	load     load
 
 	following atomic.Int32 // turns of this side that go on after their answer
+	feeding   atomic.Int32 // turns of this side whose updates are read
 	closing   bool         // Close was called
 	stopped   bool         // no more tasks
 	cause     error        // why the connection is over, nil when this side ended it

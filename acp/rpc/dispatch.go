@@ -262,7 +262,7 @@ func (c *Conn) accept(route *Route, value any, h *handling, params []byte) {
 		c.cancelTurns(id)
 	}
 	if route.notify != nil || route.Feeds {
-		c.enqueue(id, item{route: route, params: value, handling: h, size: itemSize + len(params)})
+		c.gather(id, item{route: route, params: value, handling: h, size: itemSize + len(params)})
 	}
 	if route.Feeds {
 		c.follow(id, value)
@@ -286,6 +286,8 @@ func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
 		c.feed(s, it)
 	}
 }
+
+func (r *reader) Settle() { r.c.enqueue() }
 
 func (r *reader) LetGo() { r.c.decode.Reset(nil) }
 

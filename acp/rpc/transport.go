@@ -123,6 +123,9 @@ func newLineStream(r io.ReadCloser, w io.WriteCloser, maxMessage int, end func()
 
 func (s *lineStream) Read() ([]byte, error) { return s.lines.Next() }
 
+// BeforeWait has f called when Read has no whole message and may have to wait for one.
+func (s *lineStream) BeforeWait(f func()) { s.lines.BeforeWait = f }
+
 func (s *lineStream) Write(lines []byte) error {
 	_, err := s.w.Write(lines)
 	return err

@@ -39,6 +39,9 @@ type ownTurn struct {
 
 // feed hands a notification to the session's oldest turn that goes on; it runs on the session's worker.
 func (c *Conn) feed(s *session, it *item) {
+	if c.feeding.Load() == 0 {
+		return
+	}
 	s.mu.Lock()
 	position := s.handled + 1
 	s.mu.Unlock()
@@ -125,6 +128,9 @@ func (c *Conn) enter(own *ownTurn, spec TurnSpec) {
 	if own.over != nil {
 		c.following.Add(1)
 	}
+	if own.feed != nil {
+		c.feeding.Add(1)
+	}
 }
 
 // leave takes it out again.
@@ -133,6 +139,9 @@ func (c *Conn) leave(own *ownTurn) {
 	own.session.own = slices.DeleteFunc(own.session.own, func(o *ownTurn) bool { return o == own })
 	if own.over != nil {
 		c.following.Add(-1)
+	}
+	if own.feed != nil {
+		c.feeding.Add(-1)
 	}
 	c.mu.Unlock()
 	c.release(own.session)

@@ -36,6 +36,9 @@ type Handler interface {
 	// has not been looked at. They handle the message, or return false if anything about it is unusual.
 	TryRequest(id ID, method, rest []byte) bool
 	TryNotification(method, rest []byte) bool
+	// Settle is called when the reader may have to wait for more, and before whatever is no notification:
+	// what was put off is done now.
+	Settle()
 	// LetGo is called behind a long message: what is still held of it would be until the next one comes.
 	LetGo()
 	// HandleEnd is called once when nothing more will be read: err is io.EOF or what broke the stream.
@@ -75,6 +78,7 @@ type Conn struct {
 	log     *slog.Logger
 	drain   time.Duration
 	noise   bool
+	tells   bool // the stream tells when reading may have to wait
 
 	lib    *jsonrpc2.Conn
 	out    *writer
@@ -128,6 +132,10 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	}
 	c.life, c.endLife = context.WithCancel(context.Background())
 	c.out = newWriter(stream.Write, c.writeFailed, c.Err)
+	if s, ok := stream.(interface{ BeforeWait(func()) }); ok {
+		c.tells = true
+		s.BeforeWait(c.handler.Settle)
+	}
 	c.lib = jsonrpc2.NewConn(context.Background(), &objectStream{c, c.started}, noRequests{},
 		jsonrpc2.OnRecv(c.noteReceived), jsonrpc2.SetLogger(libraryLog{c.log}))
 	return c
@@ -424,7 +432,13 @@ func (c *Conn) next() (token uint64, err error) {
 		if c.endSeen {
 			return c.end()
 		}
+		if !c.tells {
+			c.handler.Settle()
+		}
 		line, err := c.stream.Read()
+		if err != nil {
+			c.handler.Settle()
+		}
 		if long, ok := errors.AsType[*TooLongError](err); ok {
 			if token, ok := c.refuseLong(long); ok {
 				return token, nil
@@ -506,6 +520,9 @@ func (c *Conn) end() (token uint64, err error) {
 // dispatch handles one line; if that ends a call it returns its token.
 func (c *Conn) dispatch(line []byte) (token uint64, ok bool) {
 	if u, ok := begin(line); ok {
+		if u.kind != kindNotification {
+			c.handler.Settle()
+		}
 		switch u.kind {
 		case kindNotification:
 			ok = c.handler.TryNotification(u.method, u.rest)
@@ -518,6 +535,7 @@ func (c *Conn) dispatch(line []byte) (token uint64, ok bool) {
 			return token, token != 0
 		}
 	}
+	c.handler.Settle()
 	env := parse(c.decode, line)
 	switch env.kind {
 	case kindNotification:

@@ -38,6 +38,9 @@ type LineReader struct {
 	scanned    int // no newline in buf[start:scanned]
 	calm       int // small lines in a row
 	err        error
+
+	// BeforeWait, if set, is called before a read, when no whole line is there.
+	BeforeWait func()
 }
 
 // NewLineReader reads lines of up to max bytes from r.
@@ -134,6 +137,9 @@ func (l *LineReader) fill() {
 		}
 		n := copy(buf, l.buf[l.start:l.end])
 		l.buf, l.start, l.end, l.scanned = buf, 0, n, n
+	}
+	if l.BeforeWait != nil {
+		l.BeforeWait()
 	}
 	n, err := l.r.Read(l.buf[l.end:])
 	l.end += n
