@@ -156,4 +156,6 @@ func cut(line []byte) bool {
 }
 
 // blank reports whether a line holds nothing but white space.
-func blank(line []byte) bool { return len(bytes.TrimLeft(line, " \t\r")) == 0 }
+func blank(line []byte) bool {
+	return (len(line) == 0 || line[0] <= ' ') && len(bytes.TrimLeft(line, " \t\r")) == 0
+}
