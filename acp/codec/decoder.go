@@ -281,13 +281,18 @@ func (d *Decoder) str() (content []byte, size int) {
 func (d *Decoder) strFrom(start, i int, ascii bool) (content []byte, size int) {
 	saved := 0
 	for i < len(d.data) && d.data[i] == '\\' {
-		r, n, _ := escape(d.data[i:])
-		if n == 0 {
-			d.i = i
-			d.syntax("escape sequence")
-			return nil, 0
+		n := 2
+		if short(d.data[i:]) != 0 {
+			saved++
+		} else {
+			var r rune
+			if r, n, _ = escape(d.data[i:]); n == 0 {
+				d.i = i
+				d.syntax("escape sequence")
+				return nil, 0
+			}
+			saved += n - utf8.RuneLen(r)
 		}
-		saved += n - utf8.RuneLen(r)
 		end, more := plain(d.data, i+n)
 		i, ascii = end, ascii && more
 	}

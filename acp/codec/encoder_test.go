@@ -253,6 +253,43 @@ func TestStrings(t *testing.T) {
 	}
 }
 
+// Long strings, in which few or many characters are escaped, are read by words and in pieces.
+func TestLongStrings(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	pieces := []string{`\n`, `\"`, `\\`, `\u0041`, `\u00e9`, `\u20AC`, `\ud83d\ude39`, `\ud83d`, "é", "€", "𝄞"}
+	for range 2000 {
+		text := []byte{'"'}
+		every := 1 + random.IntN(200)
+		for range random.IntN(600) {
+			if random.IntN(every) == 0 {
+				text = append(text, pieces[random.IntN(len(pieces))]...)
+			} else {
+				text = append(text, byte('a'+random.IntN(26)))
+			}
+		}
+		text = append(text, '"')
+		var want string
+		if err := json.Unmarshal(text, &want); err != nil {
+			t.Fatal(err)
+		}
+		d := codec.NewDecoder(text)
+		if got := d.Str(); d.End() != nil || got != want {
+			t.Fatalf("%s: read as %q, %v", text, got, d.Err())
+		}
+		written, err := codec.Append(nil, strValue(want))
+		var back string
+		if err != nil || json.Unmarshal(written, &back) != nil || back != want {
+			t.Fatalf("%q: written as %s, %v", want, written, err)
+		}
+		for _, i := range []int{random.IntN(len(text) - 1), len(text) - 1} {
+			text[i] = 0x01
+			if d := codec.NewDecoder(text); d.Str() != "" || !errors.Is(d.End(), codec.ErrSyntax) {
+				t.Fatalf("%q: got %v", text, d.Err())
+			}
+		}
+	}
+}
+
 func TestRoundTrip(t *testing.T) {
 	for name, v := range workloads() {
 		data, err := codec.Append(nil, v)
