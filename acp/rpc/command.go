@@ -137,6 +137,8 @@ func (t *CommandTransport) start() (Stream, error) {
 		return fail(err)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	widen(p.stdin)
+	widen(p.stdout)
 	if p.group, err = proc.Start(cmd); err != nil {
 		return fail(err)
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // onTheWay is how many bytes may be on their way between two connections beside what is queued: the writer's
-// two buffers of 256 KiB, the pipe, the reader's buffer.
-const onTheWay = 2*256<<10 + 64<<10 + 64<<10
+// two buffers of 256 KiB, the pipe, the reader's buffer, and what the reader gathers.
+const onTheWay = 2*256<<10 + 256<<10 + 64<<10 + 16<<10
 
 // How much more memory a process may hold for a byte of queued parameters, the garbage collector's
 // share included, and for a connection without any load.
