@@ -634,11 +634,38 @@ func (d *Decoder) Object() (o Object) {
 // Next reads the name of the next member, and reports whether there was one. The value must be read
 // before it is called again.
 func (o *Object) Next() bool {
+	// The fast path: nearly all names are plain ASCII, without white space around.
+	d := o.d
+	s, i := d.data, d.i
+	if i < len(s) && s[i] == '}' {
+		d.left++
+		d.i++
+		return false
+	}
+	if o.more && i < len(s) && s[i] == ',' {
+		i++
+	} else if o.more {
+		return o.next()
+	}
+	if i >= len(s) || s[i] != '"' {
+		return o.next()
+	}
+	i++
+	end, ascii := plain(s, i)
+	if !ascii || end+1 >= len(s) || s[end] != '"' || s[end+1] != ':' {
+		return o.next()
+	}
+	d.name, d.lone = s[i:end], false
+	d.i = end + 2
+	o.more = true
+	return o.tag == "" || o.known()
+}
+
+func (o *Object) next() bool {
 	d := o.d
 	if !d.member(o.more) {
 		return false
 	}
-	o.more = true
 	name, size := d.str()
 	if d.lone = false; size != len(name) {
 		var text string
@@ -646,10 +673,12 @@ func (o *Object) Next() bool {
 		name = []byte(text)
 	}
 	d.name = name
-	if !d.colon() {
-		return false
-	}
-	if o.tag != "" && string(name) == o.tag {
+	o.more = true
+	return d.colon() && o.known()
+}
+
+func (o *Object) known() bool {
+	if o.tag != "" && string(o.d.name) == o.tag {
 		if o.tagged {
 			o.duplicate()
 			return false
@@ -673,11 +702,11 @@ func (o *Object) key() string {
 // Once notes that the current member is number i, 0 to 63, of those known, and fails if it was seen
 // before.
 func (o *Object) Once(i int) {
-	if bit := uint64(1) << i; o.seen&bit == 0 {
-		o.seen |= bit
-	} else {
+	bit := uint64(1) << i
+	if o.seen&bit != 0 {
 		o.duplicate()
 	}
+	o.seen |= bit
 }
 
 func (o *Object) duplicate() { o.d.Failf("duplicate member %.64q", o.d.name) }
@@ -738,27 +767,32 @@ func (d *Decoder) LenientTag(name string) (tag []byte, ok bool) { return d.peekT
 
 // peekTag is Tag, but a value of one of the kinds in absent is the same as none.
 func (d *Decoder) peekTag(name, absent string) (tag []byte, ok bool) {
+	// The fast path: nearly all write the tag first.
+	if from := d.first(name); from > 0 && from < len(d.data) && d.data[from] == '"' {
+		end, ascii := plain(d.data, from+1)
+		if ascii && end < len(d.data) && d.data[end] == '"' {
+			d.tag, d.tagAt, d.tagEnd = name, d.i, end+1
+			return d.data[from+1 : end], true
+		}
+	}
 	m := d.Mark()
 	if !d.seek(name) {
 		d.Rewind(m)
 		return nil, false
 	}
-	end := 0
 	switch kind := d.Kind(); {
 	case kind == '"':
 		start := d.i
 		content, size := d.str()
 		if tag = content; size != len(content) {
 			tag = []byte(d.unescape(start, content, size))
-		} else if start == m.i+len(`{"":`)+len(name) {
-			end = d.i
 		}
 		ok = d.err == nil
 	case strings.IndexByte(absent, kind) < 0:
 		d.mismatch("string")
 	}
 	d.Rewind(m)
-	d.tag, d.tagAt, d.tagEnd = name, m.i, end
+	d.tag, d.tagAt, d.tagEnd = name, m.i, 0
 	return tag, ok
 }
 
@@ -794,13 +828,12 @@ func (d *Decoder) ItemHas(name string) bool {
 
 // seek moves to the value of the member of that name, if an object with one comes next.
 func (d *Decoder) seek(name string) bool {
+	if i := d.first(name); i > 0 {
+		d.i = i
+		return true
+	}
 	if d.space() != '{' {
 		return false
-	}
-	// The fast path: nearly all write the tag first, and without spaces.
-	if s, n := d.data[d.i:], len(name); len(s) > n+4 && s[1] == '"' && s[n+2] == '"' && s[n+3] == ':' && string(s[2:n+2]) == name {
-		d.i += n + 4
-		return true
 	}
 	for o := d.Object(); o.Next(); d.Skip() {
 		if string(d.name) == name {
@@ -808,6 +841,19 @@ func (d *Decoder) seek(name string) bool {
 		}
 	}
 	return false
+}
+
+// first returns the offset of the value of the first member of the object that comes next, if that has
+// that name and there is no white space, or 0.
+func (d *Decoder) first(name string) int {
+	if d.space() != '{' {
+		return 0
+	}
+	s, n := d.data[d.i:], len(name)
+	if len(s) > n+4 && s[1] == '"' && s[n+2] == '"' && s[n+3] == ':' && string(s[2:n+2]) == name {
+		return d.i + n + 4
+	}
+	return 0
 }
 
 // Integral reports whether a number written without fraction and exponent comes next that fits in
