@@ -12,7 +12,6 @@ import (
 const (
 	readChunk = 64 << 10 // the reader's buffer when no line is longer
 	keepEnds  = 4 << 10  // how much of either end of a refused line is kept, to find its id
-	bigBuffer = 4 << 20  // a larger buffer is let go as soon as it is empty
 	calmLines = 256      // a buffer over readChunk is let go after this many small lines
 )
 
@@ -37,6 +36,7 @@ type LineReader struct {
 	start, end int // unread bytes
 	scanned    int // no newline in buf[start:scanned]
 	calm       int // small lines in a row
+	shelf      shelf
 	err        error
 
 	// BeforeWait, if set, is called before a read, when no whole line is there.
@@ -125,15 +125,15 @@ func (l *LineReader) skip() error {
 // fill reads once, after making room.
 func (l *LineReader) fill() {
 	if l.start == l.end {
-		l.start, l.end, l.scanned = 0, 0, 0
-		if len(l.buf) > bigBuffer || len(l.buf) > readChunk && l.calm > calmLines {
+		if l.shelf.put(l.buf, l.end) || len(l.buf) > readChunk && l.calm > calmLines {
 			l.buf = make([]byte, readChunk)
 		}
+		l.start, l.end, l.scanned = 0, 0, 0
 	}
 	if l.end == len(l.buf) {
 		buf := l.buf
 		if l.start == 0 || l.end-l.start > len(buf)/2 {
-			buf = make([]byte, min(2*len(buf), max(l.max+readChunk, len(buf)+readChunk)))
+			buf = l.grown(min(2*len(buf), max(l.max+readChunk, len(buf)+readChunk)))
 		}
 		n := copy(buf, l.buf[l.start:l.end])
 		l.buf, l.start, l.end, l.scanned = buf, 0, n, n
@@ -146,6 +146,14 @@ func (l *LineReader) fill() {
 	if err != nil {
 		l.err = err
 	}
+}
+
+// grown returns a buffer of at least size bytes.
+func (l *LineReader) grown(size int) []byte {
+	if buf, ok := l.shelf.take(size); ok {
+		return buf
+	}
+	return make([]byte, size)
 }
 
 // cut reports whether a line is the beginning of an object. One that is wrong in another way is not.

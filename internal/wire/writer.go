@@ -38,6 +38,7 @@ type writer struct {
 	pending []byte // appended, not taken yet
 	spare   []byte // the other buffer, when it is not being written
 	busy    bool   // the goroutine is writing
+	shelf   shelf
 	closed  bool
 	err     error
 	wake    chan struct{}
@@ -80,7 +81,7 @@ func (w *writer) run() {
 		}
 		w.mu.Lock()
 		w.busy = false
-		if cap(lines) <= bigBuffer {
+		if !w.shelf.put(lines, len(lines)) {
 			w.spare = lines
 		}
 		if err != nil && w.err == nil {
@@ -115,6 +116,11 @@ func (w *writer) append(fill func([]byte) ([]byte, error)) error {
 		return err
 	}
 	n := len(w.pending)
+	if n == 0 {
+		if buf, ok := w.shelf.take(0); ok { // long messages come
+			w.pending = buf[:0]
+		}
+	}
 	lines, err := fill(w.pending)
 	if err != nil {
 		w.pending = w.pending[:n]
