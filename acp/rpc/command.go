@@ -143,7 +143,7 @@ func (t *CommandTransport) start() (Stream, error) {
 		return fail(err)
 	}
 	closeAll(child...)
-	p.lineStream = newLineStream(&output{File: p.stdout, left: leftover}, p.stdin, t.MaxMessage, p.stop)
+	p.lineStream = newLineStream(&output{File: p.stdout, left: leftover}, newPolled(p.stdin), t.MaxMessage, p.stop)
 	go p.watch()
 	go p.readStderr()
 	return p, nil

@@ -131,7 +131,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.life, c.endLife = context.WithCancel(context.Background())
-	c.out = newWriter(stream.Write, c.writeFailed, c.Err)
+	c.out = newWriter(stream, c.writeFailed, c.Err)
 	if s, ok := stream.(interface{ BeforeWait(func()) }); ok {
 		c.tells = true
 		s.BeforeWait(c.handler.Settle)
@@ -201,7 +201,7 @@ func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error)
 
 // Post is Notify without waiting: for what must get out however much is unsent.
 func (c *Conn) Post(method string, params Encodable) error {
-	err := c.out.append(func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
+	err := c.out.append(false, func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
 	return c.because(err)
 }
 
@@ -335,9 +335,12 @@ func (r *Request) Answer(a Answer) error {
 
 // write writes the answer; what cannot be encoded is replaced by an error.
 func (r *Request) write(a Answer) (invalid error) {
-	out := r.conn.out
+	c, out := r.conn, r.conn.out
+	c.mu.Lock()
+	alone := c.serving == 1
+	c.mu.Unlock()
 	if a.Failure == nil {
-		err := out.append(func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, a.Result) })
+		err := out.append(alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, a.Result) })
 		bad, ok := errors.AsType[*codec.Error](err)
 		if !ok {
 			return err
@@ -345,12 +348,12 @@ func (r *Request) write(a Answer) (invalid error) {
 		invalid = fmt.Errorf("answer to %s: %w", r.Method, bad)
 		a.Failure = &Error{Code: codeInternal, Message: "Internal error"}
 	}
-	err := out.append(func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, a.Failure) })
+	err := out.append(alone, func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, a.Failure) })
 	if bad, ok := errors.AsType[*codec.Error](err); ok {
 		// Only the data can be at fault; the peer gets the error without it.
 		invalid = fmt.Errorf("error answer to %s: %w", r.Method, bad)
 		plain := &Error{Code: a.Failure.Code, Message: a.Failure.Message}
-		err = out.append(func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, plain) })
+		err = out.append(alone, func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, plain) })
 	}
 	return cmp.Or(err, invalid)
 }
@@ -370,7 +373,10 @@ func (r *Request) Done() {
 
 // writeRequest writes the call that the library has been given.
 func (c *Conn) writeRequest(call *Call) error {
-	return c.out.append(func(dst []byte) ([]byte, error) {
+	c.mu.Lock()
+	alone := len(c.calls) == 0
+	c.mu.Unlock()
+	return c.out.append(alone, func(dst []byte) ([]byte, error) {
 		dst, err := appendRequest(dst, call.id, call.method, call.params, call.caller.Sent)
 		if err != nil {
 			return dst, err
@@ -671,7 +677,7 @@ func (c *Conn) Accept(r *Request, id ID, method string) {
 func (c *Conn) Refuse(id ID, failure *Error) {
 	err := c.out.room(c.life, floodWater)
 	if err == nil {
-		err = c.out.append(func(dst []byte) ([]byte, error) { return appendError(dst, &id, failure) })
+		err = c.out.append(false, func(dst []byte) ([]byte, error) { return appendError(dst, &id, failure) })
 	}
 	if err != nil {
 		c.log.Debug("refusal unsent", "error", err)

@@ -27,9 +27,10 @@ const (
 // close; all methods are safe for concurrent use.
 type writer struct {
 	write  func(lines []byte) error
-	failed func(error)   // told of the first failure of write
-	why    func() error  // why the connection is over, or nil
-	done   chan struct{} // closed when the goroutine has ended
+	try    func(lines []byte) int // writes as much as it can without waiting; nil if the stream cannot say
+	failed func(error)            // told of the first failure of write
+	why    func() error           // why the connection is over, or nil
+	done   chan struct{}          // closed when the goroutine has ended
 
 	// What is unsent, or more than anything while nothing can be sent; spares senders the lock.
 	level atomic.Int64
@@ -45,13 +46,16 @@ type writer struct {
 	change  chan struct{} // set while somebody waits; closed when there may be room, or nothing is unsent
 }
 
-func newWriter(write func([]byte) error, failed func(error), why func() error) *writer {
+func newWriter(stream Stream, failed func(error), why func() error) *writer {
 	w := &writer{
-		write:  write,
+		write:  stream.Write,
 		failed: failed,
 		why:    why,
 		done:   make(chan struct{}),
 		wake:   make(chan struct{}, 1),
+	}
+	if s, ok := stream.(interface{ TryWrite([]byte) int }); ok {
+		w.try = s.TryWrite
 	}
 	go w.run()
 	return w
@@ -108,8 +112,11 @@ func (w *writer) signal() {
 	}
 }
 
-// append adds one message, made by fill, and never blocks. An error of fill leaves nothing behind.
-func (w *writer) append(fill func([]byte) ([]byte, error)) error {
+// append adds one message, made by fill, and never blocks. An error of fill leaves nothing behind. A small
+// message that is alone, because nothing else is under way, is written at once if that takes no waiting;
+// others are left to the goroutine, to be written together. The round trip of a single call takes NN % less
+// time without that goroutine.
+func (w *writer) append(alone bool, fill func([]byte) ([]byte, error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.failure(); err != nil {
@@ -127,10 +134,16 @@ func (w *writer) append(fill func([]byte) ([]byte, error)) error {
 		return err
 	}
 	w.pending = append(lines, '\n')
-	w.measure()
 	if n == 0 && !w.busy {
-		w.signal()
+		if alone && w.try != nil && len(w.pending) < readChunk {
+			rest := w.pending[w.try(w.pending):]
+			w.pending = w.pending[:copy(w.pending, rest)]
+		}
+		if len(w.pending) > 0 {
+			w.signal()
+		}
 	}
+	w.measure()
 	return nil
 }
 

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"context"
+	"sync"
+	"testing"
+)
+
+// gate is a stream that takes only so many bytes without waiting, and waits until it is told to go on.
+type gate struct {
+	tape
+	room  int
+	tried []string
+	open  chan struct{}
+
+	mu      sync.Mutex
+	written string
+}
+
+func (g *gate) TryWrite(lines []byte) int {
+	g.tried = append(g.tried, string(lines))
+	n := min(g.room, len(lines))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.written += string(lines[:n])
+	return n
+}
+
+func (g *gate) Write(lines []byte) error {
+	<-g.open
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.written += string(lines)
+	return nil
+}
+
+// What is alone is written at once, as far as it goes, and what comes then comes behind it.
+func TestAloneIsWrittenAtOnce(t *testing.T) {
+	for _, room := range []int{0, 3, 4, 100} {
+		g := &gate{room: room, open: make(chan struct{})}
+		w := newWriter(g, func(error) {}, func() error { return nil })
+		add := func(alone bool, text string) {
+			if err := w.append(alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(true, "one")
+		at := len("one\n")
+		g.mu.Lock()
+		if want := "one\n"[:min(room, at)]; g.written != want {
+			t.Errorf("room %d: %q was written at once, want %q", room, g.written, want)
+		}
+		g.mu.Unlock()
+		add(false, "two")
+		add(true, "three") // behind two
+		close(g.open)
+		if err := w.flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		g.mu.Lock()
+		if want := "one\ntwo\nthree\n"; g.written != want || len(g.tried) > 2 {
+			t.Errorf("room %d: %q was written in the end, want %q; tried: %q", room, g.written, want, g.tried)
+		}
+		g.mu.Unlock()
+		w.close()
+		<-w.done
+	}
+}
