@@ -2,24 +2,18 @@ package codec
 
 // This file owns strings that come again and again.
 
+import "hash/maphash"
+
 // interned remembers short strings, one for each slot: what falls into the same slot as another
 // replaces it.
 type interned [64]string
 
 const maxInterned = 64 // bytes
 
-// get finds the slot of b, which is not empty, by its length and its ends. Hashing all of it would take
-// five times as long, and gain nothing against those who want strings to fall into the same slot: all
-// that costs is an allocation.
+var internSeed = maphash.MakeSeed()
+
 func (t *interned) get(b []byte) string {
-	n := len(b)
-	h := uint64(n)
-	if n >= 8 {
-		h ^= word(b, 0)*3 ^ word(b, n-8)
-	} else {
-		h ^= uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16
-	}
-	slot := &t[h*0x9e3779b97f4a7c15>>58]
+	slot := &t[maphash.Bytes(internSeed, b)%uint64(len(t))]
 	if *slot != string(b) {
 		*slot = string(b)
 	}
