@@ -18,9 +18,9 @@ import (
 // Budgets. A change that needs more must say why.
 const (
 	chunkSent     = 1
-	chunkReceived = 4
-	chunkAlone    = 7  // received when nothing else is on its way
-	readCall      = 21 // fs/read_text_file, both sides
+	chunkReceived = 3
+	chunkAlone    = 5  // received when nothing else is on its way
+	readCall      = 17 // fs/read_text_file, both sides
 	megabyte      = 1.15
 )
 

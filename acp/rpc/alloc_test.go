@@ -15,8 +15,8 @@ import (
 // Budgets. A change that needs more must say why.
 const (
 	notificationSent     = 0
-	notificationReceived = 3
-	callBothSides        = 20
+	notificationReceived = 2
+	callBothSides        = 16
 )
 
 // osPipes is Pipe over pipes of the operating system.

@@ -257,7 +257,7 @@ func (r *reader) TryNotification(method, rest []byte) bool {
 
 // accept takes up a notification.
 func (c *Conn) accept(route *Route, value any, h *handling, params []byte) {
-	id := c.gathered.sessionOf(c.decode, params)
+	id := sessionOf(c.decode, params)
 	if route.CancelsTurn {
 		c.cancelTurns(id)
 	}
