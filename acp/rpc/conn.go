@@ -107,7 +107,8 @@ func setDefault[T int | time.Duration](v *T, d T) {
 // Conn is one connection to a peer. All methods are safe for concurrent use.
 //
 // It runs one reader, one writer, one worker for each session that has notifications waiting, and one
-// goroutine for each request in progress. All belong to the Conn: Wait returns after they have ended.
+// goroutine for each request in progress; up to 256 that are done wait for the next. All belong to the
+// Conn: Wait returns after they have ended.
 //
 // Notifications of one session are handled in the order in which they came, one at a time. The answer
 // to a call is given to its caller after every notification that the same session received before it
@@ -229,7 +230,7 @@ func (c *Conn) supervise() {
 	<-ended
 }
 
-// maxIdle is how many goroutines of a connection stay without a task.
+// maxIdle is how many goroutines of a connection wait for a task.
 const maxIdle = 256
 
 // A task is what a goroutine of the connection's does.

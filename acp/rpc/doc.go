@@ -11,7 +11,8 @@
 // A connection keeps these, and its tests show it:
 //
 //  1. It runs one reader, one writer, one worker for each session that has notifications waiting, and
-//     one goroutine for each request in progress. Close ends them all, and Wait returns after them.
+//     one goroutine for each request in progress; some that are done wait for the next. Close ends them
+//     all, and Wait returns after them.
 //  2. The notifications of one session are handled in order. An answer reaches its caller, and a
 //     request its handler, after the notifications of its session that came before. What is called
 //     from inside a notification handler does not wait for that handler; while that handler waits for
