@@ -257,40 +257,11 @@ func (d *Decoder) Str() string {
 		return ""
 	}
 	start := d.i
-	end, ascii := plain(d.data, start+1)
-	if ascii && end < len(d.data) {
-		switch content := d.data[start+1 : end]; d.data[end] {
-		case '"':
-			d.i = end + 1
-			return string(content)
-		case '\\':
-			if text, ok := d.shortStr(content); ok {
-				return text
-			}
-		}
-	}
-	content, size := d.strFrom(start+1, end, ascii)
+	content, size := d.str()
 	if size == len(content) {
 		return string(content)
 	}
 	return d.unescape(start, content, size)
-}
-
-// shortStr goes on with Str after those bytes of a string's content, if that is short, ASCII and as it should
-// be. Unescaping while the end is looked for makes reading a short message faster by a twentieth.
-func (d *Decoder) shortStr(plain []byte) (text string, ok bool) {
-	if len(plain) > fewBytes {
-		return "", false
-	}
-	var buf [fewBytes + wordAndRune]byte
-	n := copy(buf[:], plain)
-	from := d.i + len(`"`) + n
-	more, rest, ascii, lone := unescapeWords(buf[n:], d.data[from:])
-	if len(rest) == 0 || rest[0] != '"' || !ascii || lone {
-		return "", false
-	}
-	d.i = len(d.data) - len(rest) + 1
-	return string(buf[:n+more]), true
 }
 
 // str reads the string that starts at the cursor. It returns what stands between the quotes, and

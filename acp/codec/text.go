@@ -35,6 +35,12 @@ func word[T string | []byte](s T, i int) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
+// slashes marks in the highest bit of each byte of w whether that is a backslash, as special does.
+func slashes(w uint64) uint64 {
+	slash := w ^ lows*'\\'
+	return (slash - lows) &^ slash & highs
+}
+
 // putWord stores w in dst as word loads it.
 func putWord(dst []byte, w uint64) {
 	dst = dst[:8]
@@ -177,7 +183,7 @@ func hex(s []byte) (r rune, ok bool) {
 func unescape(s []byte, size int) (text string, lone bool) {
 	if size <= fewBytes {
 		var buf [fewBytes + wordAndRune]byte
-		n, rest, _, lone := unescapeWords(buf[:], s)
+		n, rest, lone := unescapeWords(buf[:], s)
 		if len(rest) > 0 { // only in a text that was not checked
 			return string(buf[:n]) + string(rest), lone
 		}
@@ -213,7 +219,7 @@ func unescape(s []byte, size int) (text string, lone bool) {
 }
 
 // How escape sequences are found best depends on the text. In a short one, and in one where they are
-// dense, more than one in so many bytes as in source code, going word by word saves an eighth of what
+// dense, more than one in so many bytes as in source code, going word by word saves a sixth of what
 // reading takes.
 const (
 	fewBytes = 100
@@ -223,7 +229,7 @@ const (
 func unescapeDense(b *strings.Builder, s []byte) (rest []byte, lone bool) {
 	var buf [256]byte
 	for {
-		n, rest, _, l := unescapeWords(buf[:], s)
+		n, rest, l := unescapeWords(buf[:], s)
 		if n == 0 {
 			return rest, lone
 		}
@@ -235,45 +241,42 @@ func unescapeDense(b *strings.Builder, s []byte) (rest []byte, lone bool) {
 // wordAndRune is the room that unescapeWords wants at least.
 const wordAndRune = 8 + utf8.UTFMax
 
-// unescapeWords is unescape to the beginning of buf, for as long as there is room, or until the string
-// ends. It copies by words, of which not all may be wanted. It returns how much it wrote, what is left of
-// s, and whether what it read is ASCII.
-func unescapeWords(buf, s []byte) (n int, rest []byte, ascii, lone bool) {
-	var seen uint64
+// unescapeWords is unescape to the beginning of buf, for as long as there is room. It copies by words, of
+// which not all may be wanted. It returns how much it wrote, and what is left of s.
+func unescapeWords(buf, s []byte) (n int, rest []byte, lone bool) {
 	for len(s) > 0 && n <= len(buf)-wordAndRune {
+		plain := 0
 		if len(s) >= 8 {
 			w := word(s, 0)
 			putWord(buf[n:], w)
-			m := special(w)
+			m := slashes(w)
 			if m == 0 {
-				seen |= w
 				s, n = s[8:], n+8
 				continue
 			}
-			seen |= w & (m&-m - 1)
-			plain := bits.TrailingZeros64(m) / 8
-			s, n = s[plain:], n+plain
-		} else if c := s[0]; c >= ' ' && c != '"' && c != '\\' {
-			buf[n] = c
-			seen |= uint64(c)
-			s, n = s[1:], n+1
-			continue
+			plain = bits.TrailingZeros64(m) / 8
+		} else {
+			for plain < len(s) && s[plain] != '\\' {
+				buf[n+plain] = s[plain]
+				plain++
+			}
+			if plain == len(s) {
+				return n + plain, nil, lone
+			}
 		}
-		if s[0] != '\\' {
-			break
-		}
+		s, n = s[plain:], n+plain
 		if c := short(s); c != 0 {
 			buf[n] = c
 			s, n = s[2:], n+1
 			continue
 		}
 		r, length, l := escape(s)
-		if length == 0 {
+		if length == 0 { // only in a text that was not checked
 			break
 		}
 		n += utf8.EncodeRune(buf[n:], r)
 		lone = lone || l
 		s = s[length:]
 	}
-	return n, s, seen&highs == 0, lone
+	return n, s, lone
 }
