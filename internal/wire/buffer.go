@@ -14,6 +14,8 @@ const (
 	bigBuffer = 4 << 20
 	// shelfTime is for how long a longer one is.
 	shelfTime = time.Second
+	// hugeBuffer is how long a buffer may be for that.
+	hugeBuffer = 32 << 20
 )
 
 // shelf keeps buffers that are longer than bigBuffer for the next long message, but not for ever: a
@@ -44,7 +46,7 @@ func (s *shelf) put(buf []byte, held int) bool {
 			s.timer.Reset(shelfTime)
 		}
 	}
-	if s.open && len(s.bufs) < 2 { // one is written while the other is filled
+	if s.open && cap(buf) <= hugeBuffer && len(s.bufs) < 2 { // one is written while the other is filled
 		s.bufs = append(s.bufs, buf)
 		s.stocked.Store(true)
 	}

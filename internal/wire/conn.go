@@ -246,6 +246,7 @@ func (c *Conn) Start(ctx context.Context, call *Call, method string, params Enco
 	c.lastID++
 	call.id, c.request = c.lastID, call
 	waiter, err := c.lib.DispatchCall(ctx, method, nil, jsonrpc2.PickID(jsonrpc2.ID{Num: call.id}))
+	c.request = nil // its parameters may be long
 	if err != nil {
 		return c.because(err)
 	}
