@@ -67,7 +67,7 @@ func (d *Decoder) ResetLast(data []byte) {
 // failure or anything but the brace is left.
 func (d *Decoder) EndLast() (value []byte, ok bool) {
 	n := d.i
-	if d.space() != '}' {
+	if d.err != nil || d.space() != '}' {
 		return nil, false
 	}
 	d.i++

@@ -86,6 +86,7 @@ type process struct {
 	killTime time.Duration
 	group    *proc.Group
 	stdin    *os.File
+	nowait   *nowait // to stdin
 	stdout   *os.File
 	stderr   *os.File
 	tail     tail
@@ -143,7 +144,8 @@ func (t *CommandTransport) start() (Stream, error) {
 		return fail(err)
 	}
 	closeAll(child...)
-	p.lineStream = newLineStream(&output{File: p.stdout, left: leftover}, newPolled(p.stdin), t.MaxMessage, p.stop)
+	p.nowait = newNowait(p.stdin)
+	p.lineStream = newLineStream(&output{File: p.stdout, left: leftover}, p.stdin, t.MaxMessage, p.stop)
 	go p.watch()
 	go p.readStderr()
 	return p, nil
@@ -201,6 +203,9 @@ func (o *output) Read(b []byte) (int, error) {
 	o.left -= n
 	return n, err
 }
+
+// TryWrite is Write as far as that goes without waiting; it returns how much of lines it has written.
+func (p *process) TryWrite(lines []byte) int { return p.nowait.try(lines) }
 
 func (p *process) readStderr() {
 	defer close(p.drained)

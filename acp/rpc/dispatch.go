@@ -140,7 +140,7 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	}
 	if !c.spawn(in) {
 		in.finish(nil, ErrClosed)
-		in.req.Done()
+		in.over()
 	}
 	return nil
 }

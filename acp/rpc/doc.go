@@ -11,8 +11,8 @@
 // A connection keeps these, and its tests show it:
 //
 //  1. It runs one reader, one writer, one worker for each session that has notifications waiting, and
-//     one goroutine for each request in progress; some that are done wait for the next. Close ends them
-//     all, and Wait returns after them.
+//     one goroutine for each request in progress; some that are done wait for the next, so that a
+//     handler that locks its thread must unlock it. Close ends them all, and Wait returns after them.
 //  2. The notifications of one session are handled in order. An answer reaches its caller, and a
 //     request its handler, after the notifications of its session that came before. What is called
 //     from inside a notification handler does not wait for that handler; while that handler waits for
@@ -39,7 +39,7 @@
 //  10. Messages are bounded in length and depth; a longer one is refused and skipped. The time that one
 //     takes grows as its length does, whatever is in it. Of memory a connection allocates at most 12
 //     bytes for each byte that it reads and 2 KiB for each line, and for parameters and results what
-//     package codec says besides. Errors repeat at most some hundred bytes of what the peer sent.
+//     package codec says besides, twice if they are not the last member of their message. Errors repeat at most some hundred bytes of what the peer sent.
 //  11. Ids are echoed as they came: strings, numbers, null.
 //  12. When the peer ends the stream, calls fail at once with an error that matches [ErrClosed] and
 //     says why; requests received before are still answered, for a while.

@@ -102,7 +102,7 @@ func (c *Conn) follow(id string, params any) {
 	if c.following.Load() == 0 {
 		return
 	}
-	c.enqueue()
+	c.enqueue() // what ends a turn is the last of it
 	c.mu.Lock()
 	var turns []*ownTurn
 	if s := c.sessions[id]; s != nil {

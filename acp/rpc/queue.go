@@ -101,6 +101,7 @@ func (c *Conn) release(s *session) {
 	if !s.gone && !s.running && len(s.items) == 0 && len(s.turns)+len(s.asks)+len(s.own)+s.cancelling == 0 {
 		delete(c.sessions, s.id)
 		s.gone = true
+		s.items, s.batch = nil, nil // the connection may still know the session
 	}
 }
 

@@ -19,10 +19,11 @@ type Route struct {
 	// Notification says that the method is one; a route serves one kind only.
 	Notification bool
 	// Gate, if set, is asked before the parameters are looked at; an error refuses a request, and
-	// drops a notification. The reader calls it: it must be quick.
+	// drops a notification. The reader calls it, for a message that is refused perhaps twice: it must
+	// be quick.
 	Gate func() *Error
 	// Check, if set, is given the decoded parameters; an error refuses a request, and drops a
-	// notification. The reader calls it: it must be quick.
+	// notification. The reader calls it as it does Gate.
 	Check func(params any) *Error
 	// Inline serves a request on the reader, before anything after it is read. Its handler must be
 	// quick and must not call the peer.

@@ -41,8 +41,6 @@ type stdFile struct {
 
 func (f *stdFile) Close() error { return f.close() }
 
-func (f *stdFile) TryWrite(lines []byte) int { return tryWrite(f.ReadWriter, lines) }
-
 // pumped makes a file interruptible that the runtime cannot poll. Its reader is moved by a goroutine
 // that ends with the input, or with the process; writing to such files is not interrupted.
 func pumped(f *os.File) *stdFile {

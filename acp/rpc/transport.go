@@ -131,20 +131,6 @@ func (s *lineStream) Write(lines []byte) error {
 	return err
 }
 
-// TryWrite writes as much of lines as there is room for without waiting, and says how much that is. What
-// keeps the rest from being written is for Write to find out.
-func (s *lineStream) TryWrite(lines []byte) int { return tryWrite(s.w, lines) }
-
-// A tryWriter can write without waiting.
-type tryWriter interface{ TryWrite(lines []byte) int }
-
-func tryWrite(w io.Writer, lines []byte) int {
-	if w, ok := w.(tryWriter); ok {
-		return w.TryWrite(lines)
-	}
-	return 0
-}
-
 func (s *lineStream) CloseWrite() error { return s.closeWrite() }
 
 func (s *lineStream) Close() error { return s.close() }

@@ -36,8 +36,8 @@ type Handler interface {
 	// has not been looked at. They handle the message, or return false if anything about it is unusual.
 	TryRequest(id ID, method, rest []byte) bool
 	TryNotification(method, rest []byte) bool
-	// Settle is called when the reader may have to wait for more, and before whatever is no notification:
-	// what was put off is done now.
+	// Settle is called when the reader may have to wait for more, and before every message but those that
+	// TryNotification handles: what was put off is done now.
 	Settle()
 	// LetGo is called behind a long message: what is still held of it would be until the next one comes.
 	LetGo()
@@ -101,7 +101,7 @@ type Conn struct {
 
 	mu        sync.Mutex
 	calls     map[uint64]*Call // ours, unanswered
-	lastCall  uint64           // the last id sent
+	lastCall  uint64           // the highest id sent
 	serving   int              // requests of the peer's that are not done
 	abandoned []uint64         // calls that the library still waits for and nobody else does
 	leftovers atomic.Bool      // there are some; spares the reader the lock
@@ -225,7 +225,7 @@ type Caller interface {
 	// Answered is called by the reader when the response is read, before Wait returns.
 	Answered(Response)
 	// TryAnswered is Answered for what is left of the message from the result on, which has not been
-	// looked at. It returns false, and has done nothing, if anything about it is unusual.
+	// looked at. It returns false, and Answered will be called, if anything about it is unusual.
 	TryAnswered(rest []byte) bool
 }
 
@@ -336,12 +336,12 @@ func (r *Request) Answer(a Answer) error {
 
 // write writes the answer; what cannot be encoded is replaced by an error.
 func (r *Request) write(a Answer) (invalid error) {
-	c, out := r.conn, r.conn.out
+	c := r.conn
 	c.mu.Lock()
 	alone := c.serving == 1
 	c.mu.Unlock()
 	if a.Failure == nil {
-		err := out.append(alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, a.Result) })
+		err := c.out.append(alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, a.Result) })
 		bad, ok := errors.AsType[*codec.Error](err)
 		if !ok {
 			return err
@@ -349,12 +349,14 @@ func (r *Request) write(a Answer) (invalid error) {
 		invalid = fmt.Errorf("answer to %s: %w", r.Method, bad)
 		a.Failure = &Error{Code: codeInternal, Message: "Internal error"}
 	}
-	err := out.append(alone, func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, a.Failure) })
+	fail := func(e *Error) error {
+		return c.out.append(alone, func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, e) })
+	}
+	err := fail(a.Failure)
 	if bad, ok := errors.AsType[*codec.Error](err); ok {
 		// Only the data can be at fault; the peer gets the error without it.
 		invalid = fmt.Errorf("error answer to %s: %w", r.Method, bad)
-		plain := &Error{Code: a.Failure.Code, Message: a.Failure.Message}
-		err = out.append(alone, func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, plain) })
+		err = fail(&Error{Code: a.Failure.Code, Message: a.Failure.Message})
 	}
 	return cmp.Or(err, invalid)
 }
@@ -526,23 +528,22 @@ func (c *Conn) end() (token uint64, err error) {
 
 // dispatch handles one line; if that ends a call it returns its token.
 func (c *Conn) dispatch(line []byte) (token uint64, ok bool) {
-	if u, ok := begin(line); ok {
-		if u.kind != kindNotification {
-			c.handler.Settle()
-		}
-		switch u.kind {
-		case kindNotification:
-			ok = c.handler.TryNotification(u.method, u.rest)
-		case kindRequest:
-			ok = c.handler.TryRequest(IntID(u.id), u.method, u.rest)
-		case kindResponse:
-			token, ok = c.tryResponse(uint64(u.id), u.rest)
-		}
-		if ok {
-			return token, token != 0
-		}
+	u, ok := begin(line)
+	if ok && u.kind == kindNotification && c.handler.TryNotification(u.method, u.rest) {
+		return 0, false
 	}
 	c.handler.Settle()
+	switch {
+	case ok && u.kind == kindRequest:
+		ok = c.handler.TryRequest(IntID(u.id), u.method, u.rest)
+	case ok && u.kind == kindResponse:
+		token, ok = c.tryResponse(uint64(u.id), u.rest)
+	default:
+		ok = false
+	}
+	if ok {
+		return token, token != 0
+	}
 	env := parse(c.decode, line)
 	switch env.kind {
 	case kindNotification:

@@ -105,7 +105,7 @@ func begin(line []byte) (u usual, ok bool) {
 	}
 	u.method = rest[:end]
 	u.rest, ok = bytes.CutPrefix(rest[end:], []byte(beforeParams))
-	return u, ok
+	return u, ok && bytes.IndexByte(u.method, '\\') < 0
 }
 
 // usualID reads an id of few digits.

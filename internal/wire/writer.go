@@ -132,6 +132,7 @@ func (w *writer) append(alone bool, fill func([]byte) ([]byte, error)) error {
 	lines, err := fill(w.pending)
 	if err != nil {
 		w.pending = w.pending[:n]
+		w.settle()
 		return err
 	}
 	w.pending = append(lines, '\n')
@@ -143,9 +144,17 @@ func (w *writer) append(alone bool, fill func([]byte) ([]byte, error)) error {
 		if len(w.pending) > 0 {
 			w.signal()
 		}
+		w.settle()
 	}
 	w.measure()
 	return nil
+}
+
+// settle puts a long buffer back that nothing is in, and that the goroutine therefore does not; mu is held.
+func (w *writer) settle() {
+	if len(w.pending) == 0 && w.shelf.put(w.pending, 0) {
+		w.pending = nil
+	}
 }
 
 // measure sets level; mu is held.

@@ -2,8 +2,11 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // gate is a stream that takes only so many bytes without waiting, and waits until it is told to go on.
@@ -65,4 +68,37 @@ func TestAloneIsWrittenAtOnce(t *testing.T) {
 		w.close()
 		<-w.done
 	}
+}
+
+// A long buffer that a small message was written from at once, or that nothing came into, is not kept.
+func TestLongBufferIsPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{room: 100, open: make(chan struct{})}
+		close(g.open)
+		w := newWriter(g, func(error) {}, func() error { return nil })
+		add := func(n int, err error) {
+			got := w.append(true, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, n)...), err })
+			if got != err {
+				t.Fatal(got)
+			}
+		}
+		failure := errors.New("it cannot be encoded")
+		for range 2 {
+			add(2*bigBuffer, nil)
+			if err := w.flush(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			add(10, nil)
+			add(10, failure)
+			time.Sleep(shelfTime + 1)
+			synctest.Wait()
+			w.mu.Lock()
+			if n := cap(w.pending) + cap(w.spare) + len(w.shelf.bufs); n > bigBuffer {
+				t.Errorf("%d bytes are kept", n)
+			}
+			w.mu.Unlock()
+		}
+		w.close()
+		<-w.done
+	})
 }
