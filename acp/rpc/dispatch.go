@@ -63,10 +63,8 @@ func (c *Conn) receive(id ID, method string, params []byte) error {
 	if fallback := c.requests[""]; !route.handled() && fallback != nil {
 		route = fallback
 	}
-	if route != nil && route.Gate != nil {
-		if refused := route.Gate(); refused != nil {
-			return refused
-		}
+	if refused := route.gated(); refused != nil {
+		return refused
 	}
 	if !route.handled() {
 		return MethodNotFound(method)
@@ -75,10 +73,8 @@ func (c *Conn) receive(id ID, method string, params []byte) error {
 	if err != nil {
 		return InvalidParams(err)
 	}
-	if route.Check != nil {
-		if refused := route.Check(value); refused != nil {
-			return refused
-		}
+	if refused := route.checked(value); refused != nil {
+		return refused
 	}
 	return c.admit(id, route, method, value, params)
 }
@@ -164,7 +160,7 @@ func (c *Conn) decodeParams(route *Route, method string, params []byte) (any, *h
 
 // tryDecode decodes parameters that are the last member of a message, if they and the route are as usual.
 func (c *Conn) tryDecode(route *Route, rest []byte) (value any, h *handling, params []byte, ok bool) {
-	if route.Gate != nil && route.Gate() != nil {
+	if route.gated() != nil {
 		return nil, nil, nil, false
 	}
 	d := c.decode
@@ -174,7 +170,7 @@ func (c *Conn) tryDecode(route *Route, rest []byte) (value any, h *handling, par
 	}
 	value, h = route.decode(d)
 	params, ok = d.EndLast()
-	if !ok || route.Check != nil && route.Check(value) != nil {
+	if !ok || route.checked(value) != nil {
 		return nil, nil, nil, false
 	}
 	c.repaired(route.Method, d)
@@ -216,11 +212,9 @@ func (r *reader) HandleNotification(method, params []byte) {
 		c.opts.Logger.Debug("unknown notification", "method", string(method))
 		return
 	}
-	if route.Gate != nil {
-		if refused := route.Gate(); refused != nil {
-			c.invalid(nil, fmt.Errorf("notification %s: %w", method, refused))
-			return
-		}
+	if refused := route.gated(); refused != nil {
+		c.invalid(nil, fmt.Errorf("notification %s: %w", method, refused))
+		return
 	}
 	name := route.Method
 	if name == "" { // of the fallback
@@ -231,11 +225,9 @@ func (r *reader) HandleNotification(method, params []byte) {
 		c.invalid(params, fmt.Errorf("params of %s: %w", method, err))
 		return
 	}
-	if route.Check != nil {
-		if refused := route.Check(value); refused != nil {
-			c.invalid(params, fmt.Errorf("notification %s: %w", method, refused))
-			return
-		}
+	if refused := route.checked(value); refused != nil {
+		c.invalid(params, fmt.Errorf("notification %s: %w", method, refused))
+		return
 	}
 	c.accept(route, value, h, params)
 }

@@ -51,6 +51,22 @@ type Route struct {
 // handled reports whether there is a handler.
 func (r *Route) handled() bool { return r != nil && (r.serve != nil || r.notify != nil) }
 
+// gated asks the gate, if there is one.
+func (r *Route) gated() *Error {
+	if r == nil || r.Gate == nil {
+		return nil
+	}
+	return r.Gate()
+}
+
+// checked has the parameters checked, if there is a check.
+func (r *Route) checked(params any) *Error {
+	if r.Check == nil {
+		return nil
+	}
+	return r.Check(params)
+}
+
 // A RequestMethod is a method with parameters of type P and a result of type R: generated types, or
 // any types that encoding/json can handle.
 type RequestMethod[P, R any] struct {
