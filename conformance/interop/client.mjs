@@ -8,16 +8,15 @@
 // failed.
 
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { readFile, writeFile, mkdir } from "node:fs/promises";
 import path from "node:path";
-import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
+import { withAgent } from "./subprocess.mjs";
 
 const log = (...words) => console.error("client:", ...words);
 
-const [planText, command, ...args] = process.argv.slice(2);
-if (!command) {
+const [planText, ...agentCommand] = process.argv.slice(2);
+if (agentCommand.length === 0) {
   log("usage: client.mjs PLAN COMMAND [ARG]...");
   process.exit(2);
 }
@@ -249,24 +248,10 @@ async function drive(agent) {
   if (can?.auth?.logout) await call(m.logout, {});
 }
 
-const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
-child.once("error", (error) => log("cannot start the agent:", error.message));
-const ended = once(child, "close");
-let failed = false;
-try {
-  const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
-  await app.connectWith(stream, drive);
-} catch (error) {
-  failed = true;
-  log(error);
-}
-
-// An agent ends when its input does.
-child.stdin.end();
-const grace = setTimeout(() => child.kill("SIGKILL"), 10_000);
-const [code, signal] = await ended;
-clearTimeout(grace);
-summary.exit = signal ?? code;
+const { exit, failed } = await withAgent(agentCommand, log, (input, output) =>
+  app.connectWith(acp.ndJsonStream(input, output), drive),
+);
+summary.exit = exit;
 for (const t of terminals.values()) t.child.kill("SIGKILL");
 console.log(JSON.stringify(summary));
 process.exitCode = failed ? 1 : 0;

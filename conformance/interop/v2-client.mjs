@@ -6,15 +6,13 @@
 // is COMMAND. The last line of standard output is a JSON summary of what happened; logs go to standard
 // error. The exit status is 0 unless the protocol failed.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk/experimental/v2";
+import { withAgent } from "./subprocess.mjs";
 
 const log = (...words) => console.error("client:", ...words);
 
-const [planText, command, ...args] = process.argv.slice(2);
-if (!command) {
+const [planText, ...agentCommand] = process.argv.slice(2);
+if (agentCommand.length === 0) {
   log("usage: v2-client.mjs PLAN COMMAND [ARG]...");
   process.exit(2);
 }
@@ -126,23 +124,9 @@ async function drive(agent) {
   }
 }
 
-const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
-child.once("error", (error) => log("cannot start the agent:", error.message));
-const ended = once(child, "close");
-let failed = false;
-try {
-  const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
-  await app.connectWith(stream, drive);
-} catch (error) {
-  failed = true;
-  log(error);
-}
-
-// An agent ends when its input does.
-child.stdin.end();
-const grace = setTimeout(() => child.kill("SIGKILL"), 10_000);
-const [code, signal] = await ended;
-clearTimeout(grace);
-summary.exit = signal ?? code;
+const { exit, failed } = await withAgent(agentCommand, log, (input, output) =>
+  app.connectWith(acp.ndJsonStream(input, output), drive),
+);
+summary.exit = exit;
 console.log(JSON.stringify(summary));
 process.exitCode = failed ? 1 : 0;
