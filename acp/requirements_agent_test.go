@@ -69,10 +69,7 @@ func tryEverything(ctx context.Context, t *testing.T, s *acp.SessionClient) (mad
 		"e", "https://example.com", acp.ElicitationSessionScope{SessionID: s.ID()}))
 	update := func(u acp.SessionUpdate) func() error { return func() error { return s.Update(ctx, u) } }
 	client := s.Client()
-	for _, call := range []struct {
-		name string
-		make func() error
-	}{
+	return supported(t, []namedCall{
 		{"fs/read_text_file", func() error { _, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"}); return err }},
 		{"fs/write_text_file", func() error { _, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/x"}); return err }},
 		{"terminal/create", func() error {
@@ -104,15 +101,7 @@ func tryEverything(ctx context.Context, t *testing.T, s *acp.SessionClient) (mad
 		{"compaction_summary_chunk", update(acp.NewSessionUpdateCompactionSummaryChunk(acp.CompactionSummaryChunk{
 			CompactionID: "x", Content: acp.TextBlock("x"),
 		}))},
-	} {
-		switch err := call.make(); {
-		case err == nil:
-			made = append(made, call.name)
-		case !errors.Is(err, acp.ErrUnsupported):
-			t.Errorf("%s: %v", call.name, err)
-		}
-	}
-	return made
+	})
 }
 
 // onTheWire are the messages of the calls of tryEverything, and how they are answered.

@@ -35,10 +35,7 @@ func callAgent(t *testing.T, conn *acp.AgentConn) (made []string) {
 	prompt := func(block acp.ContentBlock) func() error {
 		return func() error { _, err := session.Prompt(ctx, block); return err }
 	}
-	for _, call := range []struct {
-		name string
-		make func() error
-	}{
+	return supported(t, []namedCall{
 		{"session/load", func() error {
 			_, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: "s", Cwd: "/"})
 			return err
@@ -57,15 +54,7 @@ func callAgent(t *testing.T, conn *acp.AgentConn) (made []string) {
 		{"image", prompt(acp.ImageBlock("aGk=", "image/png"))},
 		{"audio", prompt(acp.AudioBlock("aGk=", "audio/wav"))},
 		{"resource", prompt(acp.ResourceBlock(acp.TextResource("x", "file:///x")))},
-	} {
-		switch err := call.make(); {
-		case err == nil:
-			made = append(made, call.name)
-		case !errors.Is(err, acp.ErrUnsupported):
-			t.Errorf("%s: %v", call.name, err)
-		}
-	}
-	return made
+	})
 }
 
 // toTheAgent are the messages of the calls of callAgent, and their answers.

@@ -4,6 +4,7 @@
 package acp_test
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -127,4 +128,24 @@ func playAgent(
 	if _, err := rpc.Call[struct{}](t.Context(), conn.Conn(), "_alive", nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// namedCall is a call that one side makes.
+type namedCall struct {
+	name string
+	make func() error
+}
+
+// supported makes the calls, and returns the names of those that the other side supports.
+func supported(t *testing.T, calls []namedCall) (made []string) {
+	t.Helper()
+	for _, call := range calls {
+		switch err := call.make(); {
+		case err == nil:
+			made = append(made, call.name)
+		case !errors.Is(err, acp.ErrUnsupported):
+			t.Errorf("%s: %v", call.name, err)
+		}
+	}
+	return made
 }

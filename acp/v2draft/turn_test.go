@@ -390,26 +390,35 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A cancellation is also for the prompts that are held, which then do not become a part of the conversation.
-func TestCancelHeld(t *testing.T) {
+// holding runs two turns of a session: the first works, and the second is held behind it.
+func holding(t *testing.T, work v2draft.Work) (s *v2draft.SessionAgent, one, two *v2draft.Turn) {
+	t.Helper()
 	begun, held := make(chan struct{}), make(chan struct{})
 	prompts := 0
-	work := working(func(ctx context.Context, _ *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	prompt := working(func(ctx context.Context, _ *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
 		close(begun)
-		<-ctx.Done()
-		return v2draft.IdleStateUpdate{}, ctx.Err()
+		return work(ctx)
 	})
 	conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 		if prompts++; prompts == 2 {
 			close(held)
 		}
-		return work(ctx, client, req)
+		return prompt(ctx, client, req)
 	}), v2draft.ClientHandlers{}, nil)
-	s := newSession(t, conn)
-	one := s.Stream(t.Context(), v2draft.TextBlock("one"))
+	s = newSession(t, conn)
+	one = s.Stream(t.Context(), v2draft.TextBlock("one"))
 	<-begun
-	two := s.Stream(t.Context(), v2draft.TextBlock("two"))
+	two = s.Stream(t.Context(), v2draft.TextBlock("two"))
 	<-held
+	return s, one, two
+}
+
+// A cancellation is also for the prompts that are held, which then do not become a part of the conversation.
+func TestCancelHeld(t *testing.T) {
+	s, one, two := holding(t, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
+		<-ctx.Done()
+		return v2draft.IdleStateUpdate{}, ctx.Err()
+	})
 	if err := s.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -424,24 +433,11 @@ func TestCancelHeld(t *testing.T) {
 
 // A prompt that is held is taken back without a word to the work that holds it up.
 func TestTakeBack(t *testing.T) {
-	begun, held, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	prompts := 0
-	work := working(func(ctx context.Context, _ *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
-		close(begun)
+	release := make(chan struct{})
+	_, one, two := holding(t, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
 		<-release
 		return v2draft.EndTurn(), ctx.Err()
 	})
-	conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-		if prompts++; prompts == 2 {
-			close(held)
-		}
-		return work(ctx, client, req)
-	}), v2draft.ClientHandlers{}, nil)
-	s := newSession(t, conn)
-	one := s.Stream(t.Context(), v2draft.TextBlock("one"))
-	<-begun
-	two := s.Stream(t.Context(), v2draft.TextBlock("two"))
-	<-held
 	two.Cancel()
 	if _, err := two.Result(); !errors.Is(err, v2draft.ErrRequestCancelled) {
 		t.Errorf("got %v", err)
