@@ -16,14 +16,14 @@ import (
 // connect runs an agent and a client against each other, every message validated on both ends.
 func connect(
 	t *testing.T, agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
-) *acp.AgentConn {
+) *acp.ClientConn {
 	t.Helper()
 	a, c := acp.Pipe()
 	if agent.NewSession == nil {
 		agent.NewSession = newSession
 	}
 	if agent.Prompt == nil {
-		agent.Prompt = func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		agent.Prompt = func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		}
 	}
@@ -43,11 +43,11 @@ func connect(
 	return conn
 }
 
-func newSession(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+func newSession(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	return &acp.NewSessionResponse{SessionID: "s1"}, nil
 }
 
-func start(t *testing.T, conn *acp.AgentConn) *acp.SessionAgent {
+func start(t *testing.T, conn *acp.ClientConn) *acp.ClientSession {
 	t.Helper()
 	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/home/ada"})
 	if err != nil {
@@ -66,7 +66,7 @@ func TestAgentNeedsHandlers(t *testing.T) {
 func TestClientNeedsAllTerminalHandlers(t *testing.T) {
 	_, c := acp.Pipe()
 	_, err := acp.Connect(t.Context(), c, acp.ClientHandlers{
-		KillTerminal: func(context.Context, *acp.AgentPeer, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+		KillTerminal: func(context.Context, *acp.ClientSession, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
 			return nil, nil
 		},
 	}, nil)
@@ -136,14 +136,13 @@ func TestCallsAreGated(t *testing.T) {
 // FS-2, TRM-2, ELI-5, SCH-12, SCH-13: the same from the agent's side.
 func TestAgentsCallsAreGated(t *testing.T) {
 	conn := connect(t, acp.AgentHandlers{
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			s := client.Session(req.SessionID)
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			calls := map[string]func() error{
 				"read":     func() error { _, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"}); return err },
 				"write":    func() error { _, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/x"}); return err },
 				"terminal": func() error { _, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "x"}); return err },
 				"form": func() error {
-					_, err := client.CreateElicitation(ctx, new(acp.NewCreateElicitationRequestForm("?",
+					_, err := s.Conn().CreateElicitation(ctx, new(acp.NewCreateElicitationRequestForm("?",
 						acp.NewElicitationFormModeSession(acp.ElicitationSchema{}, acp.ElicitationSessionScope{SessionID: s.ID()}))))
 					return err
 				},
@@ -171,13 +170,13 @@ func TestAgentsCallsAreGated(t *testing.T) {
 func TestCapabilitiesFollowFromHandlers(t *testing.T) {
 	var client *acp.InitializeRequest
 	conn := connect(t, acp.AgentHandlers{
-		LoadSession: func(context.Context, *acp.ClientPeer, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+		LoadSession: func(context.Context, *acp.AgentSession, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 			return nil, nil
 		},
-		ListSessions: func(context.Context, *acp.ClientPeer, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+		ListSessions: func(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
 			return &acp.ListSessionsResponse{}, nil
 		},
-		Logout: func(context.Context, *acp.ClientPeer, *acp.LogoutRequest) (*acp.LogoutResponse, error) {
+		Logout: func(context.Context, *acp.AgentConn, *acp.LogoutRequest) (*acp.LogoutResponse, error) {
 			return nil, nil
 		},
 	}, &acp.AgentOptions{
@@ -192,7 +191,7 @@ func TestCapabilitiesFollowFromHandlers(t *testing.T) {
 			return res.Meta.Set("example.com/x", 1)
 		},
 	}, acp.ClientHandlers{
-		ReadTextFile: func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			return &acp.ReadTextFileResponse{}, nil
 		},
 	}, &acp.ClientOptions{Info: acp.Implementation{Name: "c", Version: "2"}})
@@ -224,7 +223,7 @@ func TestVersionOfTheAgent(t *testing.T) {
 	a, c := acp.Pipe()
 	agent, err := acp.StartAgent(t.Context(), a, acp.AgentHandlers{
 		NewSession: newSession,
-		Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return nil, nil
 		},
 	}, &acp.AgentOptions{Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
@@ -249,7 +248,7 @@ func TestWholeTurn(t *testing.T) {
 	terminals := map[acp.TerminalID]bool{}
 	var seen []string
 	conn := connect(t, acp.AgentHandlers{
-		NewSession: func(ctx context.Context, client *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(ctx context.Context, client *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			acp.AfterResponse(ctx, func(ctx context.Context) {
 				err := client.Session("s1").Update(ctx, acp.NewSessionUpdateAvailableCommandsUpdate(acp.AvailableCommandsUpdate{
 					AvailableCommands: []acp.AvailableCommand{{Name: "test", Description: "Runs the tests"}},
@@ -260,8 +259,7 @@ func TestWholeTurn(t *testing.T) {
 			})
 			return &acp.NewSessionResponse{SessionID: "s1"}, nil
 		},
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			s := client.Session(req.SessionID)
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			file, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/home/ada/a.txt"})
 			if err != nil {
 				return nil, err
@@ -300,7 +298,7 @@ func TestWholeTurn(t *testing.T) {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		},
 	}, nil, acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			switch u := n.Update.Variant.(type) {
@@ -311,33 +309,33 @@ func TestWholeTurn(t *testing.T) {
 			}
 			return nil
 		},
-		RequestPermission: func(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, "permission")
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("yes")}, nil
 		},
-		ReadTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			return &acp.ReadTextFileResponse{Content: files[req.Path]}, nil
 		},
-		WriteTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+		WriteTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 			files[req.Path] = req.Content
 			return nil, nil
 		},
-		CreateTerminal: func(context.Context, *acp.AgentPeer, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+		CreateTerminal: func(context.Context, *acp.ClientSession, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 			terminals["t1"] = true
 			return &acp.CreateTerminalResponse{TerminalID: "t1"}, nil
 		},
-		TerminalOutput: func(context.Context, *acp.AgentPeer, *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+		TerminalOutput: func(context.Context, *acp.ClientSession, *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
 			return &acp.TerminalOutputResponse{Output: "ok", ExitStatus: acp.Some(acp.TerminalExitStatus{ExitCode: acp.Some[uint32](0)})}, nil
 		},
-		WaitForTerminalExit: func(context.Context, *acp.AgentPeer, *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+		WaitForTerminalExit: func(context.Context, *acp.ClientSession, *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
 			return &acp.WaitForTerminalExitResponse{ExitCode: acp.Some[uint32](0)}, nil
 		},
-		KillTerminal: func(context.Context, *acp.AgentPeer, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+		KillTerminal: func(context.Context, *acp.ClientSession, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
 			return nil, nil
 		},
-		ReleaseTerminal: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+		ReleaseTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 			delete(terminals, req.TerminalID)
 			return nil, nil
 		},
@@ -359,7 +357,7 @@ func TestWholeTurn(t *testing.T) {
 func TestCancelledTurnIsNoError(t *testing.T) {
 	running := make(chan struct{}, 1)
 	conn := connect(t, acp.AgentHandlers{
-		Prompt: func(ctx context.Context, _ *acp.ClientPeer, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 			running <- struct{}{}
 			<-ctx.Done()
 			if !errors.Is(context.Cause(ctx), acp.ErrTurnCancelled) {
@@ -385,13 +383,13 @@ func TestCancelledTurnIsNoError(t *testing.T) {
 func TestAuthentication(t *testing.T) {
 	authenticated := false
 	conn := connect(t, acp.AgentHandlers{
-		NewSession: func(ctx context.Context, c *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(ctx context.Context, c *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			if !authenticated {
 				return nil, acp.ErrAuthRequired
 			}
 			return newSession(ctx, c, req)
 		},
-		Authenticate: func(_ context.Context, _ *acp.ClientPeer, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+		Authenticate: func(_ context.Context, _ *acp.AgentConn, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 			authenticated = req.MethodID == "login"
 			return nil, nil
 		},
@@ -414,11 +412,11 @@ func TestExtensionMethods(t *testing.T) {
 	var ext acp.Extensions
 	rpc.Handle(&ext, "_example.com/ping", func(_ context.Context, p *ping) (*ping, error) { return &ping{p.N + 1}, nil })
 	conn := connect(t, acp.AgentHandlers{Extensions: &ext}, nil, acp.ClientHandlers{}, nil)
-	res, err := rpc.Call[ping](t.Context(), conn.Conn(), "_example.com/ping", &ping{1})
+	res, err := rpc.Call[ping](t.Context(), conn.RPC(), "_example.com/ping", &ping{1})
 	if err != nil || res.N != 2 {
 		t.Error(res, err)
 	}
-	if _, err := rpc.Call[ping](t.Context(), conn.Conn(), "_example.com/pong", nil); !errors.Is(err, acp.ErrMethodNotFound) {
+	if _, err := rpc.Call[ping](t.Context(), conn.RPC(), "_example.com/pong", nil); !errors.Is(err, acp.ErrMethodNotFound) {
 		t.Error(err)
 	}
 }
@@ -426,7 +424,7 @@ func TestExtensionMethods(t *testing.T) {
 // LST-9, LST-10: pages end with a missing cursor, which is otherwise handed back as it came.
 func TestSessionsArePaged(t *testing.T) {
 	conn := connect(t, acp.AgentHandlers{
-		ListSessions: func(_ context.Context, _ *acp.ClientPeer, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+		ListSessions: func(_ context.Context, _ *acp.AgentConn, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
 			if !req.Cursor.Present() {
 				return &acp.ListSessionsResponse{
 					Sessions:   []acp.SessionInfo{{SessionID: "a", Cwd: "/"}, {SessionID: "b", Cwd: "/"}},

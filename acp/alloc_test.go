@@ -125,7 +125,7 @@ func received(t *testing.T) (write func(lines []byte, count int)) {
 		initialized <- err
 	}()
 	client, err := acp.Connect(t.Context(), near, acp.ClientHandlers{
-		SessionUpdate: func(context.Context, *acp.AgentPeer, *acp.SessionNotification) error {
+		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
 			if left--; left == 0 {
 				handled <- struct{}{}
 			}
@@ -189,7 +189,7 @@ func TestAllocationsCall(t *testing.T) {
 	}
 	content := strings.Repeat("x", 1<<10)
 	client, err := acp.Connect(t.Context(), far, acp.ClientHandlers{
-		ReadTextFile: func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			return &acp.ReadTextFileResponse{Content: content}, nil
 		},
 	}, nil)

@@ -43,7 +43,7 @@ func (a *agentSide) checkSetup(params any) *Error {
 	for i := range servers {
 		_, unknown := servers[i].Variant.(*MCPServerUnknown)
 		one := &NewSessionRequest{MCPServers: servers[i : i+1]}
-		if unknown || a.said.Load().capabilities().lacksForNewSession(one) != "" {
+		if unknown || a.handshake.Load().capabilities().lacksForNewSession(one) != "" {
 			return invalid("/mcpServers/"+strconv.Itoa(i)+"/type", "a type of MCP servers that was not advertised")
 		}
 	}
@@ -64,19 +64,19 @@ func serversOf(params any) []MCPServer {
 	}
 }
 
-func (a *AgentPeer) checkNewSession(req *NewSessionRequest) error {
+func (c *ClientConn) checkNewSession(req *NewSessionRequest) error {
 	return checkCall(MethodNewSession, req)
 }
 
-func (a *AgentPeer) checkLoadSession(req *LoadSessionRequest) error {
+func (c *ClientConn) checkLoadSession(req *LoadSessionRequest) error {
 	return checkCall(MethodLoadSession, req)
 }
 
-func (a *AgentPeer) checkResumeSession(req *ResumeSessionRequest) error {
+func (c *ClientConn) checkResumeSession(req *ResumeSessionRequest) error {
 	return checkCall(MethodResumeSession, req)
 }
 
-func (a *AgentPeer) checkListSessions(req *ListSessionsRequest) error {
+func (c *ClientConn) checkListSessions(req *ListSessionsRequest) error {
 	if req == nil {
 		return nil // no parameters
 	}
@@ -97,7 +97,7 @@ func (a *agentSide) checkAuthenticate(params any) *Error {
 	if !ok {
 		return nil
 	}
-	for _, m := range a.said.Load().AuthMethods {
+	for _, m := range a.handshake.Load().AuthMethods {
 		if m, ok := m.Variant.(*AuthMethodAgent); ok && m.ID == req.MethodID {
 			return nil
 		}
@@ -109,12 +109,12 @@ var errTerminalAuth = errors.New("terminal methods are run, not passed to authen
 
 // checkAuthenticate refuses the ids of terminal methods, which are not for authenticate, and ids that
 // the agent did not offer.
-func (a *AgentPeer) checkAuthenticate(req *AuthenticateRequest) error {
-	said := a.said.Load()
-	if said == nil {
+func (c *ClientConn) checkAuthenticate(req *AuthenticateRequest) error {
+	handshake := c.handshake.Load()
+	if handshake == nil {
 		return nil
 	}
-	for _, m := range said.AuthMethods {
+	for _, m := range handshake.AuthMethods {
 		switch m := m.Variant.(type) {
 		case *AuthMethodTerminal:
 			if m.ID == req.MethodID {

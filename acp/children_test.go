@@ -49,12 +49,12 @@ type childAgent struct{ sessions int }
 
 func (a *childAgent) handlers() acp.AgentHandlers {
 	return acp.AgentHandlers{
-		NewSession: func(_ context.Context, _ *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			a.sessions++
 			return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprintf("s%d:%s", a.sessions, req.Cwd))}, nil
 		},
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			reason, err := a.prompt(ctx, client.Session(req.SessionID), req.Prompt)
+		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			reason, err := a.prompt(ctx, session, req.Prompt)
 			if err != nil {
 				return nil, err
 			}
@@ -65,7 +65,7 @@ func (a *childAgent) handlers() acp.AgentHandlers {
 
 var errSecret = errors.New("cannot reach db.internal:5432 as root")
 
-func (a *childAgent) prompt(ctx context.Context, s *acp.SessionClient, prompt []acp.ContentBlock) (acp.StopReason, error) {
+func (a *childAgent) prompt(ctx context.Context, s *acp.AgentSession, prompt []acp.ContentBlock) (acp.StopReason, error) {
 	text, ok := prompt[0].Text()
 	if !ok {
 		if unknown, is := prompt[0].Variant.(*acp.ContentBlockUnknown); is {

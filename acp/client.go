@@ -10,12 +10,6 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// AgentConn is a client's connection to an agent. Besides sessions it has the typed call of every
-// method of the agent's, through AgentPeer. Its methods are safe for concurrent use.
-type AgentConn struct {
-	*AgentPeer
-}
-
 // A VersionError says that the agent answered initialize with a protocol version that this package
 // does not speak. The connection was closed.
 type VersionError struct {
@@ -37,13 +31,13 @@ func (e *VersionError) Error() string {
 // each session, in the order in which they came, and before the answer to a call returns that
 // came after them. A call made from it must use the context that it is given, or it could
 // wait for itself.
-func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, opts *ClientOptions) (*AgentConn, error) {
+func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, opts *ClientOptions) (*ClientConn, error) {
 	c := &clientSide{handlers: handlers}
 	if opts != nil {
 		c.opts = *opts
 	}
 	var err error
-	if c.sent, err = c.request(); err != nil {
+	if c.handshake, err = c.request(); err != nil {
 		return nil, err
 	}
 	conn, err := rpc.Connect(ctx, transport, c.routes, &c.opts.Conn)
@@ -53,49 +47,39 @@ func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, 
 	if err := c.initialize(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &AgentConn{AgentPeer: c.agent}, nil
+	return c.conn, nil
 }
-
-// Close ends the connection, and the agent if it is a subprocess, and waits for both; see
-// rpc.Conn.Close.
-func (c *AgentConn) Close() error { return c.conn.Close() }
-
-// Wait waits until the connection is over and says why; see rpc.Conn.Wait.
-func (c *AgentConn) Wait() error { return c.conn.Wait() }
-
-// Done is closed when the connection is over.
-func (c *AgentConn) Done() <-chan struct{} { return c.conn.Done() }
 
 // clientSide is a client that is connected.
 type clientSide struct {
-	handlers ClientHandlers
-	opts     ClientOptions
-	sent     *InitializeRequest // what the client says of itself, and is held to
-	agent    *AgentPeer
+	handlers  ClientHandlers
+	opts      ClientOptions
+	handshake *InitializeRequest // the initialize request that is sent; decides what is served
+	conn      *ClientConn
 }
 
 // routes says what a client serves.
 func (c *clientSide) routes(conn *rpc.Conn) []rpc.Route {
-	c.agent = &AgentPeer{conn: conn}
+	c.conn = &ClientConn{rpc: conn}
 	if ask := c.handlers.RequestPermission; ask != nil {
 		c.handlers.RequestPermission = func(
-			ctx context.Context, agent *AgentPeer, req *RequestPermissionRequest,
+			ctx context.Context, session *ClientSession, req *RequestPermissionRequest,
 		) (*RequestPermissionResponse, error) {
-			res, err := ask(ctx, agent, req)
+			res, err := ask(ctx, session, req)
 			if err == nil && res != nil {
 				err = checkOutcome(req, res)
 			}
 			return res, err
 		}
 	}
-	routes := append(c.handlers.routes(c.agent), c.handlers.Extensions.Routes()...)
+	routes := append(c.handlers.routes(c.conn), c.handlers.Extensions.Routes()...)
 	for i := range routes {
 		r := &routes[i]
 		r.Check = checkParams
-		if !r.Notification && !c.sent.serves(r.Method) {
+		if !r.Notification && !c.handshake.serves(r.Method) {
 			r.Gate = func() *Error { return rpc.MethodNotFound(r.Method) }
 		}
-		c.direct(r)
+		c.configureRoute(r)
 	}
 	return routes
 }
@@ -120,7 +104,7 @@ func (c *clientSide) checkElicitation(params any) *Error {
 	if !ok {
 		return nil
 	}
-	if _, unknown := req.Variant.(*CreateElicitationRequestUnknown); unknown || c.sent.capabilities().lacksForCreateElicitation(req) != "" {
+	if _, unknown := req.Variant.(*CreateElicitationRequestUnknown); unknown || c.handshake.capabilities().lacksForCreateElicitation(req) != "" {
 		return invalid("/mode", "an elicitation mode that was not advertised")
 	}
 	return nil

@@ -6,16 +6,17 @@
 // functions, [AgentHandlers] and [ClientHandlers]: one that is nil is not there, and which are set says
 // which capabilities are advertised.
 //
-// Either side sees the other as a peer, with a typed call for every method, and most of the time as a
-// session. Who made the connection also ends it:
+// What an agent's author holds begins with Agent, what a client's author holds with Client:
 //
-//	             the connection   the other side   one session of it
-//	an agent     ClientConn       ClientPeer       SessionClient: updates, permissions, files, terminals
-//	a client     AgentConn        AgentPeer        SessionAgent: prompts, modes, config options
+//	            the connection: calls of every method    one session of it
+//	an agent    AgentConn                                AgentSession: updates, permissions, files, terminals
+//	a client    ClientConn                               ClientSession: prompts, modes, config options
 //
-// [SessionAgent.Prompt] blocks and leaves the
-// updates to the client's handler, [SessionAgent.Stream] yields them. The context of a prompt cancels
-// the turn as the protocol wants it.
+// A handler whose parameters name a session is given that session, any other the connection. Who made the
+// connection also ends it.
+//
+// [ClientSession.Prompt] blocks and leaves the updates to the client's handler, [ClientSession.Stream]
+// yields them. The context of a prompt cancels the turn as the protocol wants it.
 //
 // # Values
 //

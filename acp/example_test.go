@@ -14,12 +14,11 @@ func Example() {
 	ctx := context.Background()
 
 	agent, err := acp.StartAgent(ctx, agentEnd, acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "session-1"}, nil
 		},
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			text, _ := req.Prompt[0].Text()
-			session := client.Session(req.SessionID)
 			if err := session.Update(ctx, acp.AgentMessageText("You said: "+text)); err != nil {
 				return nil, err
 			}

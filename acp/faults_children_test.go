@@ -276,7 +276,7 @@ func (f *faultyTry) run(ctx context.Context) {
 }
 
 // connect connects and, if that is to succeed, runs a turn.
-func (f *faultyTry) connect(ctx context.Context, transport acp.Transport) (*acp.AgentConn, error) {
+func (f *faultyTry) connect(ctx context.Context, transport acp.Transport) (*acp.ClientConn, error) {
 	opts := &acp.ClientOptions{Conn: acp.ConnOptions{
 		DrainTime: drainTime, CancelGrace: drainTime, CloseTime: drainTime, SkipNoise: f.skipNoise,
 	}}
@@ -291,7 +291,7 @@ func (f *faultyTry) connect(ctx context.Context, transport acp.Transport) (*acp.
 		ctx = limited
 	}
 	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			chunk, _ := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk)
 			if text, _ := chunk.Content.Text(); text != strconv.Itoa(f.updates.next()) {
 				f.bad("update %s came at the wrong place", text)
@@ -335,7 +335,7 @@ func (f *faultyTry) check() {
 }
 
 // close looks at how the connection ends, and ends it.
-func (f *faultyTry) close(ctx context.Context, conn *acp.AgentConn) {
+func (f *faultyTry) close(ctx context.Context, conn *acp.ClientConn) {
 	want := f.faultyAgent.err
 	if f.limit > 0 || want == nil { // it is not over yet
 		if err := conn.Close(); err != nil {

@@ -134,13 +134,13 @@ func (w *witness) update(err error) bool {
 // serveTurn is the agent's side, until the client or the wire ends the connection.
 func (w *witness) serveTurn(ctx context.Context, transport acp.Transport) error {
 	conn, err := acp.StartAgent(ctx, transport, acp.AgentHandlers{
-		NewSession: func(_ context.Context, _ *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			w.handle(acp.MethodNewSession, req)
 			return &acp.NewSessionResponse{SessionID: "s"}, nil
 		},
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			w.handle(acp.MethodPrompt, req)
-			if !w.turn(ctx, client.Session(req.SessionID)) {
+			if !w.turn(ctx, session) {
 				return nil, errors.New("the turn has failed")
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
@@ -160,7 +160,7 @@ func (w *witness) serveTurn(ctx context.Context, transport acp.Transport) error 
 }
 
 // turn is what the agent does in a turn; it reports whether all of it was done.
-func (w *witness) turn(ctx context.Context, s *acp.SessionClient) bool {
+func (w *witness) turn(ctx context.Context, s *acp.AgentSession) bool {
 	var terminal *acp.TerminalHandle
 	for _, step := range []func() bool{
 		func() bool {
@@ -202,39 +202,39 @@ func (w *witness) turn(ctx context.Context, s *acp.SessionClient) bool {
 // handlers are the client's, which note every call.
 func (w *witness) handlers() acp.ClientHandlers {
 	return acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			w.handle(acp.MethodSessionUpdate, n)
 			return nil
 		},
-		RequestPermission: func(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			w.handle(acp.MethodRequestPermission, req)
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
 		},
-		ReadTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			w.handle(acp.MethodReadTextFile, req)
 			return &acp.ReadTextFileResponse{Content: "x"}, nil
 		},
-		WriteTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+		WriteTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 			w.handle(acp.MethodWriteTextFile, req)
 			return nil, nil
 		},
-		CreateTerminal: func(_ context.Context, _ *acp.AgentPeer, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+		CreateTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 			w.handle(acp.MethodCreateTerminal, req)
 			return &acp.CreateTerminalResponse{TerminalID: "t"}, nil
 		},
-		TerminalOutput: func(_ context.Context, _ *acp.AgentPeer, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+		TerminalOutput: func(_ context.Context, _ *acp.ClientSession, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
 			w.handle(acp.MethodTerminalOutput, req)
 			return &acp.TerminalOutputResponse{Output: "z"}, nil
 		},
-		WaitForTerminalExit: func(_ context.Context, _ *acp.AgentPeer, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+		WaitForTerminalExit: func(_ context.Context, _ *acp.ClientSession, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
 			w.handle(acp.MethodWaitForTerminalExit, req)
 			return &acp.WaitForTerminalExitResponse{ExitCode: acp.Some[uint32](0)}, nil
 		},
-		ReleaseTerminal: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+		ReleaseTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 			w.handle(acp.MethodReleaseTerminal, req)
 			return nil, nil
 		},
-		KillTerminal: func(_ context.Context, _ *acp.AgentPeer, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+		KillTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
 			w.handle(acp.MethodKillTerminal, req)
 			return nil, nil
 		},
@@ -665,7 +665,7 @@ func TestConnectionSurvivesFaults(t *testing.T) {
 }
 
 // attempt runs a turn from the beginning, each call with a timeout.
-func attempt(ctx context.Context, conn *acp.AgentConn, timeout time.Duration) error {
+func attempt(ctx context.Context, conn *acp.ClientConn, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/home/ada"})

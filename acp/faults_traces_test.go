@@ -137,7 +137,7 @@ func (w *witness) follow(ctx context.Context, transport acp.Transport, all []spo
 type follower struct {
 	w       *witness
 	all     []spoken
-	session *acp.SessionAgent
+	session *acp.ClientSession
 	turn    *acp.Turn // in progress, or nil
 }
 
@@ -146,8 +146,8 @@ func (f *follower) handlers() acp.ClientHandlers {
 	h := f.w.handlers()
 	cancels := func(s spoken) bool { return mustParse(s).Method == acp.MethodCancel }
 	if ask := h.RequestPermission; slices.ContainsFunc(f.all, cancels) {
-		h.RequestPermission = func(ctx context.Context, agent *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-			res, err := ask(ctx, agent, req)
+		h.RequestPermission = func(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			res, err := ask(ctx, session, req)
 			<-ctx.Done()
 			return res, err
 		}
@@ -156,7 +156,7 @@ func (f *follower) handlers() acp.ClientHandlers {
 }
 
 // step does what one message of the recorded client did. After a failure there is nothing to do.
-func (f *follower) step(ctx context.Context, conn *acp.AgentConn, m traceMessage) error {
+func (f *follower) step(ctx context.Context, conn *acp.ClientConn, m traceMessage) error {
 	switch m.Method {
 	case "", acp.MethodInitialize: // answers come from the handlers
 	case acp.MethodNewSession:

@@ -40,10 +40,9 @@ func ignore[Peer, P any](context.Context, *Peer, *P) error { return nil }
 // second.
 func willingAgent() acp.AgentHandlers {
 	h := acp.AgentHandlers{
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			s := client.Session(req.SessionID)
 			if err := s.Update(ctx, acp.AgentMessageText("working")); err != nil {
 				return nil, err
 			}
@@ -77,22 +76,22 @@ var willingAgentOptions = acp.AgentOptions{
 // willingClient serves every method. An update about a tool calls the agent.
 func willingClient() acp.ClientHandlers {
 	h := acp.ClientHandlers{
-		RequestPermission: func(ctx context.Context, _ *acp.AgentPeer, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
 			}
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 		},
-		CreateElicitation: func(context.Context, *acp.AgentPeer, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+		CreateElicitation: func(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 			res := acp.NewCreateElicitationResponseDecline()
 			return &res, nil
 		},
-		SessionUpdate: func(ctx context.Context, agent *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(ctx context.Context, session *acp.ClientSession, n *acp.SessionNotification) error {
 			if _, ok := n.Update.Variant.(*acp.SessionUpdateToolCall); ok {
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
-				return agent.Session(n.SessionID).SetMode(ctx, "x")
+				return session.SetMode(ctx, "x")
 			}
 			return nil
 		},
@@ -150,7 +149,7 @@ func tryClient(t *testing.T) *trial { return tryClientWith(t, willingClient(), r
 func tryClientWith(t *testing.T, handlers acp.ClientHandlers, hooks rpc.Hooks) *trial {
 	t.Helper()
 	tr, transport := newTrial(t, conformance.Client)
-	connected := make(chan *acp.AgentConn, 1)
+	connected := make(chan *acp.ClientConn, 1)
 	go func() {
 		opts := willingClientOptions
 		opts.Conn.Hooks = hooks
@@ -470,7 +469,7 @@ func see(t *testing.T, line string) (s seen) {
 			*to = append(*to, fmt.Sprintf(format, args...))
 		}
 		handlers := willingClient()
-		handlers.SessionUpdate = func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		handlers.SessionUpdate = func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			text, err := codec.Append(nil, n)
 			note(&s.updates, "%s %v", text, err)
 			return nil

@@ -17,7 +17,7 @@ import (
 // is sent may be wrong.
 func pair(
 	t *testing.T, agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
-) (*acp.AgentConn, *acp.ClientConn) {
+) (*acp.ClientConn, *acp.AgentConn) {
 	t.Helper()
 	a, c := acp.Pipe()
 	serving, err := acp.StartAgent(t.Context(), a, complete(agent), agentOpts)
@@ -62,7 +62,7 @@ func complete(h acp.AgentHandlers) acp.AgentHandlers {
 		h.NewSession = newSession
 	}
 	if h.Prompt == nil {
-		h.Prompt = func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		h.Prompt = func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		}
 	}
@@ -133,10 +133,10 @@ func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 	}
 	handled := make(chan struct{})
 	conn, err := acp.Connect(t.Context(), c, acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, agent *acp.AgentPeer, _ *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, session *acp.ClientSession, _ *acp.SessionNotification) error {
 			defer close(handled)
-			if agent.Initialized() == nil || !agent.Capabilities().LoadSession {
-				t.Errorf("the agent said %+v", agent.Initialized())
+			if session.Conn().Initialized() == nil || !session.Conn().Capabilities().LoadSession {
+				t.Errorf("the agent said %+v", session.Conn().Initialized())
 			}
 			return nil
 		},
@@ -159,7 +159,7 @@ func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 // Rule 8 of package rpc: both sides are held to what they said, also when a hook edited it.
 func TestEditedCapabilities(t *testing.T) {
 	conn, agent := pair(t, acp.AgentHandlers{
-		LoadSession: func(context.Context, *acp.ClientPeer, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+		LoadSession: func(context.Context, *acp.AgentSession, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 			t.Error("session/load was not advertised and is served")
 			return nil, nil
 		},
@@ -169,11 +169,11 @@ func TestEditedCapabilities(t *testing.T) {
 			return nil
 		},
 	}, acp.ClientHandlers{
-		ReadTextFile: func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			t.Error("fs/read_text_file was not advertised and is served")
 			return nil, nil
 		},
-		CreateElicitation: func(_ context.Context, _ *acp.AgentPeer, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+		CreateElicitation: func(_ context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 			if _, ok := req.Variant.(*acp.CreateElicitationRequestURL); !ok {
 				t.Errorf("%T was not advertised and is served", req.Variant)
 			}
@@ -193,10 +193,10 @@ func TestEditedCapabilities(t *testing.T) {
 		method, params string
 		want           error
 	}{
-		{conn.Conn(), acp.MethodLoadSession, `{"sessionId":"s","cwd":"/","mcpServers":[]}`, acp.ErrMethodNotFound},
-		{agent.Conn(), acp.MethodReadTextFile, `{"sessionId":"s","path":"/x"}`, acp.ErrMethodNotFound},
-		{agent.Conn(), acp.MethodCreateElicitation, `{"mode":"form","sessionId":"s","message":"?","requestedSchema":{"type":"object"}}`, acp.ErrInvalidParams},
-		{agent.Conn(), acp.MethodCreateElicitation, `{"mode":"url","sessionId":"s","message":"?","elicitationId":"e","url":"https://example.com"}`, acp.ErrResourceNotFound},
+		{conn.RPC(), acp.MethodLoadSession, `{"sessionId":"s","cwd":"/","mcpServers":[]}`, acp.ErrMethodNotFound},
+		{agent.RPC(), acp.MethodReadTextFile, `{"sessionId":"s","path":"/x"}`, acp.ErrMethodNotFound},
+		{agent.RPC(), acp.MethodCreateElicitation, `{"mode":"form","sessionId":"s","message":"?","requestedSchema":{"type":"object"}}`, acp.ErrInvalidParams},
+		{agent.RPC(), acp.MethodCreateElicitation, `{"mode":"url","sessionId":"s","message":"?","elicitationId":"e","url":"https://example.com"}`, acp.ErrResourceNotFound},
 	} {
 		if err := call(t, test.conn, test.method, test.params); !errors.Is(err, test.want) {
 			t.Errorf("%s %s: %v, want %v", test.method, test.params, err, test.want)
@@ -209,20 +209,20 @@ func terminals(
 	create func(context.Context, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error), release func(acp.TerminalID),
 ) acp.ClientHandlers {
 	return acp.ClientHandlers{
-		CreateTerminal: func(ctx context.Context, _ *acp.AgentPeer, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+		CreateTerminal: func(ctx context.Context, _ *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 			return create(ctx, req)
 		},
-		TerminalOutput: func(context.Context, *acp.AgentPeer, *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+		TerminalOutput: func(context.Context, *acp.ClientSession, *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
 			return &acp.TerminalOutputResponse{}, nil
 		},
-		ReleaseTerminal: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+		ReleaseTerminal: func(_ context.Context, _ *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 			release(req.TerminalID)
 			return nil, nil
 		},
-		WaitForTerminalExit: func(context.Context, *acp.AgentPeer, *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+		WaitForTerminalExit: func(context.Context, *acp.ClientSession, *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
 			return &acp.WaitForTerminalExitResponse{}, nil
 		},
-		KillTerminal: func(context.Context, *acp.AgentPeer, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+		KillTerminal: func(context.Context, *acp.ClientSession, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
 			return nil, nil
 		},
 	}
@@ -234,20 +234,20 @@ func TestPathsAndLinesAreChecked(t *testing.T) {
 	client := terminals(func(context.Context, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 		return &acp.CreateTerminalResponse{TerminalID: "t"}, nil
 	}, func(acp.TerminalID) {})
-	client.ReadTextFile = func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+	client.ReadTextFile = func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 		return &acp.ReadTextFileResponse{}, nil
 	}
-	client.WriteTextFile = func(context.Context, *acp.AgentPeer, *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+	client.WriteTextFile = func(context.Context, *acp.ClientSession, *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 		return nil, nil
 	}
 	conn, agent := pair(t, acp.AgentHandlers{
-		LoadSession: func(context.Context, *acp.ClientPeer, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+		LoadSession: func(context.Context, *acp.AgentSession, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 			return nil, nil
 		},
-		ResumeSession: func(context.Context, *acp.ClientPeer, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+		ResumeSession: func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
 			return nil, nil
 		},
-		ListSessions: func(context.Context, *acp.ClientPeer, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+		ListSessions: func(context.Context, *acp.AgentConn, *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
 			return &acp.ListSessionsResponse{}, nil
 		},
 	}, &acp.AgentOptions{AdditionalDirectories: true}, client, nil)
@@ -255,24 +255,24 @@ func TestPathsAndLinesAreChecked(t *testing.T) {
 		conn                    *rpc.Conn
 		method, params, pointer string // the pointer to what is wrong, if anything is
 	}{
-		{conn.Conn(), acp.MethodNewSession, `{"cwd":"/a","mcpServers":[]}`, ""},
-		{conn.Conn(), acp.MethodNewSession, `{"cwd":"C:\\a","mcpServers":[],"additionalDirectories":["c:/b","\\\\host\\share"]}`, ""},
-		{conn.Conn(), acp.MethodNewSession, `{"cwd":"a","mcpServers":[]}`, "/cwd"},
-		{conn.Conn(), acp.MethodNewSession, `{"cwd":"","mcpServers":[]}`, "/cwd"},
-		{conn.Conn(), acp.MethodNewSession, `{"cwd":"C:a","mcpServers":[]}`, "/cwd"},
-		{conn.Conn(), acp.MethodNewSession, `{"cwd":"~/a","mcpServers":[]}`, "/cwd"},
-		{conn.Conn(), acp.MethodNewSession, `{"cwd":"/a","mcpServers":[],"additionalDirectories":["/b","./c"]}`, "/additionalDirectories/1"},
-		{conn.Conn(), acp.MethodNewSession, `{"cwd":"/a","mcpServers":[{"name":"m","command":"m","args":[],"env":[]}]}`, "/mcpServers/0/command"},
-		{conn.Conn(), acp.MethodLoadSession, `{"sessionId":"s","cwd":"a","mcpServers":[]}`, "/cwd"},
-		{conn.Conn(), acp.MethodResumeSession, `{"sessionId":"s","cwd":"a"}`, "/cwd"},
-		{conn.Conn(), acp.MethodListSessions, `{"cwd":"a"}`, "/cwd"},
-		{conn.Conn(), acp.MethodListSessions, `{}`, ""},
-		{agent.Conn(), acp.MethodReadTextFile, `{"sessionId":"s","path":"/a","line":1}`, ""},
-		{agent.Conn(), acp.MethodReadTextFile, `{"sessionId":"s","path":"a"}`, "/path"},
-		{agent.Conn(), acp.MethodReadTextFile, `{"sessionId":"s","path":"/a","line":0}`, "/line"},
-		{agent.Conn(), acp.MethodWriteTextFile, `{"sessionId":"s","path":"a","content":""}`, "/path"},
-		{agent.Conn(), acp.MethodCreateTerminal, `{"sessionId":"s","command":"x","cwd":"a"}`, "/cwd"},
-		{agent.Conn(), acp.MethodCreateTerminal, `{"sessionId":"s","command":"x"}`, ""},
+		{conn.RPC(), acp.MethodNewSession, `{"cwd":"/a","mcpServers":[]}`, ""},
+		{conn.RPC(), acp.MethodNewSession, `{"cwd":"C:\\a","mcpServers":[],"additionalDirectories":["c:/b","\\\\host\\share"]}`, ""},
+		{conn.RPC(), acp.MethodNewSession, `{"cwd":"a","mcpServers":[]}`, "/cwd"},
+		{conn.RPC(), acp.MethodNewSession, `{"cwd":"","mcpServers":[]}`, "/cwd"},
+		{conn.RPC(), acp.MethodNewSession, `{"cwd":"C:a","mcpServers":[]}`, "/cwd"},
+		{conn.RPC(), acp.MethodNewSession, `{"cwd":"~/a","mcpServers":[]}`, "/cwd"},
+		{conn.RPC(), acp.MethodNewSession, `{"cwd":"/a","mcpServers":[],"additionalDirectories":["/b","./c"]}`, "/additionalDirectories/1"},
+		{conn.RPC(), acp.MethodNewSession, `{"cwd":"/a","mcpServers":[{"name":"m","command":"m","args":[],"env":[]}]}`, "/mcpServers/0/command"},
+		{conn.RPC(), acp.MethodLoadSession, `{"sessionId":"s","cwd":"a","mcpServers":[]}`, "/cwd"},
+		{conn.RPC(), acp.MethodResumeSession, `{"sessionId":"s","cwd":"a"}`, "/cwd"},
+		{conn.RPC(), acp.MethodListSessions, `{"cwd":"a"}`, "/cwd"},
+		{conn.RPC(), acp.MethodListSessions, `{}`, ""},
+		{agent.RPC(), acp.MethodReadTextFile, `{"sessionId":"s","path":"/a","line":1}`, ""},
+		{agent.RPC(), acp.MethodReadTextFile, `{"sessionId":"s","path":"a"}`, "/path"},
+		{agent.RPC(), acp.MethodReadTextFile, `{"sessionId":"s","path":"/a","line":0}`, "/line"},
+		{agent.RPC(), acp.MethodWriteTextFile, `{"sessionId":"s","path":"a","content":""}`, "/path"},
+		{agent.RPC(), acp.MethodCreateTerminal, `{"sessionId":"s","command":"x","cwd":"a"}`, "/cwd"},
+		{agent.RPC(), acp.MethodCreateTerminal, `{"sessionId":"s","command":"x"}`, ""},
 	} {
 		err := call(t, test.conn, test.method, test.params)
 		if test.pointer == "" {
@@ -315,7 +315,7 @@ func TestPathsAndLinesAreChecked(t *testing.T) {
 func TestAuthenticateWithWhatWasNotOffered(t *testing.T) {
 	var used []acp.AuthMethodID
 	conn := bareClient(t, acp.AgentHandlers{
-		Authenticate: func(_ context.Context, _ *acp.ClientPeer, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+		Authenticate: func(_ context.Context, _ *acp.AgentConn, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 			used = append(used, req.MethodID)
 			return nil, nil
 		},
@@ -343,7 +343,7 @@ func TestAuthenticateWithWhatWasNotOffered(t *testing.T) {
 func TestPermissionOptionThatWasNotOffered(t *testing.T) {
 	choice := acp.PermissionSelected("always")
 	_, agent := pair(t, acp.AgentHandlers{}, nil, acp.ClientHandlers{
-		RequestPermission: func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: choice}, nil
 		},
 	}, nil)
@@ -363,8 +363,8 @@ func TestPermissionOptionThatWasNotOffered(t *testing.T) {
 // ERR-5, ERR-9: that a client does not know a method, say, must not read as if its agent did not.
 func TestErrorOfAPeerIsNotPassedOn(t *testing.T) {
 	conn, _ := pair(t, acp.AgentHandlers{
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
-			_, err := rpc.Call[json.RawMessage](ctx, client.Conn(), "_upstream", nil)
+		Prompt: func(ctx context.Context, session *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			_, err := rpc.Call[json.RawMessage](ctx, session.Conn().RPC(), "_upstream", nil)
 			if !errors.Is(err, acp.ErrMethodNotFound) {
 				t.Errorf("the agent's own call: %v", err)
 			}
@@ -380,10 +380,10 @@ func TestErrorOfAPeerIsNotPassedOn(t *testing.T) {
 // Requests whose members are all optional may be nil.
 func TestNilRequest(t *testing.T) {
 	conn, _ := pair(t, acp.AgentHandlers{
-		ListSessions: func(_ context.Context, _ *acp.ClientPeer, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+		ListSessions: func(_ context.Context, _ *acp.AgentConn, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
 			return &acp.ListSessionsResponse{Sessions: []acp.SessionInfo{{SessionID: "a", Cwd: "/"}}}, nil
 		},
-		Logout: func(context.Context, *acp.ClientPeer, *acp.LogoutRequest) (*acp.LogoutResponse, error) {
+		Logout: func(context.Context, *acp.AgentConn, *acp.LogoutRequest) (*acp.LogoutResponse, error) {
 			return nil, nil
 		},
 	}, nil, acp.ClientHandlers{}, nil)
@@ -400,12 +400,12 @@ func TestCancelCarriesMeta(t *testing.T) {
 	running := make(chan struct{}, 1)
 	seen := make(chan acp.Meta, 1)
 	conn := connect(t, acp.AgentHandlers{
-		Prompt: func(ctx context.Context, _ *acp.ClientPeer, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 			running <- struct{}{}
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
-		Cancel: func(_ context.Context, _ *acp.ClientPeer, n *acp.CancelNotification) error {
+		Cancel: func(_ context.Context, _ *acp.AgentSession, n *acp.CancelNotification) error {
 			seen <- n.Meta
 			return nil
 		},

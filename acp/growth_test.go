@@ -172,13 +172,13 @@ func (s *stream) play(t testing.TB, text string) {
 		limit = 100_000
 	}
 	handlers := AgentHandlers{
-		NewSession: func(context.Context, *ClientPeer, *NewSessionRequest) (*NewSessionResponse, error) {
+		NewSession: func(context.Context, *AgentConn, *NewSessionRequest) (*NewSessionResponse, error) {
 			return &NewSessionResponse{}, nil
 		},
-		Prompt: func(context.Context, *ClientPeer, *PromptRequest) (*PromptResponse, error) {
+		Prompt: func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error) {
 			return &PromptResponse{StopReason: StopReasonEndTurn}, nil
 		},
-		SetSessionMode: func(context.Context, *ClientPeer, *SetSessionModeRequest) (*SetSessionModeResponse, error) {
+		SetSessionMode: func(context.Context, *AgentSession, *SetSessionModeRequest) (*SetSessionModeResponse, error) {
 			return nil, nil
 		},
 	}

@@ -12,7 +12,8 @@ import (
 // AgentHandlers are the functions that serve the requests and notifications which an agent
 // receives. A handler that is nil is not there: its request is answered with method not found, its
 // notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order.
+// are called concurrently, except that the notifications of one session are handled in order. A
+// handler whose parameters name a session is given that session, any other the connection.
 type AgentHandlers struct {
 	// Authenticate authenticates the client using the specified authentication method
 	// (authenticate).
@@ -27,7 +28,7 @@ type AgentHandlers struct {
 	// See protocol docs: [Initialization]
 	//
 	// [Initialization]: https://agentclientprotocol.com/protocol/v1/initialization
-	Authenticate func(ctx context.Context, client *ClientPeer, req *AuthenticateRequest) (*AuthenticateResponse, error)
+	Authenticate func(ctx context.Context, conn *AgentConn, req *AuthenticateRequest) (*AuthenticateResponse, error)
 
 	// Logout logs out of the current authenticated state (logout).
 	//
@@ -35,7 +36,7 @@ type AgentHandlers struct {
 	// guarantee about the behavior of already running sessions.
 	//
 	// Capability: auth.logout.
-	Logout func(ctx context.Context, client *ClientPeer, req *LogoutRequest) (*LogoutResponse, error)
+	Logout func(ctx context.Context, conn *AgentConn, req *LogoutRequest) (*LogoutResponse, error)
 
 	// NewSession creates a new conversation session with the agent (session/new).
 	//
@@ -52,7 +53,7 @@ type AgentHandlers struct {
 	// See protocol docs: [Session Setup]
 	//
 	// [Session Setup]: https://agentclientprotocol.com/protocol/v1/session-setup
-	NewSession func(ctx context.Context, client *ClientPeer, req *NewSessionRequest) (*NewSessionResponse, error)
+	NewSession func(ctx context.Context, conn *AgentConn, req *NewSessionRequest) (*NewSessionResponse, error)
 
 	// LoadSession loads an existing session to resume a previous conversation (session/load).
 	//
@@ -69,7 +70,7 @@ type AgentHandlers struct {
 	// Capability: loadSession.
 	//
 	// [Loading Sessions]: https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions
-	LoadSession func(ctx context.Context, client *ClientPeer, req *LoadSessionRequest) (*LoadSessionResponse, error)
+	LoadSession func(ctx context.Context, session *AgentSession, req *LoadSessionRequest) (*LoadSessionResponse, error)
 
 	// ListSessions lists existing sessions known to the agent (session/list).
 	//
@@ -80,7 +81,7 @@ type AgentHandlers struct {
 	// support.
 	//
 	// Capability: sessionCapabilities.list.
-	ListSessions func(ctx context.Context, client *ClientPeer, req *ListSessionsRequest) (*ListSessionsResponse, error)
+	ListSessions func(ctx context.Context, conn *AgentConn, req *ListSessionsRequest) (*ListSessionsResponse, error)
 
 	// DeleteSession deletes an existing session from `session/list` (session/delete).
 	//
@@ -88,7 +89,7 @@ type AgentHandlers struct {
 	// capability.
 	//
 	// Capability: sessionCapabilities.delete.
-	DeleteSession func(ctx context.Context, client *ClientPeer, req *DeleteSessionRequest) (*DeleteSessionResponse, error)
+	DeleteSession func(ctx context.Context, session *AgentSession, req *DeleteSessionRequest) (*DeleteSessionResponse, error)
 
 	// ResumeSession resumes an existing session without returning previous messages
 	// (session/resume).
@@ -100,7 +101,7 @@ type AgentHandlers struct {
 	// replaying the message history (unlike `session/load`).
 	//
 	// Capability: sessionCapabilities.resume.
-	ResumeSession func(ctx context.Context, client *ClientPeer, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
+	ResumeSession func(ctx context.Context, session *AgentSession, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
 
 	// CloseSession closes an active session and frees up any resources associated with it
 	// (session/close).
@@ -112,7 +113,7 @@ type AgentHandlers struct {
 	// any resources associated with the session.
 	//
 	// Capability: sessionCapabilities.close.
-	CloseSession func(ctx context.Context, client *ClientPeer, req *CloseSessionRequest) (*CloseSessionResponse, error)
+	CloseSession func(ctx context.Context, session *AgentSession, req *CloseSessionRequest) (*CloseSessionResponse, error)
 
 	// SetSessionMode sets the current mode for a session (session/set_mode).
 	//
@@ -129,11 +130,11 @@ type AgentHandlers struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/session-modes
-	SetSessionMode func(ctx context.Context, client *ClientPeer, req *SetSessionModeRequest) (*SetSessionModeResponse, error)
+	SetSessionMode func(ctx context.Context, session *AgentSession, req *SetSessionModeRequest) (*SetSessionModeResponse, error)
 
 	// SetSessionConfigOption sets the current value for a session configuration option
 	// (session/set_config_option).
-	SetSessionConfigOption func(ctx context.Context, client *ClientPeer, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
+	SetSessionConfigOption func(ctx context.Context, session *AgentSession, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
 
 	// Prompt processes a user prompt within a session (session/prompt).
 	//
@@ -149,7 +150,7 @@ type AgentHandlers struct {
 	// See protocol docs: [Prompt Turn]
 	//
 	// [Prompt Turn]: https://agentclientprotocol.com/protocol/v1/prompt-turn
-	Prompt func(ctx context.Context, client *ClientPeer, req *PromptRequest) (*PromptResponse, error)
+	Prompt func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error)
 
 	// Cancel cancels ongoing operations for a session (session/cancel).
 	//
@@ -165,33 +166,34 @@ type AgentHandlers struct {
 	// See protocol docs: [Cancellation]
 	//
 	// [Cancellation]: https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation
-	Cancel func(ctx context.Context, client *ClientPeer, n *CancelNotification) error
+	Cancel func(ctx context.Context, session *AgentSession, n *CancelNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *AgentHandlers) routes(client *ClientPeer) []rpc.Route {
+func (h *AgentHandlers) routes(conn *AgentConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodAuthenticate, client, h.Authenticate),
-		request(methodLogout, client, h.Logout),
-		request(methodNewSession, client, h.NewSession),
-		request(methodLoadSession, client, h.LoadSession),
-		request(methodListSessions, client, h.ListSessions),
-		request(methodDeleteSession, client, h.DeleteSession),
-		request(methodResumeSession, client, h.ResumeSession),
-		request(methodCloseSession, client, h.CloseSession),
-		request(methodSetSessionMode, client, h.SetSessionMode),
-		request(methodSetSessionConfigOption, client, h.SetSessionConfigOption),
-		request(methodPrompt, client, h.Prompt),
-		notification(methodCancel, client, h.Cancel),
+		request(methodAuthenticate, func(*AuthenticateRequest) *AgentConn { return conn }, h.Authenticate),
+		request(methodLogout, func(*LogoutRequest) *AgentConn { return conn }, h.Logout),
+		request(methodNewSession, func(*NewSessionRequest) *AgentConn { return conn }, h.NewSession),
+		request(methodLoadSession, func(p *LoadSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.LoadSession),
+		request(methodListSessions, func(*ListSessionsRequest) *AgentConn { return conn }, h.ListSessions),
+		request(methodDeleteSession, func(p *DeleteSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.DeleteSession),
+		request(methodResumeSession, func(p *ResumeSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.ResumeSession),
+		request(methodCloseSession, func(p *CloseSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.CloseSession),
+		request(methodSetSessionMode, func(p *SetSessionModeRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionMode),
+		request(methodSetSessionConfigOption, func(p *SetSessionConfigOptionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionConfigOption),
+		request(methodPrompt, func(p *PromptRequest) *AgentSession { return conn.Session(p.SessionID) }, h.Prompt),
+		notification(methodCancel, func(p *CancelNotification) *AgentSession { return conn.Session(p.SessionID) }, h.Cancel),
 	}
 }
 
 // ClientHandlers are the functions that serve the requests and notifications which a client
 // receives. A handler that is nil is not there: its request is answered with method not found, its
 // notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order.
+// are called concurrently, except that the notifications of one session are handled in order. A
+// handler whose parameters name a session is given that session, any other the connection.
 type ClientHandlers struct {
 	// WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
 	//
@@ -203,7 +205,7 @@ type ClientHandlers struct {
 	// Capability: fs.writeTextFile.
 	//
 	// [Client]: https://agentclientprotocol.com/protocol/v1/overview#client
-	WriteTextFile func(ctx context.Context, agent *AgentPeer, req *WriteTextFileRequest) (*WriteTextFileResponse, error)
+	WriteTextFile func(ctx context.Context, session *ClientSession, req *WriteTextFileRequest) (*WriteTextFileResponse, error)
 
 	// ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
 	//
@@ -215,7 +217,7 @@ type ClientHandlers struct {
 	// Capability: fs.readTextFile.
 	//
 	// [Client]: https://agentclientprotocol.com/protocol/v1/overview#client
-	ReadTextFile func(ctx context.Context, agent *AgentPeer, req *ReadTextFileRequest) (*ReadTextFileResponse, error)
+	ReadTextFile func(ctx context.Context, session *ClientSession, req *ReadTextFileRequest) (*ReadTextFileResponse, error)
 
 	// RequestPermission requests permission from the user for a tool call operation
 	// (session/request_permission).
@@ -229,7 +231,7 @@ type ClientHandlers struct {
 	// See protocol docs: [Requesting Permission]
 	//
 	// [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission
-	RequestPermission func(ctx context.Context, agent *AgentPeer, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
+	RequestPermission func(ctx context.Context, session *ClientSession, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
 
 	// CreateTerminal executes a command in a new terminal (terminal/create).
 	//
@@ -248,7 +250,7 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-	CreateTerminal func(ctx context.Context, agent *AgentPeer, req *CreateTerminalRequest) (*CreateTerminalResponse, error)
+	CreateTerminal func(ctx context.Context, session *ClientSession, req *CreateTerminalRequest) (*CreateTerminalResponse, error)
 
 	// TerminalOutput gets the terminal output and exit status (terminal/output).
 	//
@@ -260,7 +262,7 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-	TerminalOutput func(ctx context.Context, agent *AgentPeer, req *TerminalOutputRequest) (*TerminalOutputResponse, error)
+	TerminalOutput func(ctx context.Context, session *ClientSession, req *TerminalOutputRequest) (*TerminalOutputResponse, error)
 
 	// ReleaseTerminal releases a terminal (terminal/release).
 	//
@@ -278,7 +280,7 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-	ReleaseTerminal func(ctx context.Context, agent *AgentPeer, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error)
+	ReleaseTerminal func(ctx context.Context, session *ClientSession, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error)
 
 	// WaitForTerminalExit waits for the terminal command to exit and return its exit status
 	// (terminal/wait_for_exit).
@@ -288,7 +290,7 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-	WaitForTerminalExit func(ctx context.Context, agent *AgentPeer, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error)
+	WaitForTerminalExit func(ctx context.Context, session *ClientSession, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error)
 
 	// KillTerminal kills the terminal command without releasing the terminal (terminal/kill).
 	//
@@ -305,14 +307,14 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-	KillTerminal func(ctx context.Context, agent *AgentPeer, req *KillTerminalRequest) (*KillTerminalResponse, error)
+	KillTerminal func(ctx context.Context, session *ClientSession, req *KillTerminalRequest) (*KillTerminalResponse, error)
 
 	// CreateElicitation requests structured user input via a form or URL (elicitation/create).
 	//
 	// See protocol docs: [Elicitation]
 	//
 	// [Elicitation]: https://agentclientprotocol.com/protocol/v1/elicitation
-	CreateElicitation func(ctx context.Context, agent *AgentPeer, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
+	CreateElicitation func(ctx context.Context, conn *ClientConn, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
 
 	// SessionUpdate handles session update notifications from the agent (session/update).
 	//
@@ -326,27 +328,27 @@ type ClientHandlers struct {
 	// See protocol docs: [Agent Reports Output]
 	//
 	// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output
-	SessionUpdate func(ctx context.Context, agent *AgentPeer, n *SessionNotification) error
+	SessionUpdate func(ctx context.Context, session *ClientSession, n *SessionNotification) error
 
 	// CompleteElicitation serves elicitation/complete.
-	CompleteElicitation func(ctx context.Context, agent *AgentPeer, n *CompleteElicitationNotification) error
+	CompleteElicitation func(ctx context.Context, conn *ClientConn, n *CompleteElicitationNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *ClientHandlers) routes(agent *AgentPeer) []rpc.Route {
+func (h *ClientHandlers) routes(conn *ClientConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodWriteTextFile, agent, h.WriteTextFile),
-		request(methodReadTextFile, agent, h.ReadTextFile),
-		request(methodRequestPermission, agent, h.RequestPermission),
-		request(methodCreateTerminal, agent, h.CreateTerminal),
-		request(methodTerminalOutput, agent, h.TerminalOutput),
-		request(methodReleaseTerminal, agent, h.ReleaseTerminal),
-		request(methodWaitForTerminalExit, agent, h.WaitForTerminalExit),
-		request(methodKillTerminal, agent, h.KillTerminal),
-		request(methodCreateElicitation, agent, h.CreateElicitation),
-		notification(methodSessionUpdate, agent, h.SessionUpdate),
-		notification(methodCompleteElicitation, agent, h.CompleteElicitation),
+		request(methodWriteTextFile, func(p *WriteTextFileRequest) *ClientSession { return conn.Session(p.SessionID) }, h.WriteTextFile),
+		request(methodReadTextFile, func(p *ReadTextFileRequest) *ClientSession { return conn.Session(p.SessionID) }, h.ReadTextFile),
+		request(methodRequestPermission, func(p *RequestPermissionRequest) *ClientSession { return conn.Session(p.SessionID) }, h.RequestPermission),
+		request(methodCreateTerminal, func(p *CreateTerminalRequest) *ClientSession { return conn.Session(p.SessionID) }, h.CreateTerminal),
+		request(methodTerminalOutput, func(p *TerminalOutputRequest) *ClientSession { return conn.Session(p.SessionID) }, h.TerminalOutput),
+		request(methodReleaseTerminal, func(p *ReleaseTerminalRequest) *ClientSession { return conn.Session(p.SessionID) }, h.ReleaseTerminal),
+		request(methodWaitForTerminalExit, func(p *WaitForTerminalExitRequest) *ClientSession { return conn.Session(p.SessionID) }, h.WaitForTerminalExit),
+		request(methodKillTerminal, func(p *KillTerminalRequest) *ClientSession { return conn.Session(p.SessionID) }, h.KillTerminal),
+		request(methodCreateElicitation, func(*CreateElicitationRequest) *ClientConn { return conn }, h.CreateElicitation),
+		notification(methodSessionUpdate, func(p *SessionNotification) *ClientSession { return conn.Session(p.SessionID) }, h.SessionUpdate),
+		notification(methodCompleteElicitation, func(*CompleteElicitationNotification) *ClientConn { return conn }, h.CompleteElicitation),
 	}
 }

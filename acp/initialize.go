@@ -78,20 +78,21 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// ClientPeer is the client as its agent sees it, with a typed call for every method that clients
-// serve. A call that the client did not advertise fails with ErrUnsupported and is not sent. Its
-// methods are safe for concurrent use.
-type ClientPeer struct {
-	conn *rpc.Conn
-	said atomic.Pointer[InitializeRequest]
+// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve.
+// A call of what the client did not advertise fails with ErrUnsupported and is not sent. Its methods are
+// safe for concurrent use.
+type AgentConn struct {
+	rpc       *rpc.Conn
+	handshake atomic.Pointer[InitializeRequest]
 }
 
-// AgentPeer is the agent as its client sees it, with a typed call for every method that agents serve.
-// A call that the agent did not advertise fails with ErrUnsupported and is not sent. Its methods are
-// safe for concurrent use.
-type AgentPeer struct {
-	conn *rpc.Conn
-	said atomic.Pointer[InitializeResponse]
+// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A
+// call of what the agent did not advertise fails with ErrUnsupported and is not sent. Its methods are safe
+// for concurrent use.
+type ClientConn struct {
+	rpc       *rpc.Conn
+	handshake atomic.Pointer[InitializeResponse]
+	sessions  sessionHandles
 }
 
 func (x *InitializeRequest) capabilities() *ClientCapabilities { return &x.ClientCapabilities }
@@ -114,8 +115,8 @@ func (a *agentSide) prepare() (err error) {
 	return nil
 }
 
-// direct tells the engine what a method means to it.
-func (a *agentSide) direct(r *rpc.Route) {
+// configureRoute sets the turn, cancel and check options of a route.
+func (a *agentSide) configureRoute(r *rpc.Route) {
 	switch r.Method {
 	case MethodPrompt:
 		r.Turn = true
@@ -136,7 +137,7 @@ func (a *agentSide) initializeRoute() rpc.Route { return methodInitialize.Handle
 
 // initialize negotiates: a version that is not ours is answered with ours, and the client decides.
 func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
-	if a.said.Load() != nil {
+	if a.handshake.Load() != nil {
 		return nil, ErrInvalidRequest.WithMessage("Invalid request: initialized already")
 	}
 	res := &InitializeResponse{
@@ -152,8 +153,8 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 			return nil, err
 		}
 	}
-	a.client.said.Store(req)
-	a.said.Store(res)
+	a.conn.handshake.Store(req)
+	a.handshake.Store(res)
 	return res, nil
 }
 
@@ -192,15 +193,15 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 // initialize does the handshake.
 func (c *clientSide) initialize(ctx context.Context) error {
 	// Handlers of what comes right behind the answer find it.
-	res, err := methodInitialize.CallThen(ctx, c.agent.conn, c.sent, c.agent.said.Store)
+	res, err := methodInitialize.CallThen(ctx, c.conn.rpc, c.handshake, c.conn.handshake.Store)
 	if err == nil && res.ProtocolVersion != Version {
 		err = &VersionError{Got: res.ProtocolVersion}
 	}
 	return err
 }
 
-// direct tells the engine what a method means to it.
-func (c *clientSide) direct(r *rpc.Route) {
+// configureRoute sets the turn, cancel and check options of a route.
+func (c *clientSide) configureRoute(r *rpc.Route) {
 	switch r.Method {
 	case MethodRequestPermission:
 		r.Cancelled = func() any { return &RequestPermissionResponse{Outcome: PermissionCancelled()} }

@@ -41,14 +41,14 @@ func filePipes(t *testing.T) (r1, r2, w1, w2 *os.File) {
 }
 
 // untilCancelled is an agent's prompt that works until it is cancelled, and fails then.
-func untilCancelled(ctx context.Context, _ *acp.ClientPeer, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+func untilCancelled(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
 
 func startAgent(t *testing.T, transport acp.Transport, prompt func(
-	context.Context, *acp.ClientPeer, *acp.PromptRequest,
-) (*acp.PromptResponse, error)) *acp.ClientConn {
+	context.Context, *acp.AgentSession, *acp.PromptRequest,
+) (*acp.PromptResponse, error)) *acp.AgentConn {
 	t.Helper()
 	agent, err := acp.StartAgent(t.Context(), transport, acp.AgentHandlers{NewSession: newSession, Prompt: prompt}, nil)
 	if err != nil {
@@ -142,10 +142,10 @@ func TestCancelRightAfterPrompt(t *testing.T) {
 	r1, r2, w1, w2 := filePipes(t)
 	var handled, answered atomic.Int64
 	agent := startAgent(t, rpc.IO(r1, w2, 0), func(
-		ctx context.Context, c *acp.ClientPeer, req *acp.PromptRequest,
+		ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest,
 	) (*acp.PromptResponse, error) {
 		handled.Add(1)
-		return untilCancelled(ctx, c, req)
+		return untilCancelled(ctx, session, req)
 	})
 	onWire := make(chan struct{}, 1)
 	conn, err := acp.Connect(t.Context(), rpc.IO(r2, w1, 0), acp.ClientHandlers{}, &acp.ClientOptions{
@@ -197,9 +197,8 @@ func TestPermissionWhileCancelled(t *testing.T) {
 	r1, r2, w1, w2 := filePipes(t)
 	calls := 0
 	agent := startAgent(t, conformance.Tap(t, conformance.Agent, rpc.IO(r1, w2, 0), nil), func(
-		ctx context.Context, c *acp.ClientPeer, req *acp.PromptRequest,
+		ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest,
 	) (*acp.PromptResponse, error) {
-		s := c.Session(req.SessionID)
 		for range 20 {
 			calls++
 			call := acp.ToolCallID(fmt.Sprint("c", calls))
@@ -239,12 +238,12 @@ func TestPermissionWhileCancelled(t *testing.T) {
 	}
 	var shown sync.Map // the tool calls
 	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, rpc.IO(r2, w1, 0), nil), acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			shown.Store(n.Update.Variant.(*acp.SessionUpdateToolCall).ToolCallID, true)
 			return nil
 		},
 		RequestPermission: func(
-			_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest,
+			_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest,
 		) (*acp.RequestPermissionResponse, error) {
 			if _, ok := shown.Load(req.ToolCall.ToolCallID); !ok {
 				t.Errorf("asked about %s, which was not shown", req.ToolCall.ToolCallID)

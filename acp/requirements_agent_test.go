@@ -16,10 +16,10 @@ import (
 )
 
 // prompting is an agent whose prompts are handled by run.
-func prompting(run func(ctx context.Context, s *acp.SessionClient, req *acp.PromptRequest) error) acp.AgentHandlers {
+func prompting(run func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) error) acp.AgentHandlers {
 	return acp.AgentHandlers{
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			if err := run(ctx, client.Session(req.SessionID), req); err != nil {
+		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			if err := run(ctx, session, req); err != nil {
 				return nil, err
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
@@ -62,13 +62,13 @@ func TestAgentsVersion(t *testing.T) {
 
 // tryEverything makes every call for which a client's capability is needed, and returns the methods of
 // those that were not refused.
-func tryEverything(ctx context.Context, t *testing.T, s *acp.SessionClient) (made []string) {
+func tryEverything(ctx context.Context, t *testing.T, s *acp.AgentSession) (made []string) {
 	form := acp.NewCreateElicitationRequestForm("?", acp.NewElicitationFormModeSession(
 		acp.ElicitationSchema{}, acp.ElicitationSessionScope{SessionID: s.ID()}))
 	url := acp.NewCreateElicitationRequestURL("?", acp.NewElicitationURLModeSession(
 		"e", "https://example.com", acp.ElicitationSessionScope{SessionID: s.ID()}))
 	update := func(u acp.SessionUpdate) func() error { return func() error { return s.Update(ctx, u) } }
-	client := s.Client()
+	client := s.Conn()
 	return supported(t, []namedCall{
 		{"fs/read_text_file", func() error { _, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"}); return err }},
 		{"fs/write_text_file", func() error { _, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: "/x"}); return err }},
@@ -152,7 +152,7 @@ func TestAgentAsksWhatWasAdvertised(t *testing.T) {
 			for _, name := range test.asked {
 				script.WriteString(onTheWire[name] + "\n")
 			}
-			playClient(t, prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
+			playClient(t, prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
 				if made := tryEverything(ctx, t, s); !slices.Equal(made, test.asked) {
 					t.Errorf("made %q, want %q", made, test.asked)
 				}
@@ -164,7 +164,7 @@ func TestAgentAsksWhatWasAdvertised(t *testing.T) {
 
 // INI-12: a client that leaves its capabilities out has none.
 func TestINI12_NoCapabilities(t *testing.T) {
-	playClient(t, prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
+	playClient(t, prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
 		if made := tryEverything(ctx, t, s); made != nil {
 			t.Errorf("made %q", made)
 		}
@@ -247,7 +247,7 @@ func TestAgentKeeps(t *testing.T) {
 		{
 			name: "AUT2_AUT3_OtherMethods", opts: &acp.AgentOptions{AuthMethods: authMethods()},
 			handlers: acp.AgentHandlers{
-				Authenticate: func(context.Context, *acp.ClientPeer, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+				Authenticate: func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 					return nil, nil
 				},
 			},
@@ -308,7 +308,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "TRN1_TRN4_Text",
-			handlers: prompting(func(ctx context.Context, s *acp.SessionClient, req *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) error {
 				text, _ := req.Prompt[0].Text()
 				return s.Update(ctx, acp.AgentMessageText(text))
 			}),
@@ -324,7 +324,7 @@ func TestAgentKeeps(t *testing.T) {
 		{
 			name: "SES31_CommandsFollowTheAnswer",
 			handlers: acp.AgentHandlers{
-				NewSession: func(ctx context.Context, client *acp.ClientPeer, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				NewSession: func(ctx context.Context, client *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 					acp.AfterResponse(ctx, func(ctx context.Context) {
 						if err := client.Session("s").Update(ctx, acp.AgentMessageText("at your service")); err != nil {
 							t.Error(err)
@@ -341,7 +341,7 @@ func TestAgentKeeps(t *testing.T) {
 		{
 			name: "SES30_ServersByType",
 			handlers: acp.AgentHandlers{
-				NewSession: func(_ context.Context, _ *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 					_, stdio := req.MCPServers[0].Variant.(*acp.MCPServerStdio)
 					_, http := req.MCPServers[1].Variant.(*acp.MCPServerHTTP)
 					_, sse := req.MCPServers[2].Variant.(*acp.MCPServerSSE)
@@ -417,14 +417,14 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "PRM1_ERR5_UnknownSession",
-			handlers: prompting(func(_ context.Context, _ *acp.SessionClient, req *acp.PromptRequest) error {
+			handlers: prompting(func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) error {
 				return acp.SessionNotFound(req.SessionID)
 			}),
 			script: hello(`{}`) + prompt1 + `<- #"p" -32002 {"sessionId":"s"}`,
 		},
 		{
 			name: "PRM13_UpdatesPrecedeTheAnswer",
-			handlers: prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
 				for _, text := range []string{"a", "b", "c"} {
 					if err := s.Update(ctx, acp.AgentMessageText(text)); err != nil {
 						return err
@@ -436,7 +436,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "PRM13_UpdatesOfACancelledTurnToo",
-			handlers: prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
 				<-ctx.Done()
 				return errors.Join(s.Update(ctx, acp.AgentMessageText("late")), ctx.Err())
 			}),
@@ -444,7 +444,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "PRM16_CancelWithoutATurn",
-			handlers: prompting(func(ctx context.Context, _ *acp.SessionClient, _ *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) error {
 				return ctx.Err()
 			}),
 			script: hello(`{}`) + `
@@ -454,7 +454,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "CAN1_CAN4_CancelRequest",
-			handlers: prompting(func(ctx context.Context, _ *acp.SessionClient, _ *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) error {
 				<-ctx.Done()
 				return ctx.Err()
 			}),
@@ -488,7 +488,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "ERR1_UnknownCodes",
-			handlers: prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
 				for _, code := range []int{-12345, 7} {
 					_, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"})
 					if e, ok := errors.AsType[*acp.Error](err); !ok || e.Code != code {
@@ -506,7 +506,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "ERR9_AuthRequiredIsTheAuthors",
-			handlers: prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
 				_, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"})
 				if !errors.Is(err, acp.ErrAuthRequired) {
 					t.Errorf("got %v", err)
@@ -535,7 +535,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "SCH1_EXT2_MetaIsKept",
-			handlers: prompting(func(ctx context.Context, s *acp.SessionClient, req *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) error {
 				u := acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: req.Prompt[0], Meta: req.Meta})
 				return s.Update(ctx, u)
 			}),
@@ -551,7 +551,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "SCH9_ELI16_Answers",
-			handlers: prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
 				for _, want := range []string{"unknown _x", "accepted 0", "accepted 0", "accepted 1", "declined", "cancelled"} {
 					res, err := s.ElicitForm(ctx, "?", acp.ElicitationSchema{})
 					if err != nil {
@@ -571,10 +571,10 @@ func TestAgentKeeps(t *testing.T) {
 		{
 			name: "SCH17_LenientlyRead",
 			handlers: acp.AgentHandlers{
-				Prompt: func(_ context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+				Prompt: func(_ context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 					text, ok := req.Prompt[0].Variant.(*acp.ContentBlockText)
-					if !ok || text.Annotations.Present() || client.Initialized().ClientInfo.Present() || req.Meta != nil {
-						t.Errorf("got %+v from %+v", req, client.Initialized())
+					if !ok || text.Annotations.Present() || session.Conn().Initialized().ClientInfo.Present() || req.Meta != nil {
+						t.Errorf("got %+v from %+v", req, session.Conn().Initialized())
 					}
 					return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 				},
@@ -589,7 +589,7 @@ func TestAgentKeeps(t *testing.T) {
 		},
 		{
 			name: "TRM7_TRM8_KilledAndReleased",
-			handlers: prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
+			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
 				terminal, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "x"})
 				if err != nil {
 					return err
@@ -655,7 +655,7 @@ const selectOption = `{"id":"c","name":"Courage","type":"select","currentValue":
 // configuring is an agent with two config options, of which one is boolean and only for clients that
 // understand it: which they are, the library tells.
 func configuring() acp.AgentHandlers {
-	options := func(client *acp.ClientPeer) []acp.SessionConfigOption {
+	options := func(client *acp.AgentConn) []acp.SessionConfigOption {
 		choice := acp.NewSessionConfigOptionSelect("c", "Courage", acp.SessionConfigSelect{
 			CurrentValue: "v",
 			Options:      acp.SessionConfigSelectOptions{Variant: acp.SessionConfigSelectOptionsUngrouped{{Value: "v", Name: "V"}}},
@@ -666,20 +666,20 @@ func configuring() acp.AgentHandlers {
 		return []acp.SessionConfigOption{booleanOption(), choice}
 	}
 	return acp.AgentHandlers{
-		NewSession: func(_ context.Context, client *acp.ClientPeer, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(_ context.Context, client *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "s", ConfigOptions: acp.Some(options(client))}, nil
 		},
-		LoadSession: func(_ context.Context, client *acp.ClientPeer, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
-			return &acp.LoadSessionResponse{ConfigOptions: acp.Some(options(client))}, nil
+		LoadSession: func(_ context.Context, session *acp.AgentSession, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			return &acp.LoadSessionResponse{ConfigOptions: acp.Some(options(session.Conn()))}, nil
 		},
-		ResumeSession: func(_ context.Context, client *acp.ClientPeer, _ *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
-			return &acp.ResumeSessionResponse{ConfigOptions: acp.Some(options(client))}, nil
+		ResumeSession: func(_ context.Context, session *acp.AgentSession, _ *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+			return &acp.ResumeSessionResponse{ConfigOptions: acp.Some(options(session.Conn()))}, nil
 		},
-		SetSessionConfigOption: func(_ context.Context, client *acp.ClientPeer, _ *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
-			return &acp.SetSessionConfigOptionResponse{ConfigOptions: options(client)}, nil
+		SetSessionConfigOption: func(_ context.Context, session *acp.AgentSession, _ *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
+			return &acp.SetSessionConfigOptionResponse{ConfigOptions: options(session.Conn())}, nil
 		},
-		Prompt: prompting(func(ctx context.Context, s *acp.SessionClient, _ *acp.PromptRequest) error {
-			return s.Update(ctx, acp.NewSessionUpdateConfigOptionUpdate(acp.ConfigOptionUpdate{ConfigOptions: options(s.Client())}))
+		Prompt: prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
+			return s.Update(ctx, acp.NewSessionUpdateConfigOptionUpdate(acp.ConfigOptionUpdate{ConfigOptions: options(s.Conn())}))
 		}).Prompt,
 	}
 }

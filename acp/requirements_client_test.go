@@ -18,7 +18,7 @@ import (
 
 // callAgent makes every call for which an agent's capability is needed, and returns the names of those
 // that were not refused.
-func callAgent(t *testing.T, conn *acp.AgentConn) (made []string) {
+func callAgent(t *testing.T, conn *acp.ClientConn) (made []string) {
 	ctx := t.Context()
 	session := conn.Session("s")
 	setup := func(edit func(*acp.NewSessionRequest)) func() error {
@@ -105,7 +105,7 @@ func TestClientAsksWhatWasAdvertised(t *testing.T) {
 				script = append(script, toTheAgent[name])
 			}
 			playAgent(t, acp.ClientHandlers{}, nil, `{"protocolVersion":1,"agentCapabilities":`+test.capabilities+`}`,
-				strings.Join(script, "\n"), func(conn *acp.AgentConn) {
+				strings.Join(script, "\n"), func(conn *acp.ClientConn) {
 					if made := callAgent(t, conn); !slices.Equal(made, test.asked) {
 						t.Errorf("made %q, want %q", made, test.asked)
 					}
@@ -165,12 +165,12 @@ func TestClientKeeps(t *testing.T) {
 	const prompted = `-> session/prompt#$p {"sessionId":"s","prompt":[]}` + "\n"
 	const ask = `{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]}`
 	asked := make(chan struct{}, 2)
-	pending := func(ctx context.Context, _ *acp.AgentPeer, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	pending := func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 		asked <- struct{}{}
 		<-ctx.Done()
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("yes")}, nil
 	}
-	prompt := func(conn *acp.AgentConn) {
+	prompt := func(conn *acp.ClientConn) {
 		if res, err := conn.Session("s").Prompt(t.Context()); err != nil || res.StopReason != acp.StopReasonEndTurn {
 			t.Errorf("got %v, %v", res, err)
 		}
@@ -189,7 +189,7 @@ func TestClientKeeps(t *testing.T) {
 		opts        *acp.ClientOptions
 		initialized string
 		script      string
-		do          func(*acp.AgentConn)
+		do          func(*acp.ClientConn)
 	}{
 		{
 			name: "INI1_SES1_LST1_DEL1_PRM1_InitializeFirst",
@@ -198,7 +198,7 @@ func TestClientKeeps(t *testing.T) {
 				-> session/new#$a {"cwd":"/","mcpServers":[]}
 				<- #$a {"sessionId":"s"}
 				` + prompted + `<- #$p {"stopReason":"end_turn"}`,
-			do: func(conn *acp.AgentConn) {
+			do: func(conn *acp.ClientConn) {
 				session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
 				if err != nil {
 					t.Error(err)
@@ -216,7 +216,7 @@ func TestClientKeeps(t *testing.T) {
 				-> authenticate#$a {"methodId":"a"}
 				<- #$a {}
 				`,
-			do: func(conn *acp.AgentConn) {
+			do: func(conn *acp.ClientConn) {
 				for id, ok := range map[acp.AuthMethodID]bool{"t": false, "nope": false, "": false, "a": true} {
 					_, err := conn.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: id})
 					if _, sent := errors.AsType[*acp.CallError](err); sent || (err == nil) != ok {
@@ -228,7 +228,7 @@ func TestClientKeeps(t *testing.T) {
 		{
 			name:        "OVW1_SES17_SES20_SES29_LST4_PathsAreAbsolute",
 			initialized: `{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"resume":{},"additionalDirectories":{}}}}`,
-			do: func(conn *acp.AgentConn) {
+			do: func(conn *acp.ClientConn) {
 				ctx := t.Context()
 				_, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "rel"})
 				wants(acp.ErrInvalidParams, err)
@@ -257,7 +257,7 @@ func TestClientKeeps(t *testing.T) {
 				-> session/list#$c {"cwd":"/","cursor":""}
 				<- #$c {"sessions":[{"sessionId":"2","cwd":"/"}],"nextCursor":null}
 				`,
-			do: func(conn *acp.AgentConn) {
+			do: func(conn *acp.ClientConn) {
 				var ids []acp.SessionID
 				for info, err := range conn.Sessions(t.Context(), "/") {
 					if err != nil {
@@ -280,7 +280,7 @@ func TestClientKeeps(t *testing.T) {
 				-> session/set_mode#$c {"sessionId":"t","modeId":"nope"}
 				<- #$c -32602
 				`,
-			do: func(conn *acp.AgentConn) {
+			do: func(conn *acp.ClientConn) {
 				session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
 				if err != nil {
 					t.Error(err)
@@ -306,7 +306,7 @@ func TestClientKeeps(t *testing.T) {
 				-> session/set_config_option#$c {"sessionId":"s","configId":"c","value":"v"}
 				<- #$c {"configOptions":[]}
 				`,
-			do: func(conn *acp.AgentConn) {
+			do: func(conn *acp.ClientConn) {
 				session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
 				if err != nil {
 					t.Error(err)
@@ -344,7 +344,7 @@ func TestClientKeeps(t *testing.T) {
 				-> #"race" {"outcome":{"outcome":"cancelled"}}
 				<- #$p {"stopReason":"cancelled"}
 				`,
-			do: func(conn *acp.AgentConn) {
+			do: func(conn *acp.ClientConn) {
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() {
 					<-asked
@@ -368,7 +368,7 @@ func TestClientKeeps(t *testing.T) {
 		{
 			name: "CAN1_CAN4_CancelRequest",
 			handlers: acp.ClientHandlers{
-				RequestPermission: func(ctx context.Context, _ *acp.AgentPeer, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+				RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				},
@@ -469,7 +469,7 @@ func TestClientKeeps(t *testing.T) {
 				-> session/set_mode#$b {"sessionId":"s","modeId":"m"}
 				<- {"jsonrpc":"2.0","id":"$b","error":{"code":7,"message":"?"}}
 				`,
-			do: func(conn *acp.AgentConn) {
+			do: func(conn *acp.ClientConn) {
 				for _, code := range []int{-12345, 7} {
 					err := conn.Session("s").SetMode(t.Context(), "m")
 					if e, ok := errors.AsType[*acp.Error](err); !ok || e.Code != code {
@@ -525,7 +525,7 @@ func TestClientKeeps(t *testing.T) {
 				-> session/close#$c {"sessionId":"s"}
 				<- {"jsonrpc":"2.0","id":"$c","error":{"code":-32603,"message":"?"}}
 				`,
-			do: func(conn *acp.AgentConn) {
+			do: func(conn *acp.ClientConn) {
 				s := conn.Session("s")
 				if err := errors.Join(s.Close(t.Context()), s.Delete(t.Context())); err != nil {
 					t.Error(err)
@@ -546,6 +546,6 @@ func TestClientKeeps(t *testing.T) {
 }
 
 // declines answers every elicitation.
-func declines(context.Context, *acp.AgentPeer, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+func declines(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 	return new(acp.NewCreateElicitationResponseDecline()), nil
 }

@@ -97,7 +97,7 @@ func playClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions
 // does what do says. What the client sends is validated; in the end it must have said nothing that the
 // script has not.
 func playAgent(
-	t *testing.T, handlers acp.ClientHandlers, opts *acp.ClientOptions, initialized, script string, do func(*acp.AgentConn),
+	t *testing.T, handlers acp.ClientHandlers, opts *acp.ClientOptions, initialized, script string, do func(*acp.ClientConn),
 ) {
 	t.Helper()
 	ours, theirs := acp.Pipe()
@@ -125,7 +125,7 @@ func playAgent(
 		}
 	}()
 	do(conn)
-	if _, err := rpc.Call[struct{}](t.Context(), conn.Conn(), "_alive", nil); err != nil {
+	if _, err := rpc.Call[struct{}](t.Context(), conn.RPC(), "_alive", nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-// This file owns what sessions of all versions have: a peer scoped to one session, and the list of them.
+// This file owns what sessions of all versions have, and the list of them.
 
 package acp
 
@@ -10,10 +10,10 @@ import (
 )
 
 // ID is the session's id.
-func (s *SessionClient) ID() SessionID { return s.id }
+func (s *AgentSession) ID() SessionID { return s.id }
 
-// Client is the client, of all sessions.
-func (s *SessionClient) Client() *ClientPeer { return s.peer }
+// Conn is the connection that the session belongs to.
+func (s *AgentSession) Conn() *AgentConn { return s.conn }
 
 // releaseTime bounds what is still sent for a turn that was cancelled: its last updates, the release of
 // its terminals.
@@ -28,54 +28,56 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // ElicitForm asks the user to fill in a form (elicitation/create, mode form).
-func (s *SessionClient) ElicitForm(
+func (s *AgentSession) ElicitForm(
 	ctx context.Context, message string, schema ElicitationSchema,
 ) (*CreateElicitationResponse, error) {
 	scope := ElicitationSessionScope{SessionID: s.id}
 	req := NewCreateElicitationRequestForm(message, NewElicitationFormModeSession(schema, scope))
-	return s.peer.CreateElicitation(ctx, &req)
+	return s.conn.CreateElicitation(ctx, &req)
 }
 
 // ElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the
 // connection's elicitations that are under way; when what happens there is done, tell the client by
-// ClientPeer.CompleteElicitation.
-func (s *SessionClient) ElicitURL(
+// AgentConn.CompleteElicitation.
+func (s *AgentSession) ElicitURL(
 	ctx context.Context, message string, id ElicitationID, url string,
 ) (*CreateElicitationResponse, error) {
 	scope := ElicitationSessionScope{SessionID: s.id}
 	req := NewCreateElicitationRequestURL(message, NewElicitationURLModeSession(id, url, scope))
-	return s.peer.CreateElicitation(ctx, &req)
+	return s.conn.CreateElicitation(ctx, &req)
 }
 
 // ID is the session's id.
-func (s *SessionAgent) ID() SessionID { return s.id }
+func (s *ClientSession) ID() SessionID { return s.id }
 
-// Agent is the agent, of all sessions.
-func (s *SessionAgent) Agent() *AgentPeer { return s.peer }
+// Conn is the connection that the session belongs to.
+func (s *ClientSession) Conn() *ClientConn { return s.conn }
 
 // Close ends the session at the agent (session/close). That the agent does not know it any more counts
 // as success.
-func (s *SessionAgent) Close(ctx context.Context) error {
-	_, err := s.peer.CloseSession(ctx, &CloseSessionRequest{SessionID: s.id})
-	return goneIsFine(err)
+func (s *ClientSession) Close(ctx context.Context) error {
+	_, err := s.conn.CloseSession(ctx, &CloseSessionRequest{SessionID: s.id})
+	return s.gone(err)
 }
 
 // Delete removes the session from the agent's list (session/delete). That it is not there counts as
 // success.
-func (s *SessionAgent) Delete(ctx context.Context) error {
-	_, err := s.peer.DeleteSession(ctx, &DeleteSessionRequest{SessionID: s.id})
-	return goneIsFine(err)
+func (s *ClientSession) Delete(ctx context.Context) error {
+	_, err := s.conn.DeleteSession(ctx, &DeleteSessionRequest{SessionID: s.id})
+	return s.gone(err)
 }
 
-func goneIsFine(err error) error {
-	if errors.Is(err, ErrResourceNotFound) {
-		return nil
+// gone notes that the session has ended at the agent, unless err says that it has not.
+func (s *ClientSession) gone(err error) error {
+	if err != nil && !errors.Is(err, ErrResourceNotFound) {
+		return err
 	}
-	return err
+	s.conn.sessions.remove(s)
+	return nil
 }
 
 // pages yields the agent's sessions, page by page, beginning with that of req.
-func (c *AgentConn) pages(ctx context.Context, req *ListSessionsRequest) iter.Seq2[SessionInfo, error] {
+func (c *ClientConn) pages(ctx context.Context, req *ListSessionsRequest) iter.Seq2[SessionInfo, error] {
 	return func(yield func(SessionInfo, error) bool) {
 		page := *req
 		for {

@@ -11,7 +11,7 @@ import (
 // CreateTerminal starts a command in a terminal of the client's (terminal/create). The caller must
 // Close it. When ctx ends meanwhile, the client's answer is waited for all the same, for ten seconds at
 // most, so that the terminal can be released, and the cause is returned.
-func (s *SessionClient) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*TerminalHandle, error) {
+func (s *AgentSession) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*TerminalHandle, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -23,7 +23,7 @@ func (s *SessionClient) CreateTerminal(ctx context.Context, req *CreateTerminalR
 		timer := time.AfterFunc(releaseTime, func() { cancel(context.Cause(ctx)) })
 		context.AfterFunc(detached, func() { timer.Stop() })
 	})()
-	res, err := s.peer.CreateTerminal(detached, &r)
+	res, err := s.conn.CreateTerminal(detached, &r)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s *SessionClient) CreateTerminal(ctx context.Context, req *CreateTerminalR
 // TerminalHandle is a command that runs in a terminal of the client's. Its methods are safe for
 // concurrent use.
 type TerminalHandle struct {
-	session *SessionClient
+	session *AgentSession
 	id      TerminalID
 }
 
@@ -47,18 +47,18 @@ func (t *TerminalHandle) ID() TerminalID { return t.id }
 
 // Output returns what the command has written so far, and how it ended if it has (terminal/output).
 func (t *TerminalHandle) Output(ctx context.Context) (*TerminalOutputResponse, error) {
-	return t.session.peer.TerminalOutput(ctx, &TerminalOutputRequest{SessionID: t.session.id, TerminalID: t.id})
+	return t.session.conn.TerminalOutput(ctx, &TerminalOutputRequest{SessionID: t.session.id, TerminalID: t.id})
 }
 
 // Wait waits until the command has ended (terminal/wait_for_exit).
 func (t *TerminalHandle) Wait(ctx context.Context) (*WaitForTerminalExitResponse, error) {
-	return t.session.peer.WaitForTerminalExit(ctx, &WaitForTerminalExitRequest{SessionID: t.session.id, TerminalID: t.id})
+	return t.session.conn.WaitForTerminalExit(ctx, &WaitForTerminalExitRequest{SessionID: t.session.id, TerminalID: t.id})
 }
 
 // Kill ends the command (terminal/kill). Output and Wait still work afterwards, and Close is still
 // needed.
 func (t *TerminalHandle) Kill(ctx context.Context) error {
-	_, err := t.session.peer.KillTerminal(ctx, &KillTerminalRequest{SessionID: t.session.id, TerminalID: t.id})
+	_, err := t.session.conn.KillTerminal(ctx, &KillTerminalRequest{SessionID: t.session.id, TerminalID: t.id})
 	return err
 }
 
@@ -67,6 +67,6 @@ func (t *TerminalHandle) Kill(ctx context.Context) error {
 func (t *TerminalHandle) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	_, err := t.session.peer.ReleaseTerminal(ctx, &ReleaseTerminalRequest{SessionID: t.session.id, TerminalID: t.id})
+	_, err := t.session.conn.ReleaseTerminal(ctx, &ReleaseTerminalRequest{SessionID: t.session.id, TerminalID: t.id})
 	return err
 }

@@ -27,22 +27,22 @@ func TestMain(m *testing.M) {
 // shop is the agent of the transcripts.
 type shop struct {
 	session acp.SessionID
-	prompt  func(ctx context.Context, s *acp.SessionClient) (acp.StopReason, error)
+	prompt  func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error)
 }
 
 func (a *shop) handlers() acp.AgentHandlers {
 	return acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: a.session}, nil
 		},
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			run := a.prompt
 			if text, _ := req.Prompt[0].Text(); text == "Are you still there?" {
-				run = func(ctx context.Context, s *acp.SessionClient) (acp.StopReason, error) {
+				run = func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error) {
 					return acp.StopReasonEndTurn, s.Update(ctx, acp.AgentMessageText("Yes."))
 				}
 			}
-			reason, err := run(ctx, client.Session(req.SessionID))
+			reason, err := run(ctx, session)
 			if err != nil {
 				return nil, err
 			}
@@ -52,7 +52,7 @@ func (a *shop) handlers() acp.AgentHandlers {
 }
 
 // say sends updates until one fails.
-func say(ctx context.Context, s *acp.SessionClient, updates ...acp.SessionUpdate) error {
+func say(ctx context.Context, s *acp.AgentSession, updates ...acp.SessionUpdate) error {
 	for _, u := range updates {
 		if err := s.Update(ctx, u); err != nil {
 			return err
@@ -76,8 +76,8 @@ func status(s acp.ToolCallStatus, content ...acp.ToolCallContent) acp.SessionUpd
 	return acp.NewSessionUpdateToolCallUpdate(u)
 }
 
-var turns = map[string]func(context.Context, *acp.SessionClient) (acp.StopReason, error){
-	"turn-allowed": func(ctx context.Context, s *acp.SessionClient) (acp.StopReason, error) {
+var turns = map[string]func(context.Context, *acp.AgentSession) (acp.StopReason, error){
+	"turn-allowed": func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error) {
 		err := say(ctx, s,
 			acp.WholePlan(
 				acp.PlanEntry{Content: "Reproduce the missing cent", Priority: "high", Status: "in_progress"},
@@ -100,7 +100,7 @@ var turns = map[string]func(context.Context, *acp.SessionClient) (acp.StopReason
 			status(acp.ToolCallStatusInProgress),
 			status(acp.ToolCallStatusCompleted, acp.ToolContent(acp.TextBlock("FAIL: got 29.97, want 29.98"))))
 	},
-	"turn-rejected": func(ctx context.Context, s *acp.SessionClient) (acp.StopReason, error) {
+	"turn-rejected": func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error) {
 		err := say(ctx, s, acp.NewSessionUpdateToolCall(acp.ToolCall{
 			ToolCallID: "call_1", Title: "rm -r invoices/2019", Kind: acp.ToolKindDelete, Status: acp.ToolCallStatusPending,
 			Locations: []acp.ToolCallLocation{{Path: "/home/ada/shop/invoices/2019"}},
@@ -118,7 +118,7 @@ var turns = map[string]func(context.Context, *acp.SessionClient) (acp.StopReason
 		return acp.StopReasonEndTurn, say(ctx, s,
 			status(acp.ToolCallStatusFailed), acp.AgentMessageText("I left the invoices alone."))
 	},
-	"turn-cancelled": func(ctx context.Context, s *acp.SessionClient) (acp.StopReason, error) {
+	"turn-cancelled": func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error) {
 		err := say(ctx, s, acp.AgentMessageText("I begin with the cart."), acp.NewSessionUpdateToolCall(acp.ToolCall{
 			ToolCallID: "call_1", Title: "Edit cart.go", Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
 		}))
@@ -135,7 +135,7 @@ var turns = map[string]func(context.Context, *acp.SessionClient) (acp.StopReason
 		}
 		return "", ctx.Err()
 	},
-	"turn-cancelled-stream": func(ctx context.Context, s *acp.SessionClient) (acp.StopReason, error) {
+	"turn-cancelled-stream": func(ctx context.Context, s *acp.AgentSession) (acp.StopReason, error) {
 		for ctx.Err() == nil {
 			if err := s.Update(ctx, acp.AgentMessageText("a cent, ")); err != nil {
 				return "", err
@@ -177,8 +177,8 @@ func TestAgentFollowsTranscripts(t *testing.T) {
 }
 
 // choose answers permission requests with an option.
-func choose(option acp.PermissionOptionID) func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-	return func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+func choose(option acp.PermissionOptionID) func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	return func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option)}, nil
 	}
 }
@@ -223,7 +223,7 @@ func TestClientFollowsTranscripts(t *testing.T) {
 			handlers := acp.ClientHandlers{RequestPermission: choose(test.ask)}
 			if test.cancel == "ask" {
 				handlers.RequestPermission = func(
-					ctx context.Context, _ *acp.AgentPeer, _ *acp.RequestPermissionRequest,
+					ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest,
 				) (*acp.RequestPermissionResponse, error) {
 					cancel()
 					<-ctx.Done()

@@ -12,30 +12,30 @@ import (
 // Update sends an update (session/update). Updates arrive in the order in which they were sent, and
 // before the answer to the prompt if they are sent before its handler returns. With the context of a
 // turn that was cancelled it still sends, and waits ten seconds at most while too much is unsent.
-func (s *SessionClient) Update(ctx context.Context, update SessionUpdate) error {
+func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 	ctx, done := lasting(ctx)
 	defer done()
-	return s.peer.SessionUpdate(ctx, &SessionNotification{SessionID: s.id, Update: update})
+	return s.conn.SessionUpdate(ctx, &SessionNotification{SessionID: s.id, Update: update})
 }
 
 // Prompt runs a turn and waits for its end (session/prompt). When ctx ends, the turn is cancelled as
 // the protocol says: session/cancel is sent, open permission requests of the session are answered as
 // cancelled, and the agent's answer, stop reason cancelled, is waited for, for at most
 // ConnOptions.CancelGrace; only then the cause of ctx is returned.
-func (a *AgentPeer) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
-	if missing := a.capabilities().lacksForPrompt(req); missing != "" {
+func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
+	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
 		return nil, unsupported(MethodPrompt, missing)
 	}
-	return rpc.RunTurn(ctx, a.conn, methodPrompt, req, turnSpec(req.SessionID))
+	return rpc.RunTurn(ctx, c.rpc, methodPrompt, req, turnSpec(req.SessionID))
 }
 
 // Cancel cancels the session's turns (session/cancel): those of this connection's own go on as Prompt
 // says when its context ends. Without any the client's open permission requests of the session are
 // answered as cancelled all the same, and to the agent it is harmless.
-func (a *AgentPeer) Cancel(ctx context.Context, n *CancelNotification) error {
+func (c *ClientConn) Cancel(ctx context.Context, n *CancelNotification) error {
 	spec := turnSpec(n.SessionID)
 	spec.CancelParams = n
-	return a.conn.CancelSession(ctx, spec)
+	return c.rpc.CancelSession(ctx, spec)
 }
 
 func turnSpec(id SessionID) rpc.TurnSpec {
@@ -46,10 +46,10 @@ func turnSpec(id SessionID) rpc.TurnSpec {
 	}
 }
 
-// Prompt runs a turn and waits for its end; updates go to the client's handler. See AgentPeer.Prompt
+// Prompt runs a turn and waits for its end; updates go to the client's handler. See ClientConn.Prompt
 // for what happens when ctx ends.
-func (s *SessionAgent) Prompt(ctx context.Context, prompt ...ContentBlock) (*PromptResponse, error) {
-	return s.peer.Prompt(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
+func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*PromptResponse, error) {
+	return s.conn.Prompt(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
 
 // Turn is a prompt in progress: Updates yields its updates as they come, Result waits for its end, and
@@ -59,12 +59,12 @@ type Turn = rpc.Turn[SessionUpdate, PromptResponse]
 // Stream starts a turn whose updates are read as they come. They also go to the client's handler, if it
 // has one; a loop over the updates inside that handler would wait for itself. The turn is over when
 // Result returns.
-func (s *SessionAgent) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
+func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
 	req := &PromptRequest{SessionID: s.id, Prompt: prompt}
-	if missing := s.peer.capabilities().lacksForPrompt(req); missing != "" {
-		return rpc.FailedTurn[SessionUpdate, PromptResponse](s.peer.conn, unsupported(MethodPrompt, missing))
+	if missing := s.conn.capabilities().lacksForPrompt(req); missing != "" {
+		return rpc.FailedTurn[SessionUpdate, PromptResponse](s.conn.rpc, unsupported(MethodPrompt, missing))
 	}
-	return rpc.StartTurn(ctx, s.peer.conn, methodPrompt, req, turnSpec(s.id), func(params any) (SessionUpdate, bool) {
+	return rpc.StartTurn(ctx, s.conn.rpc, methodPrompt, req, turnSpec(s.id), func(params any) (SessionUpdate, bool) {
 		n, ok := params.(*SessionNotification)
 		if !ok {
 			return SessionUpdate{}, false
@@ -75,6 +75,6 @@ func (s *SessionAgent) Stream(ctx context.Context, prompt ...ContentBlock) *Turn
 
 // Cancel cancels the session's turns (session/cancel) and does not wait for their end. Without a turn
 // it is harmless.
-func (s *SessionAgent) Cancel(ctx context.Context) error {
-	return s.peer.Cancel(ctx, &CancelNotification{SessionID: s.id})
+func (s *ClientSession) Cancel(ctx context.Context) error {
+	return s.conn.Cancel(ctx, &CancelNotification{SessionID: s.id})
 }

@@ -23,12 +23,12 @@ func (l *link) transport() acp.Transport {
 
 func serveACP(ctx context.Context, l *link) error {
 	return acp.ServeAgent(ctx, l.transport(), acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: acp.SessionID(newSessionID())}, nil
 		},
-		Prompt: func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			text, _ := req.Prompt[0].Text()
-			if err := play(ctx, text, acpVoice{client.Session(req.SessionID)}); err != nil {
+			if err := play(ctx, text, acpVoice{session}); err != nil {
 				return nil, acp.Public(err)
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
@@ -36,7 +36,7 @@ func serveACP(ctx context.Context, l *link) error {
 	}, nil)
 }
 
-type acpVoice struct{ session *acp.SessionClient }
+type acpVoice struct{ session *acp.AgentSession }
 
 func (v acpVoice) Chunk(text string) any { return acp.AgentMessageText(text) }
 
@@ -45,7 +45,7 @@ func (v acpVoice) Send(ctx context.Context, chunk any) error {
 }
 
 func (v acpVoice) Read(ctx context.Context) (string, error) {
-	res, err := v.session.Client().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: v.session.ID(), Path: filePath})
+	res, err := v.session.Conn().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: v.session.ID(), Path: filePath})
 	if err != nil {
 		return "", err
 	}
@@ -60,11 +60,11 @@ func (v acpVoice) Ask(ctx context.Context) (string, error) {
 	return string(option), err
 }
 
-type acpClient struct{ agent *acp.AgentConn }
+type acpClient struct{ agent *acp.ClientConn }
 
 func connectACP(ctx context.Context, l *link, c *consumer) (client, error) {
 	agent, err := acp.Connect(ctx, l.transport(), acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			chunk, ok := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk)
 			if !ok {
 				return errors.New("not a chunk")
@@ -73,10 +73,10 @@ func connectACP(ctx context.Context, l *link, c *consumer) (client, error) {
 			c.update(string(n.SessionID), text)
 			return nil
 		},
-		ReadTextFile: func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			return &acp.ReadTextFileResponse{Content: fileContent}, nil
 		},
-		RequestPermission: func(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
 		},
 	}, nil)

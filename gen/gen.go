@@ -24,7 +24,7 @@ type Config struct {
 	Module string
 	// Overrides are the judgements about this schema; see [Overrides] for those of this project.
 	Overrides []Override
-	// Facade adds handlers, peers and sessions, which need hand-written files beside them.
+	// Facade adds handlers, connections and sessions, which need hand-written files beside them.
 	Facade bool
 	// Tests adds tables for tests of the package: every definition, and every method.
 	Tests bool

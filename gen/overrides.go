@@ -40,8 +40,11 @@ const (
 	// Checked says that hand-written code looks at a call too before it is sent, and for what. Of: the
 	// method.
 	Checked
-	// PeerByHand says that the peer's call of a method is written by hand, and why. Of: the method.
-	PeerByHand
+	// ConnByHand says that the connection's call of a method is written by hand, and why. Of: the method.
+	ConnByHand
+	// MakesSession says that the connection's call of a method makes a session of the answer. It is written
+	// by hand round an unexported call. Of: the method.
+	MakesSession
 	// SessionByHand is the same for the call of a session. Of: the method.
 	SessionByHand
 	// Always says that a member is written even when it says no more than leaving it out, and why. Of:
@@ -50,7 +53,7 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"Name", "Handler", "Constructor", "Capabilities", "Capability", "Needs", "Derived", "Checked", "PeerByHand", "SessionByHand", "Always"}[k]
+	return [...]string{"Name", "Handler", "Constructor", "Capabilities", "Capability", "Needs", "Derived", "Checked", "ConnByHand", "MakesSession", "SessionByHand", "Always"}[k]
 }
 
 // Override is one judgement.
@@ -128,8 +131,12 @@ var v1 = []Override{
 	{Checked, "session/resume", "the same"},
 	{Checked, "session/list", "the same"},
 
-	{PeerByHand, "session/prompt", "runs a turn"},
-	{PeerByHand, "session/cancel", "acts on the turn"},
+	{MakesSession, "session/new", "with its modes and config options"},
+	{MakesSession, "session/load", "the same"},
+	{MakesSession, "session/resume", "the same"},
+
+	{ConnByHand, "session/prompt", "runs a turn"},
+	{ConnByHand, "session/cancel", "acts on the turn"},
 
 	{SessionByHand, "session/update", "takes the update alone"},
 	{SessionByHand, "session/request_permission", "takes the call and the options"},
@@ -181,6 +188,8 @@ var v1Unstable = []Override{
 	{Needs, "session/update update.session_message_chunk", "subagents"},
 
 	{Checked, "session/fork", "paths are absolute"},
+
+	{MakesSession, "session/fork", "with its modes and config options"},
 
 	{SessionByHand, "session/fork", "makes the session"},
 	{SessionByHand, "session/archive", "needs no parameters"},
@@ -244,7 +253,10 @@ var v2 = []Override{
 	{Checked, "session/new", "paths are absolute"},
 	{Checked, "session/resume", "the same"},
 
-	{PeerByHand, "session/cancel", "acts on the turn"},
+	{MakesSession, "session/new", "with its config options and commands"},
+	{MakesSession, "session/resume", "the same"},
+
+	{ConnByHand, "session/cancel", "acts on the turn"},
 
 	{SessionByHand, "session/update", "takes the update alone"},
 	{SessionByHand, "session/request_permission", "tells that user action is required"},
@@ -284,6 +296,8 @@ var v2Unstable = []Override{
 	{Needs, "session/list archived", "session.archive"},
 
 	{Checked, "session/fork", "paths are absolute"},
+
+	{MakesSession, "session/fork", "with its modes and config options"},
 
 	{SessionByHand, "session/fork", "makes the session"},
 	{SessionByHand, "session/archive", "needs no parameters"},
@@ -343,7 +357,8 @@ func judge(pkg *model.Package, j *judgements) error {
 	for _, m := range pkg.Methods {
 		_, m.Derived = j.of(Derived, m.Name)
 		_, m.Checked = j.of(Checked, m.Name)
-		_, m.PeerByHand = j.of(PeerByHand, m.Name)
+		_, m.ConnByHand = j.of(ConnByHand, m.Name)
+		_, m.MakesSession = j.of(MakesSession, m.Name)
 		_, m.SessionByHand = j.of(SessionByHand, m.Name)
 		if path, ok := j.of(Capability, m.Name); ok {
 			fields, err := capability(pkg, j, m, path)

@@ -22,7 +22,7 @@ func (f *Files) Register(h *acp.ClientHandlers) {
 // not say (fs/read_text_file). Lines end after "\n"; lines behind the end of the file are empty. A
 // missing file is rpc.ErrResourceNotFound with the file's URI as data; other refusals are
 // rpc.ErrInvalidParams. The agent is not used and may be nil.
-func (f *Files) ReadTextFile(ctx context.Context, _ *acp.AgentPeer, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+func (f *Files) ReadTextFile(ctx context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 	lines := window{first: req.Line.Or(1), count: -1}
 	if count, ok := req.Limit.Get(); ok {
 		lines.count = int64(count)
@@ -41,7 +41,7 @@ func (f *Files) ReadTextFile(ctx context.Context, _ *acp.AgentPeer, req *acp.Rea
 // which stays a link, when its directory takes no new files, when its owner cannot be kept, and when
 // it is a mount point. Refusals are rpc.ErrInvalidParams, or rpc.ErrMethodNotFound if the files are
 // read-only. The agent is not used and may be nil.
-func (f *Files) WriteTextFile(_ context.Context, _ *acp.AgentPeer, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+func (f *Files) WriteTextFile(_ context.Context, _ *acp.ClientSession, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 	if err := f.write(req.SessionID, req.Path, req.Content); err != nil {
 		return nil, forPeer(err)
 	}
@@ -60,7 +60,7 @@ func (t *Terminals) Register(h *acp.ClientHandlers) {
 // CreateTerminal starts a command and returns at once (terminal/create). The command does not end with
 // ctx. Its id cannot be guessed, and only the session that created it knows it. A command or a working
 // directory that is not there is rpc.ErrInvalidParams. The agent is not used and may be nil.
-func (t *Terminals) CreateTerminal(_ context.Context, _ *acp.AgentPeer, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+func (t *Terminals) CreateTerminal(_ context.Context, _ *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 	limit := -1
 	if bytes, ok := req.OutputByteLimit.Get(); ok {
 		limit = int(min(bytes, math.MaxInt))
@@ -75,7 +75,7 @@ func (t *Terminals) CreateTerminal(_ context.Context, _ *acp.AgentPeer, req *acp
 // TerminalOutput returns the end of what a command has written, valid UTF-8 of at most as many bytes as
 // were asked for, and its exit status once it has ended (terminal/output). A terminal that the session
 // does not have is rpc.ErrResourceNotFound. The agent is not used and may be nil.
-func (t *Terminals) TerminalOutput(_ context.Context, _ *acp.AgentPeer, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+func (t *Terminals) TerminalOutput(_ context.Context, _ *acp.ClientSession, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
 	text, truncated, exit, err := t.tail(req.SessionID, req.TerminalID)
 	if err != nil {
 		return nil, forPeer(err)
@@ -91,7 +91,7 @@ func (t *Terminals) TerminalOutput(_ context.Context, _ *acp.AgentPeer, req *acp
 // WaitForTerminalExit waits until a command has ended or ctx has, and returns its exit status
 // (terminal/wait_for_exit). A terminal that the session does not have is rpc.ErrResourceNotFound. The
 // agent is not used and may be nil.
-func (t *Terminals) WaitForTerminalExit(ctx context.Context, _ *acp.AgentPeer, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+func (t *Terminals) WaitForTerminalExit(ctx context.Context, _ *acp.ClientSession, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
 	exit, err := t.wait(ctx, req.SessionID, req.TerminalID)
 	if err != nil {
 		return nil, forPeer(err)
@@ -104,7 +104,7 @@ func (t *Terminals) WaitForTerminalExit(ctx context.Context, _ *acp.AgentPeer, r
 // (terminal/kill). It gets SIGTERM first and SIGKILL after [TerminalsOptions.KillGrace], or when ctx
 // ends. The terminal stays until it is released. One that has ended already is no error; one that the
 // session does not have is rpc.ErrResourceNotFound. The agent is not used and may be nil.
-func (t *Terminals) KillTerminal(ctx context.Context, _ *acp.AgentPeer, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+func (t *Terminals) KillTerminal(ctx context.Context, _ *acp.ClientSession, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
 	if err := t.kill(ctx, req.SessionID, req.TerminalID); err != nil {
 		return nil, forPeer(err)
 	}
@@ -114,7 +114,7 @@ func (t *Terminals) KillTerminal(ctx context.Context, _ *acp.AgentPeer, req *acp
 // ReleaseTerminal ends a command as KillTerminal does, frees its terminal and returns when nothing of
 // it is left (terminal/release). From its beginning on, the id is unknown. A terminal that the session
 // does not have is rpc.ErrResourceNotFound. The agent is not used and may be nil.
-func (t *Terminals) ReleaseTerminal(ctx context.Context, _ *acp.AgentPeer, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+func (t *Terminals) ReleaseTerminal(ctx context.Context, _ *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 	if err := t.release(ctx, req.SessionID, req.TerminalID); err != nil {
 		return nil, forPeer(err)
 	}

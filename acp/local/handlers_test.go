@@ -20,7 +20,7 @@ import (
 
 // serve connects an agent to a client that has files and terminals in dir, with every message
 // validated, and returns the agent's view of a session.
-func serve(t *testing.T, dir string, files *local.FilesOptions, terminals *local.TerminalsOptions) *acp.SessionClient {
+func serve(t *testing.T, dir string, files *local.FilesOptions, terminals *local.TerminalsOptions) *acp.AgentSession {
 	t.Helper()
 	roots, err := local.OpenRoots()
 	if err != nil {
@@ -33,10 +33,10 @@ func serve(t *testing.T, dir string, files *local.FilesOptions, terminals *local
 
 	atClient, atAgent := acp.Pipe()
 	agent, err := acp.StartAgent(t.Context(), atAgent, acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "s1"}, nil
 		},
-		Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		},
 	}, nil)
@@ -155,7 +155,7 @@ func TestFileErrors(t *testing.T) {
 	_, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: at("long"), Content: "123456"})
 	wantError(t, "too large", err, invalid("/path", "write "+at("long")+": too large"))
 
-	_, err = s.Client().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: "nobody", Path: at("latin1")})
+	_, err = s.Conn().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: "nobody", Path: at("latin1")})
 	wantError(t, "unknown session", err, rpc.Error{
 		Code:    rpc.CodeResourceNotFound,
 		Message: `unknown session "nobody"`,
@@ -300,7 +300,7 @@ func TestTerminalErrors(t *testing.T) {
 		wantError(t, what, err, tt.want)
 	}
 
-	_, err = s.Client().TerminalOutput(ctx, &acp.TerminalOutputRequest{SessionID: "s2", TerminalID: first.ID()})
+	_, err = s.Conn().TerminalOutput(ctx, &acp.TerminalOutputRequest{SessionID: "s2", TerminalID: first.ID()})
 	if !errors.Is(err, rpc.ErrResourceNotFound) {
 		t.Errorf("of another session: got %v", err)
 	}

@@ -17,8 +17,8 @@ func Example() {
 		served := make(chan error, 1)
 		go func() { served <- agent.Serve(context.Background(), far) }()
 
-		var v1 *acp.AgentConn
-		var v2 *v2draft.AgentConn
+		var v1 *acp.ClientConn
+		var v2 *v2draft.ClientConn
 		info := acp.Implementation{Name: "example", Version: "1.0"}
 		version, err := negotiate.Client{
 			V1: func(ctx context.Context, transport acp.Transport) (err error) {

@@ -30,11 +30,11 @@ func agent(versions string) negotiate.Agent {
 	if strings.Contains(versions, "1") {
 		a.V1 = func(ctx context.Context, transport rpc.Transport) error {
 			return acp.ServeAgent(ctx, transport, acp.AgentHandlers{
-				NewSession: func(_ context.Context, client *acp.ClientPeer, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				NewSession: func(_ context.Context, client *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 					caps := client.Initialized().ClientCapabilities
 					return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprintf("1 files:%v", caps.FS.ReadTextFile))}, nil
 				},
-				Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+				Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 					return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 				},
 			}, nil)
@@ -43,19 +43,19 @@ func agent(versions string) negotiate.Agent {
 	if strings.Contains(versions, "2") {
 		a.V2 = func(ctx context.Context, transport rpc.Transport) error {
 			return v2draft.ServeAgent(ctx, transport, v2draft.AgentHandlers{
-				NewSession: func(context.Context, *v2draft.ClientPeer, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+				NewSession: func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
 					return &v2draft.NewSessionResponse{SessionID: "2"}, nil
 				},
-				ListSessions: func(context.Context, *v2draft.ClientPeer, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
+				ListSessions: func(context.Context, *v2draft.AgentConn, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
 					return &v2draft.ListSessionsResponse{}, nil
 				},
-				ResumeSession: func(context.Context, *v2draft.ClientPeer, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+				ResumeSession: func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
 					return nil, v2draft.ErrResourceNotFound
 				},
-				CloseSession: func(context.Context, *v2draft.ClientPeer, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+				CloseSession: func(context.Context, *v2draft.AgentSession, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
 					return nil, nil
 				},
-				Prompt: func(context.Context, *v2draft.ClientPeer, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+				Prompt: func(context.Context, *v2draft.AgentSession, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 					return nil, errors.New("no prompts")
 				},
 			}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "agent", Version: "1"}})
@@ -67,8 +67,8 @@ func agent(versions string) negotiate.Agent {
 // client is a client that speaks some versions. Its connection is in conn when it has one.
 type client struct {
 	negotiate.Client
-	v1 *acp.AgentConn
-	v2 *v2draft.AgentConn
+	v1 *acp.ClientConn
+	v2 *v2draft.ClientConn
 }
 
 func newClient(versions string) *client {
@@ -76,7 +76,7 @@ func newClient(versions string) *client {
 	if strings.Contains(versions, "1") {
 		c.V1 = func(ctx context.Context, transport rpc.Transport) (err error) {
 			c.v1, err = acp.Connect(ctx, transport, acp.ClientHandlers{
-				ReadTextFile: func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+				ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 					return nil, acp.ErrResourceNotFound
 				},
 			}, &acp.ClientOptions{Info: acp.Implementation{Name: "client", Version: "1"}})

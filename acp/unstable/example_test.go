@@ -14,13 +14,13 @@ func Example() {
 	ctx := context.Background()
 
 	agent, err := acp.StartAgent(ctx, agentEnd, acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "session-1"}, nil
 		},
-		Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		},
-		ForkSession: func(_ context.Context, _ *acp.ClientPeer, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+		ForkSession: func(_ context.Context, _ *acp.AgentSession, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
 			return &acp.ForkSessionResponse{SessionID: "fork of " + req.SessionID}, nil
 		},
 	}, nil)

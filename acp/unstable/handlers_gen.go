@@ -12,7 +12,8 @@ import (
 // AgentHandlers are the functions that serve the requests and notifications which an agent
 // receives. A handler that is nil is not there: its request is answered with method not found, its
 // notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order.
+// are called concurrently, except that the notifications of one session are handled in order. A
+// handler whose parameters name a session is given that session, any other the connection.
 type AgentHandlers struct {
 	// Authenticate authenticates the client using the specified authentication method
 	// (authenticate).
@@ -27,7 +28,7 @@ type AgentHandlers struct {
 	// See protocol docs: [Initialization]
 	//
 	// [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
-	Authenticate func(ctx context.Context, client *ClientPeer, req *AuthenticateRequest) (*AuthenticateResponse, error)
+	Authenticate func(ctx context.Context, conn *AgentConn, req *AuthenticateRequest) (*AuthenticateResponse, error)
 
 	// ListProviders **UNSTABLE** (providers/list).
 	//
@@ -36,7 +37,7 @@ type AgentHandlers struct {
 	// Lists providers that can be configured by the client.
 	//
 	// Capability: providers.
-	ListProviders func(ctx context.Context, client *ClientPeer, req *ListProvidersRequest) (*ListProvidersResponse, error)
+	ListProviders func(ctx context.Context, conn *AgentConn, req *ListProvidersRequest) (*ListProvidersResponse, error)
 
 	// SetProvider **UNSTABLE** (providers/set).
 	//
@@ -45,7 +46,7 @@ type AgentHandlers struct {
 	// Replaces the configuration for a provider.
 	//
 	// Capability: providers.
-	SetProvider func(ctx context.Context, client *ClientPeer, req *SetProviderRequest) (*SetProviderResponse, error)
+	SetProvider func(ctx context.Context, conn *AgentConn, req *SetProviderRequest) (*SetProviderResponse, error)
 
 	// DisableProvider **UNSTABLE** (providers/disable).
 	//
@@ -54,7 +55,7 @@ type AgentHandlers struct {
 	// Disables a provider.
 	//
 	// Capability: providers.
-	DisableProvider func(ctx context.Context, client *ClientPeer, req *DisableProviderRequest) (*DisableProviderResponse, error)
+	DisableProvider func(ctx context.Context, conn *AgentConn, req *DisableProviderRequest) (*DisableProviderResponse, error)
 
 	// Logout logs out of the current authenticated state (logout).
 	//
@@ -62,7 +63,7 @@ type AgentHandlers struct {
 	// guarantee about the behavior of already running sessions.
 	//
 	// Capability: auth.logout.
-	Logout func(ctx context.Context, client *ClientPeer, req *LogoutRequest) (*LogoutResponse, error)
+	Logout func(ctx context.Context, conn *AgentConn, req *LogoutRequest) (*LogoutResponse, error)
 
 	// AuthStatus **UNSTABLE** (auth/status).
 	//
@@ -74,7 +75,7 @@ type AgentHandlers struct {
 	// NOT change any agent state, and agents MUST NOT reject it with `auth_required`.
 	//
 	// Capability: auth.status.
-	AuthStatus func(ctx context.Context, client *ClientPeer, req *AuthStatusRequest) (*AuthStatusResponse, error)
+	AuthStatus func(ctx context.Context, conn *AgentConn, req *AuthStatusRequest) (*AuthStatusResponse, error)
 
 	// NewSession creates a new conversation session with the agent (session/new).
 	//
@@ -91,7 +92,7 @@ type AgentHandlers struct {
 	// See protocol docs: [Session Setup]
 	//
 	// [Session Setup]: https://agentclientprotocol.com/protocol/v1/draft/session-setup
-	NewSession func(ctx context.Context, client *ClientPeer, req *NewSessionRequest) (*NewSessionResponse, error)
+	NewSession func(ctx context.Context, conn *AgentConn, req *NewSessionRequest) (*NewSessionResponse, error)
 
 	// LoadSession loads an existing session to resume a previous conversation (session/load).
 	//
@@ -108,7 +109,7 @@ type AgentHandlers struct {
 	// Capability: loadSession.
 	//
 	// [Loading Sessions]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#loading-sessions
-	LoadSession func(ctx context.Context, client *ClientPeer, req *LoadSessionRequest) (*LoadSessionResponse, error)
+	LoadSession func(ctx context.Context, session *AgentSession, req *LoadSessionRequest) (*LoadSessionResponse, error)
 
 	// ListSessions lists existing sessions known to the agent (session/list).
 	//
@@ -119,7 +120,7 @@ type AgentHandlers struct {
 	// support.
 	//
 	// Capability: sessionCapabilities.list.
-	ListSessions func(ctx context.Context, client *ClientPeer, req *ListSessionsRequest) (*ListSessionsResponse, error)
+	ListSessions func(ctx context.Context, conn *AgentConn, req *ListSessionsRequest) (*ListSessionsResponse, error)
 
 	// DeleteSession deletes an existing session from `session/list` (session/delete).
 	//
@@ -127,7 +128,7 @@ type AgentHandlers struct {
 	// capability.
 	//
 	// Capability: sessionCapabilities.delete.
-	DeleteSession func(ctx context.Context, client *ClientPeer, req *DeleteSessionRequest) (*DeleteSessionResponse, error)
+	DeleteSession func(ctx context.Context, session *AgentSession, req *DeleteSessionRequest) (*DeleteSessionResponse, error)
 
 	// ForkSession **UNSTABLE** (session/fork).
 	//
@@ -146,7 +147,7 @@ type AgentHandlers struct {
 	// calling `session/load` or `session/resume` first.
 	//
 	// Capability: sessionCapabilities.fork.
-	ForkSession func(ctx context.Context, client *ClientPeer, req *ForkSessionRequest) (*ForkSessionResponse, error)
+	ForkSession func(ctx context.Context, session *AgentSession, req *ForkSessionRequest) (*ForkSessionResponse, error)
 
 	// ArchiveSession **UNSTABLE** (session/archive).
 	//
@@ -158,7 +159,7 @@ type AgentHandlers struct {
 	// capability.
 	//
 	// Capability: sessionCapabilities.archive.
-	ArchiveSession func(ctx context.Context, client *ClientPeer, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error)
+	ArchiveSession func(ctx context.Context, session *AgentSession, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error)
 
 	// UnarchiveSession **UNSTABLE** (session/unarchive).
 	//
@@ -170,7 +171,7 @@ type AgentHandlers struct {
 	// capability.
 	//
 	// Capability: sessionCapabilities.archive.
-	UnarchiveSession func(ctx context.Context, client *ClientPeer, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error)
+	UnarchiveSession func(ctx context.Context, session *AgentSession, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error)
 
 	// SessionStatus **UNSTABLE** (session/status).
 	//
@@ -182,7 +183,7 @@ type AgentHandlers struct {
 	// capability.
 	//
 	// Capability: sessionCapabilities.status.
-	SessionStatus func(ctx context.Context, client *ClientPeer, req *SessionStatusRequest) (*SessionStatusResponse, error)
+	SessionStatus func(ctx context.Context, session *AgentSession, req *SessionStatusRequest) (*SessionStatusResponse, error)
 
 	// SetSessionTitle **UNSTABLE** (session/set_title).
 	//
@@ -197,7 +198,7 @@ type AgentHandlers struct {
 	// returns the stored title, which may be normalized.
 	//
 	// Capability: sessionCapabilities.title.
-	SetSessionTitle func(ctx context.Context, client *ClientPeer, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error)
+	SetSessionTitle func(ctx context.Context, session *AgentSession, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error)
 
 	// ResumeSession resumes an existing session without returning previous messages
 	// (session/resume).
@@ -209,7 +210,7 @@ type AgentHandlers struct {
 	// replaying the message history (unlike `session/load`).
 	//
 	// Capability: sessionCapabilities.resume.
-	ResumeSession func(ctx context.Context, client *ClientPeer, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
+	ResumeSession func(ctx context.Context, session *AgentSession, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
 
 	// CloseSession closes an active session and frees up any resources associated with it
 	// (session/close).
@@ -221,7 +222,7 @@ type AgentHandlers struct {
 	// any resources associated with the session.
 	//
 	// Capability: sessionCapabilities.close.
-	CloseSession func(ctx context.Context, client *ClientPeer, req *CloseSessionRequest) (*CloseSessionResponse, error)
+	CloseSession func(ctx context.Context, session *AgentSession, req *CloseSessionRequest) (*CloseSessionResponse, error)
 
 	// SetSessionMode sets the current mode for a session (session/set_mode).
 	//
@@ -238,11 +239,11 @@ type AgentHandlers struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-	SetSessionMode func(ctx context.Context, client *ClientPeer, req *SetSessionModeRequest) (*SetSessionModeResponse, error)
+	SetSessionMode func(ctx context.Context, session *AgentSession, req *SetSessionModeRequest) (*SetSessionModeResponse, error)
 
 	// SetSessionConfigOption sets the current value for a session configuration option
 	// (session/set_config_option).
-	SetSessionConfigOption func(ctx context.Context, client *ClientPeer, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
+	SetSessionConfigOption func(ctx context.Context, session *AgentSession, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
 
 	// Prompt processes a user prompt within a session (session/prompt).
 	//
@@ -258,7 +259,7 @@ type AgentHandlers struct {
 	// See protocol docs: [Prompt Turn]
 	//
 	// [Prompt Turn]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn
-	Prompt func(ctx context.Context, client *ClientPeer, req *PromptRequest) (*PromptResponse, error)
+	Prompt func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error)
 
 	// Cancel cancels ongoing operations for a session (session/cancel).
 	//
@@ -274,50 +275,51 @@ type AgentHandlers struct {
 	// See protocol docs: [Cancellation]
 	//
 	// [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#cancellation
-	Cancel func(ctx context.Context, client *ClientPeer, n *CancelNotification) error
+	Cancel func(ctx context.Context, session *AgentSession, n *CancelNotification) error
 
 	// MessageMCPNotification **UNSTABLE** (mcp/message).
 	//
 	// This capability is not part of the spec yet, and may be removed or changed at any point.
 	//
 	// Sends an MCP-over-ACP notification.
-	MessageMCPNotification func(ctx context.Context, client *ClientPeer, n *MessageMCPNotification) error
+	MessageMCPNotification func(ctx context.Context, conn *AgentConn, n *MessageMCPNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *AgentHandlers) routes(client *ClientPeer) []rpc.Route {
+func (h *AgentHandlers) routes(conn *AgentConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodAuthenticate, client, h.Authenticate),
-		request(methodListProviders, client, h.ListProviders),
-		request(methodSetProvider, client, h.SetProvider),
-		request(methodDisableProvider, client, h.DisableProvider),
-		request(methodLogout, client, h.Logout),
-		request(methodAuthStatus, client, h.AuthStatus),
-		request(methodNewSession, client, h.NewSession),
-		request(methodLoadSession, client, h.LoadSession),
-		request(methodListSessions, client, h.ListSessions),
-		request(methodDeleteSession, client, h.DeleteSession),
-		request(methodForkSession, client, h.ForkSession),
-		request(methodArchiveSession, client, h.ArchiveSession),
-		request(methodUnarchiveSession, client, h.UnarchiveSession),
-		request(methodSessionStatus, client, h.SessionStatus),
-		request(methodSetSessionTitle, client, h.SetSessionTitle),
-		request(methodResumeSession, client, h.ResumeSession),
-		request(methodCloseSession, client, h.CloseSession),
-		request(methodSetSessionMode, client, h.SetSessionMode),
-		request(methodSetSessionConfigOption, client, h.SetSessionConfigOption),
-		request(methodPrompt, client, h.Prompt),
-		notification(methodCancel, client, h.Cancel),
-		notification(methodMessageMCPNotification, client, h.MessageMCPNotification),
+		request(methodAuthenticate, func(*AuthenticateRequest) *AgentConn { return conn }, h.Authenticate),
+		request(methodListProviders, func(*ListProvidersRequest) *AgentConn { return conn }, h.ListProviders),
+		request(methodSetProvider, func(*SetProviderRequest) *AgentConn { return conn }, h.SetProvider),
+		request(methodDisableProvider, func(*DisableProviderRequest) *AgentConn { return conn }, h.DisableProvider),
+		request(methodLogout, func(*LogoutRequest) *AgentConn { return conn }, h.Logout),
+		request(methodAuthStatus, func(*AuthStatusRequest) *AgentConn { return conn }, h.AuthStatus),
+		request(methodNewSession, func(*NewSessionRequest) *AgentConn { return conn }, h.NewSession),
+		request(methodLoadSession, func(p *LoadSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.LoadSession),
+		request(methodListSessions, func(*ListSessionsRequest) *AgentConn { return conn }, h.ListSessions),
+		request(methodDeleteSession, func(p *DeleteSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.DeleteSession),
+		request(methodForkSession, func(p *ForkSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.ForkSession),
+		request(methodArchiveSession, func(p *ArchiveSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.ArchiveSession),
+		request(methodUnarchiveSession, func(p *UnarchiveSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.UnarchiveSession),
+		request(methodSessionStatus, func(p *SessionStatusRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SessionStatus),
+		request(methodSetSessionTitle, func(p *SetSessionTitleRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionTitle),
+		request(methodResumeSession, func(p *ResumeSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.ResumeSession),
+		request(methodCloseSession, func(p *CloseSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.CloseSession),
+		request(methodSetSessionMode, func(p *SetSessionModeRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionMode),
+		request(methodSetSessionConfigOption, func(p *SetSessionConfigOptionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionConfigOption),
+		request(methodPrompt, func(p *PromptRequest) *AgentSession { return conn.Session(p.SessionID) }, h.Prompt),
+		notification(methodCancel, func(p *CancelNotification) *AgentSession { return conn.Session(p.SessionID) }, h.Cancel),
+		notification(methodMessageMCPNotification, func(*MessageMCPNotification) *AgentConn { return conn }, h.MessageMCPNotification),
 	}
 }
 
 // ClientHandlers are the functions that serve the requests and notifications which a client
 // receives. A handler that is nil is not there: its request is answered with method not found, its
 // notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order.
+// are called concurrently, except that the notifications of one session are handled in order. A
+// handler whose parameters name a session is given that session, any other the connection.
 type ClientHandlers struct {
 	// WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
 	//
@@ -329,7 +331,7 @@ type ClientHandlers struct {
 	// Capability: fs.writeTextFile.
 	//
 	// [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
-	WriteTextFile func(ctx context.Context, agent *AgentPeer, req *WriteTextFileRequest) (*WriteTextFileResponse, error)
+	WriteTextFile func(ctx context.Context, session *ClientSession, req *WriteTextFileRequest) (*WriteTextFileResponse, error)
 
 	// ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
 	//
@@ -341,7 +343,7 @@ type ClientHandlers struct {
 	// Capability: fs.readTextFile.
 	//
 	// [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
-	ReadTextFile func(ctx context.Context, agent *AgentPeer, req *ReadTextFileRequest) (*ReadTextFileResponse, error)
+	ReadTextFile func(ctx context.Context, session *ClientSession, req *ReadTextFileRequest) (*ReadTextFileResponse, error)
 
 	// RequestPermission requests permission from the user for a tool call operation
 	// (session/request_permission).
@@ -355,7 +357,7 @@ type ClientHandlers struct {
 	// See protocol docs: [Requesting Permission]
 	//
 	// [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
-	RequestPermission func(ctx context.Context, agent *AgentPeer, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
+	RequestPermission func(ctx context.Context, session *ClientSession, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
 
 	// CreateTerminal executes a command in a new terminal (terminal/create).
 	//
@@ -374,7 +376,7 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-	CreateTerminal func(ctx context.Context, agent *AgentPeer, req *CreateTerminalRequest) (*CreateTerminalResponse, error)
+	CreateTerminal func(ctx context.Context, session *ClientSession, req *CreateTerminalRequest) (*CreateTerminalResponse, error)
 
 	// TerminalOutput gets the terminal output and exit status (terminal/output).
 	//
@@ -386,7 +388,7 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-	TerminalOutput func(ctx context.Context, agent *AgentPeer, req *TerminalOutputRequest) (*TerminalOutputResponse, error)
+	TerminalOutput func(ctx context.Context, session *ClientSession, req *TerminalOutputRequest) (*TerminalOutputResponse, error)
 
 	// ReleaseTerminal releases a terminal (terminal/release).
 	//
@@ -404,7 +406,7 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-	ReleaseTerminal func(ctx context.Context, agent *AgentPeer, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error)
+	ReleaseTerminal func(ctx context.Context, session *ClientSession, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error)
 
 	// WaitForTerminalExit waits for the terminal command to exit and return its exit status
 	// (terminal/wait_for_exit).
@@ -414,7 +416,7 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-	WaitForTerminalExit func(ctx context.Context, agent *AgentPeer, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error)
+	WaitForTerminalExit func(ctx context.Context, session *ClientSession, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error)
 
 	// KillTerminal kills the terminal command without releasing the terminal (terminal/kill).
 	//
@@ -431,21 +433,21 @@ type ClientHandlers struct {
 	// Capability: terminal.
 	//
 	// [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-	KillTerminal func(ctx context.Context, agent *AgentPeer, req *KillTerminalRequest) (*KillTerminalResponse, error)
+	KillTerminal func(ctx context.Context, session *ClientSession, req *KillTerminalRequest) (*KillTerminalResponse, error)
 
 	// CreateElicitation requests structured user input via a form or URL (elicitation/create).
 	//
 	// See protocol docs: [Elicitation]
 	//
 	// [Elicitation]: https://agentclientprotocol.com/protocol/v1/draft/elicitation
-	CreateElicitation func(ctx context.Context, agent *AgentPeer, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
+	CreateElicitation func(ctx context.Context, conn *ClientConn, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
 
 	// MessageMCP **UNSTABLE** (mcp/message).
 	//
 	// This capability is not part of the spec yet, and may be removed or changed at any point.
 	//
 	// Exchanges an MCP-over-ACP message.
-	MessageMCP func(ctx context.Context, agent *AgentPeer, req *MessageMCPRequest) (*MessageMCPResponse, error)
+	MessageMCP func(ctx context.Context, conn *ClientConn, req *MessageMCPRequest) (*MessageMCPResponse, error)
 
 	// SessionUpdate handles session update notifications from the agent (session/update).
 	//
@@ -459,10 +461,10 @@ type ClientHandlers struct {
 	// See protocol docs: [Agent Reports Output]
 	//
 	// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
-	SessionUpdate func(ctx context.Context, agent *AgentPeer, n *SessionNotification) error
+	SessionUpdate func(ctx context.Context, session *ClientSession, n *SessionNotification) error
 
 	// CompleteElicitation serves elicitation/complete.
-	CompleteElicitation func(ctx context.Context, agent *AgentPeer, n *CompleteElicitationNotification) error
+	CompleteElicitation func(ctx context.Context, conn *ClientConn, n *CompleteElicitationNotification) error
 
 	// AuthStatusUpdate **UNSTABLE** (auth/status_update).
 	//
@@ -471,27 +473,27 @@ type ClientHandlers struct {
 	// Notification that the agent's authentication state changed.
 	//
 	// Only sent by agents that advertise the `auth.status` capability.
-	AuthStatusUpdate func(ctx context.Context, agent *AgentPeer, n *AuthStatusUpdateNotification) error
+	AuthStatusUpdate func(ctx context.Context, conn *ClientConn, n *AuthStatusUpdateNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *ClientHandlers) routes(agent *AgentPeer) []rpc.Route {
+func (h *ClientHandlers) routes(conn *ClientConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodWriteTextFile, agent, h.WriteTextFile),
-		request(methodReadTextFile, agent, h.ReadTextFile),
-		request(methodRequestPermission, agent, h.RequestPermission),
-		request(methodCreateTerminal, agent, h.CreateTerminal),
-		request(methodTerminalOutput, agent, h.TerminalOutput),
-		request(methodReleaseTerminal, agent, h.ReleaseTerminal),
-		request(methodWaitForTerminalExit, agent, h.WaitForTerminalExit),
-		request(methodKillTerminal, agent, h.KillTerminal),
-		request(methodCreateElicitation, agent, h.CreateElicitation),
-		request(methodMessageMCP, agent, h.MessageMCP),
-		notification(methodSessionUpdate, agent, h.SessionUpdate),
-		notification(methodCompleteElicitation, agent, h.CompleteElicitation),
-		notification(methodAuthStatusUpdate, agent, h.AuthStatusUpdate),
+		request(methodWriteTextFile, func(p *WriteTextFileRequest) *ClientSession { return conn.Session(p.SessionID) }, h.WriteTextFile),
+		request(methodReadTextFile, func(p *ReadTextFileRequest) *ClientSession { return conn.Session(p.SessionID) }, h.ReadTextFile),
+		request(methodRequestPermission, func(p *RequestPermissionRequest) *ClientSession { return conn.Session(p.SessionID) }, h.RequestPermission),
+		request(methodCreateTerminal, func(p *CreateTerminalRequest) *ClientSession { return conn.Session(p.SessionID) }, h.CreateTerminal),
+		request(methodTerminalOutput, func(p *TerminalOutputRequest) *ClientSession { return conn.Session(p.SessionID) }, h.TerminalOutput),
+		request(methodReleaseTerminal, func(p *ReleaseTerminalRequest) *ClientSession { return conn.Session(p.SessionID) }, h.ReleaseTerminal),
+		request(methodWaitForTerminalExit, func(p *WaitForTerminalExitRequest) *ClientSession { return conn.Session(p.SessionID) }, h.WaitForTerminalExit),
+		request(methodKillTerminal, func(p *KillTerminalRequest) *ClientSession { return conn.Session(p.SessionID) }, h.KillTerminal),
+		request(methodCreateElicitation, func(*CreateElicitationRequest) *ClientConn { return conn }, h.CreateElicitation),
+		request(methodMessageMCP, func(*MessageMCPRequest) *ClientConn { return conn }, h.MessageMCP),
+		notification(methodSessionUpdate, func(p *SessionNotification) *ClientSession { return conn.Session(p.SessionID) }, h.SessionUpdate),
+		notification(methodCompleteElicitation, func(*CompleteElicitationNotification) *ClientConn { return conn }, h.CompleteElicitation),
+		notification(methodAuthStatusUpdate, func(*AuthStatusUpdateNotification) *ClientConn { return conn }, h.AuthStatusUpdate),
 	}
 }
 
@@ -505,30 +507,30 @@ type ProxyHandlers struct {
 	//
 	// Sent by a conductor to each component that has a successor, instead of `initialize`. The
 	// params and response are the same as for `initialize`.
-	InitializeProxy func(ctx context.Context, peer *ProxyPeer, req *InitializeProxyRequest) (*InitializeProxyResponse, error)
+	InitializeProxy func(ctx context.Context, conn *ProxyConn, req *InitializeProxyRequest) (*InitializeProxyResponse, error)
 
 	// ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
 	//
 	// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to
 	// the proxy to deliver a request from the successor. The wrapped request's result or error is
 	// returned unchanged.
-	ProxySuccessor func(ctx context.Context, peer *ProxyPeer, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error)
+	ProxySuccessor func(ctx context.Context, conn *ProxyConn, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error)
 
 	// ProxySuccessorNotification forwards a notification to or from a proxy's successor
 	// (proxy/successor).
 	//
 	// A proxy sends it to its conductor to forward a notification downstream. The conductor sends
 	// it to the proxy to deliver a notification from the successor.
-	ProxySuccessorNotification func(ctx context.Context, peer *ProxyPeer, n *ProxySuccessorNotification) error
+	ProxySuccessorNotification func(ctx context.Context, conn *ProxyConn, n *ProxySuccessorNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *ProxyHandlers) routes(peer *ProxyPeer) []rpc.Route {
+func (h *ProxyHandlers) routes(conn *ProxyConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodInitializeProxy, peer, h.InitializeProxy),
-		request(methodProxySuccessor, peer, h.ProxySuccessor),
-		notification(methodProxySuccessorNotification, peer, h.ProxySuccessorNotification),
+		request(methodInitializeProxy, func(*InitializeProxyRequest) *ProxyConn { return conn }, h.InitializeProxy),
+		request(methodProxySuccessor, func(*ProxySuccessorRequest) *ProxyConn { return conn }, h.ProxySuccessor),
+		notification(methodProxySuccessorNotification, func(*ProxySuccessorNotification) *ProxyConn { return conn }, h.ProxySuccessorNotification),
 	}
 }

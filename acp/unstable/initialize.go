@@ -72,9 +72,9 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// direct is that of the stable features, and looks at forks too.
-func (a *agentSide) direct(r *rpc.Route) {
-	a.baseDirect(r)
+// configureRoute is that of the stable features, and looks at forks too.
+func (a *agentSide) configureRoute(r *rpc.Route) {
+	a.baseConfigureRoute(r)
 	if r.Method == MethodForkSession {
 		r.Check = a.checkSetup
 	}

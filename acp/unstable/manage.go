@@ -6,8 +6,8 @@ import "context"
 
 // SetTitle gives the session another title (session/set_title), and returns what the agent has made of it,
 // which is what to show.
-func (s *SessionAgent) SetTitle(ctx context.Context, title string) (string, error) {
-	res, err := s.peer.SetSessionTitle(ctx, &SetSessionTitleRequest{SessionID: s.id, Title: title})
+func (s *ClientSession) SetTitle(ctx context.Context, title string) (string, error) {
+	res, err := s.conn.SetSessionTitle(ctx, &SetSessionTitleRequest{SessionID: s.id, Title: title})
 	if err != nil {
 		return "", err
 	}
@@ -15,28 +15,28 @@ func (s *SessionAgent) SetTitle(ctx context.Context, title string) (string, erro
 }
 
 // Archive keeps the session out of the agent's list (session/archive).
-func (s *SessionAgent) Archive(ctx context.Context) error {
-	_, err := s.peer.ArchiveSession(ctx, &ArchiveSessionRequest{SessionID: s.id})
+func (s *ClientSession) Archive(ctx context.Context) error {
+	_, err := s.conn.ArchiveSession(ctx, &ArchiveSessionRequest{SessionID: s.id})
 	return err
 }
 
 // Unarchive puts the session into the agent's list again (session/unarchive).
-func (s *SessionAgent) Unarchive(ctx context.Context) error {
-	_, err := s.peer.UnarchiveSession(ctx, &UnarchiveSessionRequest{SessionID: s.id})
+func (s *ClientSession) Unarchive(ctx context.Context) error {
+	_, err := s.conn.UnarchiveSession(ctx, &UnarchiveSessionRequest{SessionID: s.id})
 	return err
 }
 
 // Status says whether the agent has the session in memory (session/status). A value that is not known must
 // be taken for saved.
-func (s *SessionAgent) Status(ctx context.Context) (SessionStatus, error) {
-	res, err := s.peer.SessionStatus(ctx, &SessionStatusRequest{SessionID: s.id})
+func (s *ClientSession) Status(ctx context.Context) (SessionStatus, error) {
+	res, err := s.conn.SessionStatus(ctx, &SessionStatusRequest{SessionID: s.id})
 	if err != nil {
 		return "", err
 	}
 	return res.Status, nil
 }
 
-func (a *AgentPeer) checkForkSession(req *ForkSessionRequest) error {
+func (c *ClientConn) checkForkSession(req *ForkSessionRequest) error {
 	return checkCall(MethodForkSession, req)
 }
 

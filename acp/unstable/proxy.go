@@ -9,19 +9,10 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// ProxyPeer is the other end of a connection between a proxy and its conductor, with a typed call for every
-// method that either of them serves. Its methods are safe for concurrent use.
-type ProxyPeer struct {
-	conn *rpc.Conn
-}
-
-// Conn is the connection, for all messages that are not a proxy's own: rpc.Call, rpc.Notify.
-func (p *ProxyPeer) Conn() *rpc.Conn { return p.conn }
-
-// ProxyConn is one end of a connection between a proxy and its conductor. Its methods are safe for
-// concurrent use.
+// ProxyConn is one end of a connection between a proxy and its conductor, with a typed call for every method
+// that either of them serves. Its methods are safe for concurrent use.
 type ProxyConn struct {
-	*ProxyPeer
+	rpc *rpc.Conn
 }
 
 // StartProxy starts one end of a connection between a proxy and its conductor. The handlers serve what
@@ -30,22 +21,25 @@ type ProxyConn struct {
 // rpc.Notify. ctx bounds opening the transport; call Close, or Wait for the other end to end the
 // connection. Nil opts mean the defaults.
 func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers, opts *ConnOptions) (*ProxyConn, error) {
-	peer := &ProxyPeer{}
+	c := &ProxyConn{}
 	_, err := rpc.Connect(ctx, transport, func(conn *rpc.Conn) []rpc.Route {
-		peer.conn = conn
-		return append(handlers.routes(peer), handlers.Extensions.Routes()...)
+		c.rpc = conn
+		return append(handlers.routes(c), handlers.Extensions.Routes()...)
 	}, opts)
 	if err != nil {
 		return nil, err
 	}
-	return &ProxyConn{ProxyPeer: peer}, nil
+	return c, nil
 }
 
+// RPC returns the raw connection, for all messages that are not a proxy's own: rpc.Call, rpc.Notify.
+func (c *ProxyConn) RPC() *rpc.Conn { return c.rpc }
+
 // Close ends the connection and waits for the handlers; see rpc.Conn.Close.
-func (c *ProxyConn) Close() error { return c.conn.Close() }
+func (c *ProxyConn) Close() error { return c.rpc.Close() }
 
 // Wait waits until the connection is over and says why; see rpc.Conn.Wait.
-func (c *ProxyConn) Wait() error { return c.conn.Wait() }
+func (c *ProxyConn) Wait() error { return c.rpc.Wait() }
 
-// Done is closed when the connection is over.
-func (c *ProxyConn) Done() <-chan struct{} { return c.conn.Done() }
+// Done returns a channel that is closed when the connection is over.
+func (c *ProxyConn) Done() <-chan struct{} { return c.rpc.Done() }

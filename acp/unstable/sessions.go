@@ -4,14 +4,25 @@ package unstable
 
 import "context"
 
-// Fork makes a new session that begins with the context of this one (session/fork). The session's id is
-// filled in; req is not changed.
-func (s *SessionAgent) Fork(ctx context.Context, req *ForkSessionRequest) (*SessionAgent, error) {
-	own := *req
-	own.SessionID = s.id
-	res, err := s.peer.ForkSession(ctx, &own)
+// ForkSession makes a new session that begins with the context of the one that req names (session/fork).
+//
+// It fails with ErrUnsupported, unsent, when the agent did not advertise what req needs.
+func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (*ClientSession, error) {
+	s := &ClientSession{conn: c}
+	_, err := c.forkSession(ctx, req, func(res *ForkSessionResponse) {
+		s.id = res.SessionID
+		s.setup.Store(&sessionSetup{res.Modes, res.ConfigOptions, res.Meta})
+		c.sessions.add(s)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &SessionAgent{s.peer, res.SessionID, res.Modes, res.ConfigOptions}, nil
+	return s, nil
+}
+
+// Fork is [ClientConn.ForkSession] of this session, whose id is filled in; req is not changed.
+func (s *ClientSession) Fork(ctx context.Context, req *ForkSessionRequest) (*ClientSession, error) {
+	own := *req
+	own.SessionID = s.id
+	return s.conn.ForkSession(ctx, &own)
 }

@@ -8,11 +8,11 @@ import "context"
 // SetSessionConfigOption sets the current value for a session configuration option
 // (session/set_config_option).
 //
-// The session's id is filled in; req is not changed. See [AgentPeer.SetSessionConfigOption].
-func (s *SessionAgent) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
+// The session's id is filled in; req is not changed. See [ClientConn.SetSessionConfigOption].
+func (s *ClientSession) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
 	own := *req
 	own.SessionID = s.id
-	return s.peer.SetSessionConfigOption(ctx, &own)
+	return s.conn.SetSessionConfigOption(ctx, &own)
 }
 
 // WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
@@ -22,13 +22,13 @@ func (s *SessionAgent) SetSessionConfigOption(ctx context.Context, req *SetSessi
 //
 // See protocol docs: [Client]
 //
-// The session's id is filled in; req is not changed. See [ClientPeer.WriteTextFile].
+// The session's id is filled in; req is not changed. See [AgentConn.WriteTextFile].
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
-func (s *SessionClient) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
+func (s *AgentSession) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
 	own := *req
 	own.SessionID = s.id
-	return s.peer.WriteTextFile(ctx, &own)
+	return s.conn.WriteTextFile(ctx, &own)
 }
 
 // ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
@@ -38,11 +38,11 @@ func (s *SessionClient) WriteTextFile(ctx context.Context, req *WriteTextFileReq
 //
 // See protocol docs: [Client]
 //
-// The session's id is filled in; req is not changed. See [ClientPeer.ReadTextFile].
+// The session's id is filled in; req is not changed. See [AgentConn.ReadTextFile].
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
-func (s *SessionClient) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
+func (s *AgentSession) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
 	own := *req
 	own.SessionID = s.id
-	return s.peer.ReadTextFile(ctx, &own)
+	return s.conn.ReadTextFile(ctx, &own)
 }

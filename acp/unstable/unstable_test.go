@@ -20,10 +20,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // basic are the handlers that every agent has.
 func basic() acp.AgentHandlers {
 	return acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "s"}, nil
 		},
-		Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		},
 	}
@@ -32,7 +32,7 @@ func basic() acp.AgentHandlers {
 // connect starts an agent and a client of it.
 func connect(
 	t *testing.T, agent acp.AgentHandlers, agentOptions *acp.AgentOptions, client acp.ClientHandlers, clientOptions *acp.ClientOptions,
-) (*acp.AgentConn, *acp.ClientConn) {
+) (*acp.ClientConn, *acp.AgentConn) {
 	t.Helper()
 	near, far := acp.Pipe()
 	served, err := acp.StartAgent(t.Context(), far, agent, agentOptions)
@@ -85,7 +85,7 @@ func TestGates(t *testing.T) {
 	for _, method := range []string{
 		"session/fork", "session/archive", "session/unarchive", "session/set_title", "session/status", "auth/status", "providers/set",
 	} {
-		_, err := rpc.Call[json.RawMessage](ctx, conn.Conn(), method, map[string]string{"sessionId": "s"})
+		_, err := rpc.Call[json.RawMessage](ctx, conn.RPC(), method, map[string]string{"sessionId": "s"})
 		if !errors.Is(err, acp.ErrMethodNotFound) {
 			t.Errorf("%s: got %v", method, err)
 		}
@@ -95,15 +95,15 @@ func TestGates(t *testing.T) {
 // What handlers and options advertise is sent and served.
 func TestAdvertised(t *testing.T) {
 	agent := basic()
-	agent.ForkSession = func(_ context.Context, _ *acp.ClientPeer, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+	agent.ForkSession = func(_ context.Context, _ *acp.AgentSession, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
 		return &acp.ForkSessionResponse{SessionID: req.SessionID + "'"}, nil
 	}
-	agent.SetSessionTitle = func(_ context.Context, _ *acp.ClientPeer, req *acp.SetSessionTitleRequest) (*acp.SetSessionTitleResponse, error) {
+	agent.SetSessionTitle = func(_ context.Context, _ *acp.AgentSession, req *acp.SetSessionTitleRequest) (*acp.SetSessionTitleResponse, error) {
 		return &acp.SetSessionTitleResponse{Title: string(req.SessionID) + ": " + req.Title}, nil
 	}
 	updates := make(chan acp.SessionUpdate, 1)
 	conn, served := connect(t, agent, &acp.AgentOptions{SystemPrompt: acp.Some(acp.SessionSystemPromptCapabilities{})}, acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			updates <- n.Update
 			return nil
 		},
@@ -136,7 +136,7 @@ func TestAdvertised(t *testing.T) {
 // An agent serves what it has said, whatever handlers it has.
 func TestHeldToItsWord(t *testing.T) {
 	agent := basic()
-	agent.ForkSession = func(context.Context, *acp.ClientPeer, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+	agent.ForkSession = func(context.Context, *acp.AgentSession, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
 		return nil, errors.New("unexpected")
 	}
 	conn, _ := connect(t, agent, &acp.AgentOptions{
@@ -145,7 +145,7 @@ func TestHeldToItsWord(t *testing.T) {
 			return nil
 		},
 	}, acp.ClientHandlers{}, nil)
-	_, err := rpc.Call[json.RawMessage](t.Context(), conn.Conn(), "session/fork", map[string]string{"sessionId": "s", "cwd": "/"})
+	_, err := rpc.Call[json.RawMessage](t.Context(), conn.RPC(), "session/fork", map[string]string{"sessionId": "s", "cwd": "/"})
 	if !errors.Is(err, acp.ErrMethodNotFound) {
 		t.Errorf("got %v", err)
 	}
@@ -154,7 +154,7 @@ func TestHeldToItsWord(t *testing.T) {
 // Handlers of one capability are set together.
 func TestTogether(t *testing.T) {
 	agent := basic()
-	agent.ArchiveSession = func(context.Context, *acp.ClientPeer, *acp.ArchiveSessionRequest) (*acp.ArchiveSessionResponse, error) {
+	agent.ArchiveSession = func(context.Context, *acp.AgentSession, *acp.ArchiveSessionRequest) (*acp.ArchiveSessionResponse, error) {
 		return nil, nil
 	}
 	_, far := acp.Pipe()
@@ -173,7 +173,7 @@ func TestProxy(t *testing.T) {
 		return map[string]string{"method": method, "params": string(params)}, nil
 	}}
 	proxy, err := acp.StartProxy(t.Context(), far, acp.ProxyHandlers{
-		InitializeProxy: func(ctx context.Context, conductor *acp.ProxyPeer, req *acp.InitializeProxyRequest) (*acp.InitializeProxyResponse, error) {
+		InitializeProxy: func(ctx context.Context, conductor *acp.ProxyConn, req *acp.InitializeProxyRequest) (*acp.InitializeProxyResponse, error) {
 			params, err := json.Marshal(req)
 			if err != nil {
 				return nil, err
@@ -185,7 +185,7 @@ func TestProxy(t *testing.T) {
 			var answer acp.InitializeProxyResponse
 			return &answer, json.Unmarshal(*res, &answer)
 		},
-		ProxySuccessorNotification: func(_ context.Context, _ *acp.ProxyPeer, n *acp.ProxySuccessorNotification) error {
+		ProxySuccessorNotification: func(_ context.Context, _ *acp.ProxyConn, n *acp.ProxySuccessorNotification) error {
 			notified <- "from the successor: " + n.Method
 			return nil
 		},
@@ -195,14 +195,14 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	conductor, err := acp.StartProxy(t.Context(), near, acp.ProxyHandlers{
-		ProxySuccessor: func(_ context.Context, _ *acp.ProxyPeer, req *acp.ProxySuccessorRequest) (*acp.ProxySuccessorResponse, error) {
+		ProxySuccessor: func(_ context.Context, _ *acp.ProxyConn, req *acp.ProxySuccessorRequest) (*acp.ProxySuccessorResponse, error) {
 			if req.Method != "initialize" {
 				return nil, acp.ErrMethodNotFound
 			}
 			res := acp.ProxySuccessorResponse(`{"protocolVersion":1,"agentInfo":{"name":"end of the chain","version":"1"}}`)
 			return &res, nil
 		},
-		ProxySuccessorNotification: func(_ context.Context, _ *acp.ProxyPeer, n *acp.ProxySuccessorNotification) error {
+		ProxySuccessorNotification: func(_ context.Context, _ *acp.ProxyConn, n *acp.ProxySuccessorNotification) error {
 			notified <- "to the successor: " + n.Method
 			return nil
 		},
@@ -227,7 +227,7 @@ func TestProxy(t *testing.T) {
 	if got := <-notified; got != "to the successor: session/cancel" {
 		t.Errorf("got %q", got)
 	}
-	raw, err := rpc.Call[map[string]string](ctx, conductor.Conn(), "session/new", map[string]string{"cwd": "/"})
+	raw, err := rpc.Call[map[string]string](ctx, conductor.RPC(), "session/new", map[string]string{"cwd": "/"})
 	if err != nil || (*raw)["method"] != "session/new" || (*raw)["params"] != `{"cwd":"/"}` {
 		t.Errorf("got %v, %v", raw, err)
 	}
@@ -242,7 +242,7 @@ func TestProxy(t *testing.T) {
 // A fork with an MCP server of a type that the agent did not advertise is refused.
 func TestForkWithServersNotAdvertised(t *testing.T) {
 	agent := basic()
-	agent.ForkSession = func(context.Context, *acp.ClientPeer, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+	agent.ForkSession = func(context.Context, *acp.AgentSession, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
 		return &acp.ForkSessionResponse{SessionID: "f"}, nil
 	}
 	conn, _ := connect(t, agent, nil, acp.ClientHandlers{}, nil)
@@ -250,7 +250,7 @@ func TestForkWithServersNotAdvertised(t *testing.T) {
 		acp.NewMCPServerACP(acp.MCPServerACP{Name: "n", ServerID: "1"}),
 	}}
 	// Past the client's own check.
-	_, err := rpc.Call[acp.ForkSessionResponse](t.Context(), conn.Conn(), "session/fork", req)
+	_, err := rpc.Call[acp.ForkSessionResponse](t.Context(), conn.RPC(), "session/fork", req)
 	if !errors.Is(err, acp.ErrInvalidParams) || !strings.Contains(err.Error(), "/mcpServers/0/type") {
 		t.Errorf("got %v", err)
 	}

@@ -13,11 +13,6 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// ClientConn is an agent's connection to its client. Its methods are safe for concurrent use.
-type ClientConn struct {
-	*ClientPeer
-}
-
 // ServeAgent serves one client over transport until the client ends the connection or ctx ends; then
 // the handlers' contexts end, and it returns when they have. It returns nil when the client has closed
 // the connection in an orderly way, the cause of ctx when that ended, or what broke the connection.
@@ -39,7 +34,7 @@ func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 
 // StartAgent is ServeAgent in the background. ctx bounds opening the transport; call Close, or Wait
 // for the client to end the connection.
-func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) (*ClientConn, error) {
+func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) (*AgentConn, error) {
 	a := &agentSide{handlers: handlers}
 	if opts != nil {
 		a.opts = *opts
@@ -50,34 +45,25 @@ func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 	if _, err := rpc.Connect(ctx, transport, a.routes, &a.opts.Conn); err != nil {
 		return nil, err
 	}
-	return &ClientConn{ClientPeer: a.client}, nil
+	return a.conn, nil
 }
-
-// Close ends the connection and waits for the handlers; see rpc.Conn.Close.
-func (c *ClientConn) Close() error { return c.conn.Close() }
-
-// Wait waits until the connection is over and says why; see rpc.Conn.Wait.
-func (c *ClientConn) Wait() error { return c.conn.Wait() }
-
-// Done is closed when the connection is over.
-func (c *ClientConn) Done() <-chan struct{} { return c.conn.Done() }
 
 // agentSide is an agent being served.
 type agentSide struct {
-	handlers AgentHandlers
-	opts     AgentOptions
-	caps     AgentCapabilities // what follows from both
-	client   *ClientPeer
-	said     atomic.Pointer[InitializeResponse] // what the agent says of itself, and is held to
-	used     atomic.Bool                        // something was asked for after initialize
+	handlers  AgentHandlers
+	opts      AgentOptions
+	caps      AgentCapabilities // what follows from both
+	conn      *AgentConn
+	handshake atomic.Pointer[InitializeResponse] // the initialize response that was sent; decides what is served
+	used      atomic.Bool                        // something was asked for after initialize
 }
 
 var errNotInitialized = ErrInvalidRequest.WithMessage("Invalid request: initialize comes first")
 
 // routes says what an agent serves.
 func (a *agentSide) routes(conn *rpc.Conn) []rpc.Route {
-	a.client = &ClientPeer{conn: conn}
-	routes := append(a.handlers.routes(a.client), a.handlers.Extensions.Routes()...)
+	a.conn = &AgentConn{rpc: conn}
+	routes := append(a.handlers.routes(a.conn), a.handlers.Extensions.Routes()...)
 	if ext := a.handlers.Extensions; ext == nil || ext.Fallback == nil {
 		routes = append(routes, rpc.Route{}) // so that unknown methods are gated too
 	}
@@ -87,7 +73,7 @@ func (a *agentSide) routes(conn *rpc.Conn) []rpc.Route {
 		if !r.Notification {
 			r.Gate = func() *Error { return a.gate(r.Method) }
 		}
-		a.direct(r)
+		a.configureRoute(r)
 	}
 	initialize := a.initializeRoute()
 	initialize.Inline = true
@@ -96,12 +82,12 @@ func (a *agentSide) routes(conn *rpc.Conn) []rpc.Route {
 
 // gate refuses requests before initialize, and what initialize did not advertise.
 func (a *agentSide) gate(method string) *Error {
-	said := a.said.Load()
-	if said == nil {
+	handshake := a.handshake.Load()
+	if handshake == nil {
 		return errNotInitialized
 	}
 	a.used.Store(true)
-	if !said.serves(method) {
+	if !handshake.serves(method) {
 		return rpc.MethodNotFound(method)
 	}
 	return nil

@@ -13,24 +13,25 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// request makes the route of a request handler that is given its peer.
-func request[Peer, P, R any](
-	m rpc.RequestMethod[P, R], peer *Peer, fn func(context.Context, *Peer, *P) (*R, error),
+// request makes the route of a request handler, which is given what of returns: the session that the
+// parameters name, or the connection.
+func request[P, R, Of any](
+	m rpc.RequestMethod[P, R], of func(*P) *Of, fn func(context.Context, *Of, *P) (*R, error),
 ) rpc.Route {
 	if fn == nil {
 		return m.Handle(nil)
 	}
-	return m.Handle(func(ctx context.Context, params *P) (*R, error) { return fn(ctx, peer, params) })
+	return m.Handle(func(ctx context.Context, params *P) (*R, error) { return fn(ctx, of(params), params) })
 }
 
-// notification makes the route of a notification handler that is given its peer.
-func notification[Peer, P any](
-	m rpc.NotificationMethod[P], peer *Peer, fn func(context.Context, *Peer, *P) error,
+// notification makes the route of a notification handler, as request does.
+func notification[P, Of any](
+	m rpc.NotificationMethod[P], of func(*P) *Of, fn func(context.Context, *Of, *P) error,
 ) rpc.Route {
 	if fn == nil {
 		return m.Handle(nil)
 	}
-	return m.Handle(func(ctx context.Context, params *P) error { return fn(ctx, peer, params) })
+	return m.Handle(func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
 }
 
 // unsupported says that a call was not sent because its capability was not advertised.

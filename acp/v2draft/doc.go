@@ -10,13 +10,13 @@
 // for the user, and idle, with the reason why it stopped.
 //
 // An agent's handler of prompts decides whether it takes the prompt, and gives the work to
-// [SessionClient.StartTurn]; the runtime answers, reports the states, and sees to cancellation.
-// [SessionClient.RunTurn] is for work that no prompt has asked for. Below that, a handler may answer as it
+// [AgentSession.StartTurn]; the runtime answers, reports the states, and sees to cancellation.
+// [AgentSession.RunTurn] is for work that no prompt has asked for. Below that, a handler may answer as it
 // likes and send the states itself. Prompts that come while a session works are held until that is done,
 // or, with AgentOptions.Steer, taken at once.
 //
-// A client's [SessionAgent.Prompt] and [SessionAgent.Stream] last until the session is idle again.
-// [AgentPeer.Prompt] only waits for the answer. Updates may come at any time, also while a session is
+// A client's [ClientSession.Prompt] and [ClientSession.Stream] last until the session is idle again.
+// [ClientConn.Prompt] only waits for the answer. Updates may come at any time, also while a session is
 // idle, so a client should have the handler SessionUpdate.
 //
 // # Updates

@@ -18,8 +18,7 @@ func Example() {
 		ListSessions:  listSessions,
 		ResumeSession: resumeSession,
 		CloseSession:  endSession,
-		Prompt: func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-			session := client.Session(req.SessionID)
+		Prompt: func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 			return session.StartTurn(ctx, req, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
 				text, _ := req.Prompt[0].Text()
 				return v2draft.EndTurn(), session.Update(ctx, v2draft.AgentMessageText("message-1", "You said: "+text))
@@ -70,18 +69,18 @@ func Example() {
 	// end_turn
 }
 
-func makeSession(context.Context, *v2draft.ClientPeer, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+func makeSession(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
 	return &v2draft.NewSessionResponse{SessionID: "session-1"}, nil
 }
 
-func listSessions(context.Context, *v2draft.ClientPeer, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
+func listSessions(context.Context, *v2draft.AgentConn, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
 	return &v2draft.ListSessionsResponse{}, nil
 }
 
-func resumeSession(_ context.Context, _ *v2draft.ClientPeer, req *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+func resumeSession(_ context.Context, _ *v2draft.AgentSession, req *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
 	return nil, v2draft.SessionNotFound(req.SessionID)
 }
 
-func endSession(context.Context, *v2draft.ClientPeer, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+func endSession(context.Context, *v2draft.AgentSession, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
 	return &v2draft.CloseSessionResponse{}, nil
 }

@@ -12,7 +12,8 @@ import (
 // AgentHandlers are the functions that serve the requests and notifications which an agent
 // receives. A handler that is nil is not there: its request is answered with method not found, its
 // notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order.
+// are called concurrently, except that the notifications of one session are handled in order. A
+// handler whose parameters name a session is given that session, any other the connection.
 type AgentHandlers struct {
 	// LoginAuth authenticates the client using the specified authentication method (auth/login).
 	//
@@ -29,7 +30,7 @@ type AgentHandlers struct {
 	// See protocol docs: [Initialization]
 	//
 	// [Initialization]: https://agentclientprotocol.com/protocol/v2/initialization
-	LoginAuth func(ctx context.Context, client *ClientPeer, req *LoginAuthRequest) (*LoginAuthResponse, error)
+	LoginAuth func(ctx context.Context, conn *AgentConn, req *LoginAuthRequest) (*LoginAuthResponse, error)
 
 	// LogoutAuth logs out of the current authenticated state (auth/logout).
 	//
@@ -40,7 +41,7 @@ type AgentHandlers struct {
 	// After a successful logout, authentication-gated requests require the client to complete an
 	// advertised authentication flow again. There is no guarantee about the behavior of already
 	// running sessions.
-	LogoutAuth func(ctx context.Context, client *ClientPeer, req *LogoutAuthRequest) (*LogoutAuthResponse, error)
+	LogoutAuth func(ctx context.Context, conn *AgentConn, req *LogoutAuthRequest) (*LogoutAuthResponse, error)
 
 	// NewSession creates a new conversation session with the agent (session/new).
 	//
@@ -59,7 +60,7 @@ type AgentHandlers struct {
 	// Capability: session.
 	//
 	// [Session Setup]: https://agentclientprotocol.com/protocol/v2/session-setup
-	NewSession func(ctx context.Context, client *ClientPeer, req *NewSessionRequest) (*NewSessionResponse, error)
+	NewSession func(ctx context.Context, conn *AgentConn, req *NewSessionRequest) (*NewSessionResponse, error)
 
 	// ListSessions lists existing sessions known to the agent (session/list).
 	//
@@ -67,14 +68,14 @@ type AgentHandlers struct {
 	// support.
 	//
 	// Capability: session.
-	ListSessions func(ctx context.Context, client *ClientPeer, req *ListSessionsRequest) (*ListSessionsResponse, error)
+	ListSessions func(ctx context.Context, conn *AgentConn, req *ListSessionsRequest) (*ListSessionsResponse, error)
 
 	// DeleteSession deletes an existing session from `session/list` (session/delete).
 	//
 	// This method is only available if the agent advertises the `session.delete` capability.
 	//
 	// Capability: session.delete.
-	DeleteSession func(ctx context.Context, client *ClientPeer, req *DeleteSessionRequest) (*DeleteSessionResponse, error)
+	DeleteSession func(ctx context.Context, session *AgentSession, req *DeleteSessionRequest) (*DeleteSessionResponse, error)
 
 	// ResumeSession resumes an existing session (session/resume).
 	//
@@ -82,7 +83,7 @@ type AgentHandlers struct {
 	// `replayFrom` is set, the agent should replay retained conversation history before responding.
 	//
 	// Capability: session.
-	ResumeSession func(ctx context.Context, client *ClientPeer, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
+	ResumeSession func(ctx context.Context, session *AgentSession, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
 
 	// CloseSession closes an active session and frees up any resources associated with it
 	// (session/close).
@@ -91,14 +92,14 @@ type AgentHandlers struct {
 	// background work, and then free the resources associated with the session.
 	//
 	// Capability: session.
-	CloseSession func(ctx context.Context, client *ClientPeer, req *CloseSessionRequest) (*CloseSessionResponse, error)
+	CloseSession func(ctx context.Context, session *AgentSession, req *CloseSessionRequest) (*CloseSessionResponse, error)
 
 	// CancelToolCall cancels one tool call without cancelling the rest of the session's work
 	// (tool_call/cancel).
 	//
 	// This method is only available while the tool call advertises `capabilities.cancel`. The
 	// response means the Agent accepted the cancellation. A final `tool_call_update` confirms it.
-	CancelToolCall func(ctx context.Context, client *ClientPeer, req *CancelToolCallRequest) (*CancelToolCallResponse, error)
+	CancelToolCall func(ctx context.Context, session *AgentSession, req *CancelToolCallRequest) (*CancelToolCallResponse, error)
 
 	// CancelTerminal stops one terminal's process without cancelling the rest of the session's work
 	// (terminal/cancel).
@@ -106,11 +107,11 @@ type AgentHandlers struct {
 	// This method is only available while the terminal advertises `capabilities.cancel`. The
 	// response means the Agent accepted the cancellation. A `terminal_update` with `exitStatus`
 	// confirms it.
-	CancelTerminal func(ctx context.Context, client *ClientPeer, req *CancelTerminalRequest) (*CancelTerminalResponse, error)
+	CancelTerminal func(ctx context.Context, session *AgentSession, req *CancelTerminalRequest) (*CancelTerminalResponse, error)
 
 	// SetSessionConfigOption sets the current value for a session configuration option
 	// (session/set_config_option).
-	SetSessionConfigOption func(ctx context.Context, client *ClientPeer, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
+	SetSessionConfigOption func(ctx context.Context, session *AgentSession, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
 
 	// Prompt processes a user prompt within a session (session/prompt).
 	//
@@ -136,7 +137,7 @@ type AgentHandlers struct {
 	// Capability: session.
 	//
 	// [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle
-	Prompt func(ctx context.Context, client *ClientPeer, req *PromptRequest) (*PromptResponse, error)
+	Prompt func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error)
 
 	// Cancel cancels a session's foreground work and its prompts not yet inserted (session/cancel).
 	//
@@ -167,33 +168,34 @@ type AgentHandlers struct {
 	// See protocol docs: [Cancellation]
 	//
 	// [Cancellation]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle#cancellation
-	Cancel func(ctx context.Context, client *ClientPeer, n *CancelSessionNotification) error
+	Cancel func(ctx context.Context, session *AgentSession, n *CancelSessionNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *AgentHandlers) routes(client *ClientPeer) []rpc.Route {
+func (h *AgentHandlers) routes(conn *AgentConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodLoginAuth, client, h.LoginAuth),
-		request(methodLogoutAuth, client, h.LogoutAuth),
-		request(methodNewSession, client, h.NewSession),
-		request(methodListSessions, client, h.ListSessions),
-		request(methodDeleteSession, client, h.DeleteSession),
-		request(methodResumeSession, client, h.ResumeSession),
-		request(methodCloseSession, client, h.CloseSession),
-		request(methodCancelToolCall, client, h.CancelToolCall),
-		request(methodCancelTerminal, client, h.CancelTerminal),
-		request(methodSetSessionConfigOption, client, h.SetSessionConfigOption),
-		request(methodPrompt, client, h.Prompt),
-		notification(methodCancel, client, h.Cancel),
+		request(methodLoginAuth, func(*LoginAuthRequest) *AgentConn { return conn }, h.LoginAuth),
+		request(methodLogoutAuth, func(*LogoutAuthRequest) *AgentConn { return conn }, h.LogoutAuth),
+		request(methodNewSession, func(*NewSessionRequest) *AgentConn { return conn }, h.NewSession),
+		request(methodListSessions, func(*ListSessionsRequest) *AgentConn { return conn }, h.ListSessions),
+		request(methodDeleteSession, func(p *DeleteSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.DeleteSession),
+		request(methodResumeSession, func(p *ResumeSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.ResumeSession),
+		request(methodCloseSession, func(p *CloseSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.CloseSession),
+		request(methodCancelToolCall, func(p *CancelToolCallRequest) *AgentSession { return conn.Session(p.SessionID) }, h.CancelToolCall),
+		request(methodCancelTerminal, func(p *CancelTerminalRequest) *AgentSession { return conn.Session(p.SessionID) }, h.CancelTerminal),
+		request(methodSetSessionConfigOption, func(p *SetSessionConfigOptionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionConfigOption),
+		request(methodPrompt, func(p *PromptRequest) *AgentSession { return conn.Session(p.SessionID) }, h.Prompt),
+		notification(methodCancel, func(p *CancelSessionNotification) *AgentSession { return conn.Session(p.SessionID) }, h.Cancel),
 	}
 }
 
 // ClientHandlers are the functions that serve the requests and notifications which a client
 // receives. A handler that is nil is not there: its request is answered with method not found, its
 // notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order.
+// are called concurrently, except that the notifications of one session are handled in order. A
+// handler whose parameters name a session is given that session, any other the connection.
 type ClientHandlers struct {
 	// RequestPermission requests permission from the user for an operation
 	// (session/request_permission).
@@ -208,14 +210,14 @@ type ClientHandlers struct {
 	// See protocol docs: [Requesting Permission]
 	//
 	// [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/tool-calls#requesting-permission
-	RequestPermission func(ctx context.Context, agent *AgentPeer, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
+	RequestPermission func(ctx context.Context, session *ClientSession, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
 
 	// CreateElicitation requests structured user input via a form or URL (elicitation/create).
 	//
 	// See protocol docs: [Elicitation]
 	//
 	// [Elicitation]: https://agentclientprotocol.com/protocol/v2/elicitation
-	CreateElicitation func(ctx context.Context, agent *AgentPeer, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
+	CreateElicitation func(ctx context.Context, conn *ClientConn, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
 
 	// SessionUpdate handles session update notifications from the agent (session/update).
 	//
@@ -229,20 +231,20 @@ type ClientHandlers struct {
 	// See protocol docs: [Agent Reports Output]
 	//
 	// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle#3-agent-reports-output
-	SessionUpdate func(ctx context.Context, agent *AgentPeer, n *UpdateSessionNotification) error
+	SessionUpdate func(ctx context.Context, session *ClientSession, n *UpdateSessionNotification) error
 
 	// CompleteElicitation serves elicitation/complete.
-	CompleteElicitation func(ctx context.Context, agent *AgentPeer, n *CompleteElicitationNotification) error
+	CompleteElicitation func(ctx context.Context, conn *ClientConn, n *CompleteElicitationNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *ClientHandlers) routes(agent *AgentPeer) []rpc.Route {
+func (h *ClientHandlers) routes(conn *ClientConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodRequestPermission, agent, h.RequestPermission),
-		request(methodCreateElicitation, agent, h.CreateElicitation),
-		notification(methodSessionUpdate, agent, h.SessionUpdate),
-		notification(methodCompleteElicitation, agent, h.CompleteElicitation),
+		request(methodRequestPermission, func(p *RequestPermissionRequest) *ClientSession { return conn.Session(p.SessionID) }, h.RequestPermission),
+		request(methodCreateElicitation, func(*CreateElicitationRequest) *ClientConn { return conn }, h.CreateElicitation),
+		notification(methodSessionUpdate, func(p *UpdateSessionNotification) *ClientSession { return conn.Session(p.SessionID) }, h.SessionUpdate),
+		notification(methodCompleteElicitation, func(*CompleteElicitationNotification) *ClientConn { return conn }, h.CompleteElicitation),
 	}
 }

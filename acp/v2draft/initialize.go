@@ -91,12 +91,12 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// ClientPeer is the client as its agent sees it, with a typed call for every method that clients
-// serve. A call that the client did not advertise fails with ErrUnsupported and is not sent. Its
-// methods are safe for concurrent use.
-type ClientPeer struct {
-	conn       *rpc.Conn
-	said       atomic.Pointer[InitializeRequest]
+// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve.
+// A call of what the client did not advertise fails with ErrUnsupported and is not sent. Its methods are
+// safe for concurrent use.
+type AgentConn struct {
+	rpc        *rpc.Conn
+	handshake  atomic.Pointer[InitializeRequest]
 	background func(SessionID) []BackgroundWork // nil: it is not reported
 	steer      bool                             // prompts are not held
 
@@ -104,13 +104,14 @@ type ClientPeer struct {
 	foregrounds map[SessionID]*foreground // of sessions that are not idle
 }
 
-// AgentPeer is the agent as its client sees it, with a typed call for every method that agents serve.
-// A call that the agent did not advertise fails with ErrUnsupported and is not sent. Its methods are
-// safe for concurrent use.
-type AgentPeer struct {
-	conn *rpc.Conn
-	said atomic.Pointer[InitializeResponse]
-	seen seen
+// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A
+// call of what the agent did not advertise fails with ErrUnsupported and is not sent. Its methods are safe
+// for concurrent use.
+type ClientConn struct {
+	rpc       *rpc.Conn
+	handshake atomic.Pointer[InitializeResponse]
+	sessions  sessionHandles
+	seen      seen
 }
 
 func (x *InitializeRequest) capabilities() *ClientCapabilities { return &x.Capabilities }
@@ -146,10 +147,10 @@ func (a *agentSide) prepare() (err error) {
 	a.opts.advertise(&a.caps)
 	a.opts.Conn.ConcurrentTurns = true // StartTurn holds prompts
 	if resume := h.ResumeSession; resume != nil {
-		h.ResumeSession = func(ctx context.Context, client *ClientPeer, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
-			res, err := resume(ctx, client, req)
+		h.ResumeSession = func(ctx context.Context, session *AgentSession, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
+			res, err := resume(ctx, session, req)
 			if err == nil {
-				err = client.Session(req.SessionID).repeatState(ctx)
+				err = session.repeatState(ctx)
 			}
 			return res, err
 		}
@@ -157,9 +158,9 @@ func (a *agentSide) prepare() (err error) {
 	return nil
 }
 
-// direct tells the engine what a method means to it.
-func (a *agentSide) direct(r *rpc.Route) {
-	a.client.background, a.client.steer = a.opts.Background, a.opts.Steer
+// configureRoute sets the turn, cancel and check options of a route.
+func (a *agentSide) configureRoute(r *rpc.Route) {
+	a.conn.background, a.conn.steer = a.opts.Background, a.opts.Steer
 	switch r.Method {
 	case MethodPrompt:
 		r.Turn = true
@@ -233,8 +234,8 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 			return nil, err
 		}
 	}
-	a.client.said.Store(req)
-	a.said.Store(res)
+	a.conn.handshake.Store(req)
+	a.handshake.Store(res)
 	return res, nil
 }
 
@@ -271,9 +272,9 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 	}
 	if ask := c.handlers.RequestPermission; ask != nil {
 		c.handlers.RequestPermission = func(
-			ctx context.Context, agent *AgentPeer, req *RequestPermissionRequest,
+			ctx context.Context, session *ClientSession, req *RequestPermissionRequest,
 		) (*RequestPermissionResponse, error) {
-			res, err := ask(ctx, agent, req)
+			res, err := ask(ctx, session, req)
 			if err != nil && errors.Is(context.Cause(ctx), ErrRequestCancelled) {
 				return cancelledPermission(), nil
 			}
@@ -307,10 +308,10 @@ func (x *initializeAnswer) DecodeJSON(d *codec.Decoder) {
 // initialize does the handshake.
 func (c *clientSide) initialize(ctx context.Context) error {
 	m := rpc.RequestMethod[InitializeRequest, initializeAnswer]{Name: MethodInitialize}
-	res, err := m.CallThen(ctx, c.agent.conn, c.sent, func(res *initializeAnswer) {
+	res, err := m.CallThen(ctx, c.conn.rpc, c.handshake, func(res *initializeAnswer) {
 		if res.ProtocolVersion == Version {
 			// Handlers of what comes right behind the answer find it.
-			c.agent.said.Store(&res.InitializeResponse)
+			c.conn.handshake.Store(&res.InitializeResponse)
 		}
 	})
 	if err == nil && res.ProtocolVersion != Version {
@@ -323,14 +324,14 @@ func cancelledPermission() *RequestPermissionResponse {
 	return &RequestPermissionResponse{Outcome: PermissionCancelled()}
 }
 
-// direct tells the engine what a method means to it.
-func (c *clientSide) direct(r *rpc.Route) {
+// configureRoute sets the turn, cancel and check options of a route.
+func (c *clientSide) configureRoute(r *rpc.Route) {
 	switch r.Method {
 	case MethodRequestPermission:
 		r.Cancelled = func() any { return cancelledPermission() }
 	case MethodSessionUpdate:
 		r.Feeds = true
-		r.Check = c.agent.seen.update
+		r.Check = c.conn.seen.update
 	case MethodCreateElicitation:
 		r.Check = c.checkElicitation
 	}

@@ -79,7 +79,7 @@ func TestVersions(t *testing.T) {
 }
 
 // unprompted is a handler of prompts that is never called.
-func unprompted(context.Context, *v2draft.ClientPeer, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+func unprompted(context.Context, *v2draft.AgentSession, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 	return nil, errors.New("unexpected")
 }
 
@@ -88,10 +88,10 @@ func unprompted(context.Context, *v2draft.ClientPeer, *v2draft.PromptRequest) (*
 func TestAgentOfVersion1(t *testing.T) {
 	near, far := acp.Pipe()
 	served, err := acp.StartAgent(t.Context(), far, acp.AgentHandlers{
-		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return nil, errors.New("unexpected")
 		},
-		Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return nil, errors.New("unexpected")
 		},
 	}, nil)
@@ -109,12 +109,12 @@ func TestAgentOfVersion1(t *testing.T) {
 
 func TestStartErrors(t *testing.T) {
 	full := handlers(unprompted)
-	login := func(context.Context, *v2draft.ClientPeer, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
+	login := func(context.Context, *v2draft.AgentConn, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
 		return nil, nil
 	}
 	some := full
 	some.CloseSession = nil
-	deletes := v2draft.AgentHandlers{DeleteSession: func(context.Context, *v2draft.ClientPeer, *v2draft.DeleteSessionRequest) (*v2draft.DeleteSessionResponse, error) {
+	deletes := v2draft.AgentHandlers{DeleteSession: func(context.Context, *v2draft.AgentSession, *v2draft.DeleteSessionRequest) (*v2draft.DeleteSessionResponse, error) {
 		return nil, nil
 	}}
 	half := full
@@ -139,7 +139,7 @@ func TestStartErrors(t *testing.T) {
 
 func TestAdvertised(t *testing.T) {
 	h := handlers(unprompted)
-	h.DeleteSession = func(context.Context, *v2draft.ClientPeer, *v2draft.DeleteSessionRequest) (*v2draft.DeleteSessionResponse, error) {
+	h.DeleteSession = func(context.Context, *v2draft.AgentSession, *v2draft.DeleteSessionRequest) (*v2draft.DeleteSessionResponse, error) {
 		return nil, nil
 	}
 	tests := map[string]struct {
@@ -204,7 +204,7 @@ func TestGates(t *testing.T) {
 		t.Errorf("a relative path: got %v", err)
 	}
 	for _, method := range []string{"session/delete", "auth/login", "auth/logout", "terminal/cancel", "fs/read_text_file"} {
-		_, err := rpc.Call[json.RawMessage](ctx, conn.Conn(), method, map[string]string{"sessionId": "s", "methodId": "m"})
+		_, err := rpc.Call[json.RawMessage](ctx, conn.RPC(), method, map[string]string{"sessionId": "s", "methodId": "m"})
 		if !errors.Is(err, v2draft.ErrMethodNotFound) {
 			t.Errorf("%s: got %v", method, err)
 		}
@@ -213,10 +213,10 @@ func TestGates(t *testing.T) {
 
 func TestAuthMethods(t *testing.T) {
 	h := handlers(unprompted)
-	h.LoginAuth = func(context.Context, *v2draft.ClientPeer, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
+	h.LoginAuth = func(context.Context, *v2draft.AgentConn, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
 		return nil, nil
 	}
-	h.LogoutAuth = func(context.Context, *v2draft.ClientPeer, *v2draft.LogoutAuthRequest) (*v2draft.LogoutAuthResponse, error) {
+	h.LogoutAuth = func(context.Context, *v2draft.AgentConn, *v2draft.LogoutAuthRequest) (*v2draft.LogoutAuthResponse, error) {
 		return nil, nil
 	}
 	conn := connect(t, h, v2draft.ClientHandlers{}, &v2draft.AgentOptions{AuthMethods: []v2draft.AuthMethod{
@@ -229,7 +229,7 @@ func TestAuthMethods(t *testing.T) {
 	if _, err := conn.LoginAuth(t.Context(), &v2draft.LoginAuthRequest{MethodID: "agent"}); err != nil {
 		t.Error(err)
 	}
-	_, err := rpc.Call[json.RawMessage](t.Context(), conn.Conn(), "auth/login", map[string]string{"methodId": "terminal"})
+	_, err := rpc.Call[json.RawMessage](t.Context(), conn.RPC(), "auth/login", map[string]string{"methodId": "terminal"})
 	if !errors.Is(err, v2draft.ErrInvalidParams) {
 		t.Errorf("a method that was not offered: got %v", err)
 	}
@@ -259,7 +259,7 @@ func TestPermissionTakenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	client, err := v2draft.Connect(t.Context(), near, v2draft.ClientHandlers{
-		RequestPermission: func(ctx context.Context, _ *v2draft.AgentPeer, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+		RequestPermission: func(ctx context.Context, _ *v2draft.ClientSession, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
 			close(asked)
 			<-ctx.Done()
 			return nil, ctx.Err()

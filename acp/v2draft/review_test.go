@@ -20,7 +20,7 @@ import (
 func TestQuestionGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
-		conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+		conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 			ask, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			_, err := s.RequestPermission(ask, &v2draft.RequestPermissionRequest{
@@ -32,11 +32,11 @@ func TestQuestionGivenUp(t *testing.T) {
 			}
 			return v2draft.EndTurn(), s.Update(ctx, v2draft.AgentMessageText("m", "then"))
 		})), v2draft.ClientHandlers{
-			SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+			SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 				got = append(got, kind(n.Update))
 				return nil
 			},
-			RequestPermission: func(ctx context.Context, _ *v2draft.AgentPeer, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+			RequestPermission: func(ctx context.Context, _ *v2draft.ClientSession, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			},
@@ -53,9 +53,9 @@ func TestQuestionGivenUp(t *testing.T) {
 
 // A turn whose message cannot be shown ends all the same.
 func TestMessageThatCannotBeSent(t *testing.T) {
-	conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+	conn := connect(t, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 		bad := v2draft.UserMessage{MessageID: "u", Meta: v2draft.Meta{"x": json.RawMessage("{")}}
-		return client.Session(req.SessionID).StartTurnWith(ctx, bad, func(context.Context) (v2draft.IdleStateUpdate, error) {
+		return session.StartTurnWith(ctx, bad, func(context.Context) (v2draft.IdleStateUpdate, error) {
 			t.Error("the work was done")
 			return v2draft.EndTurn(), nil
 		})
@@ -73,10 +73,10 @@ func TestResumeAsATurnEnds(t *testing.T) {
 	var got []string
 	ending, held := make(chan struct{}), make(chan struct{})
 	var states atomic.Int32
-	conn := connect(t, handlers(working(func(context.Context, *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		return v2draft.EndTurn(), nil
 	})), v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 			got = append(got, kind(n.Update))
 			return nil
 		},
@@ -121,10 +121,10 @@ func TestEndBehindASlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		ended, held := make(chan error, 1), make(chan struct{})
-		agent := handlers(working(func(context.Context, *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+		agent := handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 			return v2draft.EndTurn(), nil
 		}))
-		agent.NewSession = func(ctx context.Context, client *v2draft.ClientPeer, _ *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+		agent.NewSession = func(ctx context.Context, client *v2draft.AgentConn, _ *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
 			v2draft.AfterResponse(ctx, func(ctx context.Context) {
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
@@ -140,7 +140,7 @@ func TestEndBehindASlowClient(t *testing.T) {
 			return &v2draft.NewSessionResponse{SessionID: session}, nil
 		}
 		conn := connect(t, agent, v2draft.ClientHandlers{
-			SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+			SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 				<-held
 				got = append(got, kind(n.Update))
 				return nil

@@ -25,18 +25,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const session v2draft.SessionID = "s"
 
 // handlers are those that every agent with sessions needs.
-func handlers(prompt func(context.Context, *v2draft.ClientPeer, *v2draft.PromptRequest) (*v2draft.PromptResponse, error)) v2draft.AgentHandlers {
+func handlers(prompt func(context.Context, *v2draft.AgentSession, *v2draft.PromptRequest) (*v2draft.PromptResponse, error)) v2draft.AgentHandlers {
 	return v2draft.AgentHandlers{
-		NewSession: func(context.Context, *v2draft.ClientPeer, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+		NewSession: func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
 			return &v2draft.NewSessionResponse{SessionID: session}, nil
 		},
-		ListSessions: func(context.Context, *v2draft.ClientPeer, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
+		ListSessions: func(context.Context, *v2draft.AgentConn, *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
 			return &v2draft.ListSessionsResponse{}, nil
 		},
-		ResumeSession: func(context.Context, *v2draft.ClientPeer, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+		ResumeSession: func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
 			return nil, nil
 		},
-		CloseSession: func(context.Context, *v2draft.ClientPeer, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+		CloseSession: func(context.Context, *v2draft.AgentSession, *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
 			return nil, nil
 		},
 		Prompt: prompt,
@@ -46,7 +46,7 @@ func handlers(prompt func(context.Context, *v2draft.ClientPeer, *v2draft.PromptR
 var info = v2draft.Implementation{Name: "test", Version: "1"}
 
 // connect starts an agent and a client of it. Options may be nil.
-func connect(t *testing.T, agent v2draft.AgentHandlers, client v2draft.ClientHandlers, opts *v2draft.AgentOptions) *v2draft.AgentConn {
+func connect(t *testing.T, agent v2draft.AgentHandlers, client v2draft.ClientHandlers, opts *v2draft.AgentOptions) *v2draft.ClientConn {
 	t.Helper()
 	if opts == nil {
 		opts = &v2draft.AgentOptions{}
@@ -81,7 +81,7 @@ func connect(t *testing.T, agent v2draft.AgentHandlers, client v2draft.ClientHan
 	return conn
 }
 
-func newSession(t *testing.T, conn *v2draft.AgentConn) *v2draft.SessionAgent {
+func newSession(t *testing.T, conn *v2draft.ClientConn) *v2draft.ClientSession {
 	t.Helper()
 	s, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/"})
 	if err != nil {
@@ -91,9 +91,8 @@ func newSession(t *testing.T, conn *v2draft.AgentConn) *v2draft.SessionAgent {
 }
 
 // working is an agent's handler of prompts that does work.
-func working(work func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error)) func(context.Context, *v2draft.ClientPeer, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-	return func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-		s := client.Session(req.SessionID)
+func working(work func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error)) func(context.Context, *v2draft.AgentSession, *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+	return func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 		return s.StartTurn(ctx, req, func(ctx context.Context) (v2draft.IdleStateUpdate, error) { return work(ctx, s) })
 	}
 }
@@ -138,7 +137,7 @@ var (
 	idle    = state(v2draft.NewStateUpdateIdle(v2draft.EndTurn()))
 )
 
-func send(t *testing.T, ctx context.Context, s *v2draft.SessionClient, updates ...v2draft.SessionUpdate) {
+func send(t *testing.T, ctx context.Context, s *v2draft.AgentSession, updates ...v2draft.SessionUpdate) {
 	t.Helper()
 	for _, u := range updates {
 		if err := s.Update(ctx, u); err != nil {
@@ -148,7 +147,7 @@ func send(t *testing.T, ctx context.Context, s *v2draft.SessionClient, updates .
 }
 
 func TestTurn(t *testing.T) {
-	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		send(t, ctx, s, v2draft.AgentMessageText("m", "hello"))
 		outcome, err := s.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
 			Title:   "May I?",
@@ -160,7 +159,7 @@ func TestTurn(t *testing.T) {
 		option, _ := outcome.Selected()
 		return v2draft.MaxTokens(), s.Update(ctx, v2draft.AgentMessageText("m", string(option)))
 	})), v2draft.ClientHandlers{
-		RequestPermission: func(context.Context, *v2draft.AgentPeer, *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+		RequestPermission: func(context.Context, *v2draft.ClientSession, *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
 			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected("yes")}, nil
 		},
 	}, nil)
@@ -187,7 +186,7 @@ func TestTurn(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	begun := make(chan struct{})
-	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
 		if !errors.Is(context.Cause(ctx), v2draft.ErrTurnCancelled) {
@@ -219,14 +218,14 @@ func TestCancel(t *testing.T) {
 // client's handler does.
 func TestCancelAnswersQuestions(t *testing.T) {
 	asked := make(chan struct{})
-	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		_, err := s.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
 			Title:   "May I?",
 			Options: []v2draft.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: v2draft.PermissionOptionKindAllowOnce}},
 		})
 		return v2draft.IdleStateUpdate{}, err
 	})), v2draft.ClientHandlers{
-		RequestPermission: func(ctx context.Context, _ *v2draft.AgentPeer, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+		RequestPermission: func(ctx context.Context, _ *v2draft.ClientSession, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
 			close(asked)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -262,8 +261,8 @@ func TestEnds(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-				return client.Session(req.SessionID).StartTurn(ctx, req, test.work)
+			conn := connect(t, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+				return session.StartTurn(ctx, req, test.work)
 			}), v2draft.ClientHandlers{}, nil)
 			s := newSession(t, conn)
 			for range 2 { // the session takes the next turn as soon as the client hears of the end
@@ -299,8 +298,7 @@ func TestPlainAgents(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
-				s := client.Session(req.SessionID)
+			conn := connect(t, handlers(func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 				send(t, ctx, s, test.before...)
 				v2draft.AfterResponse(ctx, func(ctx context.Context) { send(t, ctx, s, test.after...) })
 				return &v2draft.PromptResponse{MessageID: id}, nil
@@ -326,7 +324,7 @@ func TestJoin(t *testing.T) {
 	first, release := make(chan struct{}), make(chan struct{})
 	var ends atomic.Int32
 	turns := 0
-	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		if turns++; turns == 1 {
 			close(first)
 			<-release
@@ -335,7 +333,7 @@ func TestJoin(t *testing.T) {
 		close(release)
 		return v2draft.Refusal(), nil
 	})), v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 			if kind(n.Update) == "idle" {
 				ends.Add(1)
 			}
@@ -368,7 +366,7 @@ func TestJoin(t *testing.T) {
 // Prompts in a session that works are held, and worked off in their order.
 func TestHold(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, 3)
-	conn := connect(t, handlers(working(func(context.Context, *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		begun <- struct{}{}
 		<-release
 		return v2draft.EndTurn(), nil
@@ -391,19 +389,19 @@ func TestHold(t *testing.T) {
 }
 
 // holding runs two turns of a session: the first works, and the second is held behind it.
-func holding(t *testing.T, work v2draft.Work) (s *v2draft.SessionAgent, one, two *v2draft.Turn) {
+func holding(t *testing.T, work v2draft.Work) (s *v2draft.ClientSession, one, two *v2draft.Turn) {
 	t.Helper()
 	begun, held := make(chan struct{}), make(chan struct{})
 	prompts := 0
-	prompt := working(func(ctx context.Context, _ *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	prompt := working(func(ctx context.Context, _ *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		close(begun)
 		return work(ctx)
 	})
-	conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+	conn := connect(t, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 		if prompts++; prompts == 2 {
 			close(held)
 		}
-		return prompt(ctx, client, req)
+		return prompt(ctx, session, req)
 	}), v2draft.ClientHandlers{}, nil)
 	s = newSession(t, conn)
 	one = s.Stream(t.Context(), v2draft.TextBlock("one"))
@@ -453,10 +451,10 @@ func TestTakeBack(t *testing.T) {
 // part of the conversation.
 func TestCancelBeforeInsertion(t *testing.T) {
 	begun := make(chan struct{})
-	conn := connect(t, handlers(func(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+	conn := connect(t, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 		close(begun)
 		<-ctx.Done()
-		return client.Session(req.SessionID).StartTurn(ctx, req, func(context.Context) (v2draft.IdleStateUpdate, error) {
+		return session.StartTurn(ctx, req, func(context.Context) (v2draft.IdleStateUpdate, error) {
 			t.Error("the work was done")
 			return v2draft.EndTurn(), nil
 		})
@@ -475,8 +473,8 @@ func TestCancelBeforeInsertion(t *testing.T) {
 // A cancelled turn that the agent does not end is given up after a while.
 func TestGrace(t *testing.T) {
 	begun := make(chan struct{})
-	var client *v2draft.AgentConn
-	client = connect(t, handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	var client *v2draft.ClientConn
+	client = connect(t, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		close(begun)
 		<-client.Done()
 		return v2draft.EndTurn(), nil
@@ -494,7 +492,7 @@ func TestGrace(t *testing.T) {
 // Closing a session ends its turn first.
 func TestClose(t *testing.T) {
 	begun := make(chan struct{})
-	agent := handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	agent := handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
 		return v2draft.IdleStateUpdate{}, ctx.Err()
@@ -502,7 +500,7 @@ func TestClose(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
 	conn := connect(t, agent, v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, kind(n.Update))
@@ -531,12 +529,12 @@ func TestRunTurn(t *testing.T) {
 	ended := make(chan struct{})
 	var once sync.Once
 	updates := make(chan string, 10)
-	var served *v2draft.SessionClient
+	var served *v2draft.AgentSession
 	begun := make(chan struct{})
-	agent := handlers(working(func(context.Context, *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	agent := handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		return v2draft.EndTurn(), nil
 	}))
-	agent.NewSession = func(ctx context.Context, client *v2draft.ClientPeer, _ *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+	agent.NewSession = func(ctx context.Context, client *v2draft.AgentConn, _ *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
 		served = client.Session(session)
 		v2draft.AfterResponse(ctx, func(ctx context.Context) {
 			defer close(ended)
@@ -552,7 +550,7 @@ func TestRunTurn(t *testing.T) {
 		return &v2draft.NewSessionResponse{SessionID: session}, nil
 	}
 	conn := connect(t, agent, v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 			updates <- kind(n.Update)
 			return nil
 		},
@@ -577,12 +575,12 @@ func TestResume(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
 	var got []string
-	conn := connect(t, handlers(working(func(context.Context, *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		close(begun)
 		<-release
 		return v2draft.EndTurn(), nil
 	})), v2draft.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, kind(n.Update))
@@ -616,13 +614,13 @@ func TestResume(t *testing.T) {
 func TestPromptInsideHandler(t *testing.T) {
 	result := make(chan error, 1)
 	once := true
-	conn := connect(t, handlers(working(func(context.Context, *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	conn := connect(t, handlers(working(func(context.Context, *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		return v2draft.EndTurn(), nil
 	})), v2draft.ClientHandlers{
-		SessionUpdate: func(ctx context.Context, agent *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+		SessionUpdate: func(ctx context.Context, session *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 			if once && kind(n.Update) == "idle" {
 				once = false
-				_, err := agent.Session(n.SessionID).Prompt(ctx, v2draft.TextBlock("again"))
+				_, err := session.Prompt(ctx, v2draft.TextBlock("again"))
 				result <- err
 			}
 			return nil
@@ -640,7 +638,7 @@ func TestPromptInsideHandler(t *testing.T) {
 func TestConnectionEnds(t *testing.T) {
 	begun := make(chan struct{})
 	near, far := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), far, handlers(working(func(ctx context.Context, s *v2draft.SessionClient) (v2draft.IdleStateUpdate, error) {
+	served, err := v2draft.StartAgent(t.Context(), far, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
 		return v2draft.IdleStateUpdate{}, ctx.Err()

@@ -31,32 +31,32 @@ type Turn = rpc.Turn[SessionUpdate, TurnResult]
 // In a session that is working already the agent may hold the prompt until that is done; a turn that is
 // held behind another one of this client's is taken back by $/cancel_request, when ctx ends, and leaves
 // the other alone. Or the prompt joins the work, and the turn ends when all of it has.
-func (s *SessionAgent) Prompt(ctx context.Context, prompt ...ContentBlock) (*TurnResult, error) {
-	return s.peer.RunTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
+func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*TurnResult, error) {
+	return s.conn.RunTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
 
-// RunTurn is SessionAgent.Prompt with all that a prompt can have. Prompt, in contrast, only waits for the
+// RunTurn is ClientSession.Prompt with all that a prompt can have. Prompt, in contrast, only waits for the
 // answer.
-func (a *AgentPeer) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResult, error) {
-	if missing := a.capabilities().lacksForPrompt(req); missing != "" {
+func (c *ClientConn) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResult, error) {
+	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
 		return nil, unsupported(MethodPrompt, missing)
 	}
-	return rpc.RunTurnUntil(ctx, a.conn, methodPrompt, req, turnSpec(req.SessionID), &turnEnd{seen: &a.seen})
+	return rpc.RunTurnUntil(ctx, c.rpc, methodPrompt, req, turnSpec(req.SessionID), &turnEnd{seen: &c.seen})
 }
 
 // Stream starts a turn whose updates are read as they come. They also go to the client's handler, if it
 // has one; a loop over the updates inside that handler would wait for itself. The turn is over when
 // Result returns.
-func (s *SessionAgent) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
-	return s.peer.StreamTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
+func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
+	return s.conn.StreamTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
 
-// StreamTurn is SessionAgent.Stream with all that a prompt can have.
-func (a *AgentPeer) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
-	if missing := a.capabilities().lacksForPrompt(req); missing != "" {
-		return rpc.FailedTurn[SessionUpdate, TurnResult](a.conn, unsupported(MethodPrompt, missing))
+// StreamTurn is ClientSession.Stream with all that a prompt can have.
+func (c *ClientConn) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
+	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
+		return rpc.FailedTurn[SessionUpdate, TurnResult](c.rpc, unsupported(MethodPrompt, missing))
 	}
-	return rpc.StartTurnUntil(ctx, a.conn, methodPrompt, req, turnSpec(req.SessionID), &turnEnd{seen: &a.seen}, pickUpdate)
+	return rpc.StartTurnUntil(ctx, c.rpc, methodPrompt, req, turnSpec(req.SessionID), &turnEnd{seen: &c.seen}, pickUpdate)
 }
 
 func pickUpdate(params any) (SessionUpdate, bool) {
@@ -69,17 +69,17 @@ func pickUpdate(params any) (SessionUpdate, bool) {
 
 // Cancel cancels the session's foreground work (session/cancel) and does not wait for its end. Without any
 // it is harmless.
-func (s *SessionAgent) Cancel(ctx context.Context) error {
-	return s.peer.Cancel(ctx, &CancelSessionNotification{SessionID: s.id})
+func (s *ClientSession) Cancel(ctx context.Context) error {
+	return s.conn.Cancel(ctx, &CancelSessionNotification{SessionID: s.id})
 }
 
 // Cancel cancels the session's foreground work (session/cancel): turns of this connection's own go on as
-// SessionAgent.Prompt says when its context ends. Without any the client's open permission requests of the
+// ClientSession.Prompt says when its context ends. Without any the client's open permission requests of the
 // session are answered as cancelled all the same, and to the agent it is harmless.
-func (a *AgentPeer) Cancel(ctx context.Context, n *CancelSessionNotification) error {
+func (c *ClientConn) Cancel(ctx context.Context, n *CancelSessionNotification) error {
 	spec := turnSpec(n.SessionID)
 	spec.CancelParams = n
-	return a.conn.CancelSession(ctx, spec)
+	return c.rpc.CancelSession(ctx, spec)
 }
 
 func turnSpec(id SessionID) rpc.TurnSpec {

@@ -11,7 +11,7 @@
 // folder with a schema/VERSIONS.
 //
 // The second form generates one package from any schema. It can be told which protocol the schema is
-// of, to apply what this project has decided about that, and to add handlers, peers and sessions, which
+// of, to apply what this project has decided about that, and to add handlers, connections and sessions, which
 // need hand-written files beside them.
 //
 // The third form writes nothing. It prints, as Markdown, what the step from one schema to another does to
@@ -76,7 +76,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.module, "runtime", module, "import `path` of the module that holds acp/codec and acp/rpc")
 	flags.StringVar(&o.protocol, "protocol", "", "`protocol` of the schema, for what is decided about it by hand: v1, v1.unstable, v2, v2.unstable")
 	flags.StringVar(&o.versions, "versions", "", "`file` like schema/VERSIONS, which must list the schema")
-	flags.BoolVar(&o.facade, "facade", false, "also generate handlers, peers and sessions")
+	flags.BoolVar(&o.facade, "facade", false, "also generate handlers, connections and sessions")
 	flags.BoolVar(&o.tests, "tests", false, "also generate the tables that tests of the package need")
 	flags.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would change")
 	flags.BoolVar(&o.api, "api", false, "write nothing; compare two schemas, and exit with 1 if the step breaks programs")

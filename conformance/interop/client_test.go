@@ -32,7 +32,7 @@ func (c *goClient) choose(choice string) {
 }
 
 func (c *goClient) requestPermission(
-	_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest,
+	_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest,
 ) (*acp.RequestPermissionResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *goClient) requestPermission(
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 }
 
-func (c *goClient) sessionUpdate(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+func (c *goClient) sessionUpdate(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.updates = append(c.updates, n.Update)
@@ -137,7 +137,7 @@ func TestTypeScriptAgent(t *testing.T) {
 }
 
 // settings changes the mode and back, and every config option.
-func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.SessionAgent) {
+func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.ClientSession) {
 	c.take()
 	if err := session.SetMode(ctx, "auto"); err != nil {
 		t.Fatal(err)
@@ -153,11 +153,11 @@ func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.Sessi
 		t.Fatal(err)
 	}
 	req := acp.NewSetSessionConfigOptionRequestValueID(session.ID(), "tone", "warm")
-	if _, err := session.Agent().SetSessionConfigOption(ctx, &req); err != nil {
+	if _, err := session.Conn().SetSessionConfigOption(ctx, &req); err != nil {
 		t.Error(err)
 	}
 	req = acp.NewSetSessionConfigOptionRequestBoolean(session.ID(), "brief", true)
-	res, err := session.Agent().SetSessionConfigOption(ctx, &req)
+	res, err := session.Conn().SetSessionConfigOption(ctx, &req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +166,12 @@ func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.Sessi
 		t.Errorf("got %+v, want brief set", res.ConfigOptions)
 	}
 	req = acp.NewSetSessionConfigOptionRequestValueID(session.ID(), "tone", "icy")
-	if _, err := session.Agent().SetSessionConfigOption(ctx, &req); !errors.Is(err, acp.ErrInvalidParams) {
+	if _, err := session.Conn().SetSessionConfigOption(ctx, &req); !errors.Is(err, acp.ErrInvalidParams) {
 		t.Errorf("got %v for a value that is none, want %v", err, acp.ErrInvalidParams)
 	}
 }
 
-func turn(t *testing.T, ctx context.Context, session *acp.SessionAgent, prompt string, want acp.StopReason) {
+func turn(t *testing.T, ctx context.Context, session *acp.ClientSession, prompt string, want acp.StopReason) {
 	t.Helper()
 	res, err := session.Prompt(ctx, acp.TextBlock(prompts[prompt]))
 	if err != nil {
@@ -211,7 +211,7 @@ func checkTurn(t *testing.T, updates []acp.SessionUpdate, status acp.ToolCallSta
 
 // cancelled ends turns in the middle, by the turn and by a context, and shows that the next one is
 // whole.
-func cancelled(t *testing.T, ctx context.Context, session *acp.SessionAgent) {
+func cancelled(t *testing.T, ctx context.Context, session *acp.ClientSession) {
 	turn := session.Stream(ctx, acp.TextBlock(prompts["long"]))
 	chunks := 0
 	for range turn.Updates() {
@@ -242,7 +242,7 @@ func cancelled(t *testing.T, ctx context.Context, session *acp.SessionAgent) {
 }
 
 // lifecycle lists, closes, loads, resumes and deletes a session.
-func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acp.AgentConn, id acp.SessionID, root string) {
+func lifecycle(t *testing.T, ctx context.Context, c *goClient, agent *acp.ClientConn, id acp.SessionID, root string) {
 	listed := func() bool {
 		for info, err := range agent.Sessions(ctx, "") {
 			if err != nil {

@@ -133,7 +133,7 @@ func (c *goClientV2) handlers() v2draft.ClientHandlers {
 }
 
 func (c *goClientV2) requestPermission(
-	ctx context.Context, _ *v2draft.AgentPeer, req *v2draft.RequestPermissionRequest,
+	ctx context.Context, _ *v2draft.ClientSession, req *v2draft.RequestPermissionRequest,
 ) (*v2draft.RequestPermissionResponse, error) {
 	c.mu.Lock()
 	asked, chosen := c.asked, v2draft.PermissionOptionID(c.choose)
@@ -146,7 +146,7 @@ func (c *goClientV2) requestPermission(
 	return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected(chosen)}, nil
 }
 
-func (c *goClientV2) sessionUpdate(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+func (c *goClientV2) sessionUpdate(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.updates = append(c.updates, n.Update)
@@ -308,7 +308,7 @@ func TestTypeScriptAgentV2(t *testing.T) {
 	t.Run("lifecycle", func(t *testing.T) { lifecycleV2(t, ctx, c, agent, session, root) })
 }
 
-func turnV2(t *testing.T, ctx context.Context, session *v2draft.SessionAgent, prompt, want string) {
+func turnV2(t *testing.T, ctx context.Context, session *v2draft.ClientSession, prompt, want string) {
 	t.Helper()
 	res, err := session.Prompt(ctx, v2draft.TextBlock(prompt))
 	if err != nil {
@@ -320,7 +320,7 @@ func turnV2(t *testing.T, ctx context.Context, session *v2draft.SessionAgent, pr
 }
 
 // cancelledV2 ends turns in the middle: by the turn, by a context, and while a question is open.
-func cancelledV2(t *testing.T, ctx context.Context, c *goClientV2, session *v2draft.SessionAgent) {
+func cancelledV2(t *testing.T, ctx context.Context, c *goClientV2, session *v2draft.ClientSession) {
 	ended := func(turn *v2draft.Turn) {
 		t.Helper()
 		res, err := turn.Result()
@@ -368,7 +368,7 @@ func cancelledV2(t *testing.T, ctx context.Context, c *goClientV2, session *v2dr
 }
 
 // lifecycleV2 lists, closes, resumes and deletes a session.
-func lifecycleV2(t *testing.T, ctx context.Context, c *goClientV2, agent *v2draft.AgentConn, session *v2draft.SessionAgent, root string) {
+func lifecycleV2(t *testing.T, ctx context.Context, c *goClientV2, agent *v2draft.ClientConn, session *v2draft.ClientSession, root string) {
 	listed := func() bool {
 		for info, err := range agent.Sessions(ctx, "") {
 			if err != nil {
@@ -428,8 +428,8 @@ func TestTypeScriptNegotiation(t *testing.T) {
 			tap := conformance.Tap(t, conformance.Client, acp.Command(command), &conformance.TapOptions{
 				Schema: conformance.Negotiated(conformance.V1(), conformance.V2()),
 			})
-			var v1 *acp.AgentConn
-			var v2 *v2draft.AgentConn
+			var v1 *acp.ClientConn
+			var v2 *v2draft.ClientConn
 			version, err := negotiate.Client{
 				V1: func(ctx context.Context, transport acp.Transport) (err error) {
 					v1, err = acp.Connect(ctx, transport, filesV1(reads), nil)
@@ -474,11 +474,11 @@ func TestTypeScriptNegotiation(t *testing.T) {
 // filesV1 are handlers of version 1 that serve a file that is not there, and refuse everything.
 func filesV1(reads chan<- string) acp.ClientHandlers {
 	return acp.ClientHandlers{
-		ReadTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			reads <- req.Path
 			return nil, acp.ErrResourceNotFound
 		},
-		RequestPermission: func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 		},
 	}

@@ -44,7 +44,7 @@ func (a *agent) authorized() error {
 	return nil
 }
 
-func (a *agent) authenticate(_ context.Context, _ *acp.ClientPeer, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+func (a *agent) authenticate(_ context.Context, _ *acp.AgentConn, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 	if req.MethodID != authAgent {
 		return nil, invalid("%q is no method for authenticate", req.MethodID)
 	}
@@ -54,7 +54,7 @@ func (a *agent) authenticate(_ context.Context, _ *acp.ClientPeer, req *acp.Auth
 	return &acp.AuthenticateResponse{}, nil
 }
 
-func (a *agent) logout(context.Context, *acp.ClientPeer, *acp.LogoutRequest) (*acp.LogoutResponse, error) {
+func (a *agent) logout(context.Context, *acp.AgentConn, *acp.LogoutRequest) (*acp.LogoutResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.authenticated = false

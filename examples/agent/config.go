@@ -51,7 +51,7 @@ func (s settings) modeState() acp.SessionModeState {
 
 // options are all config options with their values (CFG-17, CFG-18), for the client given: one that
 // does not know boolean options must not see any (CFG-3).
-func (s settings) options(client *acp.ClientPeer) []acp.SessionConfigOption {
+func (s settings) options(client *acp.AgentConn) []acp.SessionConfigOption {
 	var modeValues []acp.SessionConfigSelectOption
 	for _, m := range modes {
 		modeValues = append(modeValues, acp.SessionConfigSelectOption{
@@ -86,7 +86,7 @@ func (s *settings) setMode(id acp.SessionModeID) error {
 }
 
 // set changes the config option that a request names.
-func (s *settings) set(client *acp.ClientPeer, req *acp.SetSessionConfigOptionRequest) error {
+func (s *settings) set(session *acp.AgentSession, req *acp.SetSessionConfigOptionRequest) error {
 	switch v := req.Variant.(type) {
 	case *acp.SetSessionConfigOptionRequestValueID:
 		known := func(o acp.SessionConfigSelectOption) bool { return o.Value == v.Value }
@@ -98,7 +98,7 @@ func (s *settings) set(client *acp.ClientPeer, req *acp.SetSessionConfigOptionRe
 			return nil
 		}
 	case *acp.SetSessionConfigOptionRequestBoolean:
-		if req.ConfigID == optionUsage && client.SupportsBooleanConfig() {
+		if req.ConfigID == optionUsage && session.Conn().SupportsBooleanConfig() {
 			s.Usage = v.Value
 			return nil
 		}
@@ -107,7 +107,7 @@ func (s *settings) set(client *acp.ClientPeer, req *acp.SetSessionConfigOptionRe
 }
 
 // setMode serves session/set_mode. Who shows the config options learns of it by an update (CFG-22).
-func (a *agent) setMode(ctx context.Context, client *acp.ClientPeer, req *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+func (a *agent) setMode(ctx context.Context, session *acp.AgentSession, req *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
 	s, err := a.session(req.SessionID)
 	if err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func (a *agent) setMode(ctx context.Context, client *acp.ClientPeer, req *acp.Se
 	if err != nil {
 		return nil, err
 	}
-	update := acp.NewSessionUpdateConfigOptionUpdate(acp.ConfigOptionUpdate{ConfigOptions: now.options(client)})
-	if err := client.Session(s.id).Update(ctx, update); err != nil {
+	update := acp.NewSessionUpdateConfigOptionUpdate(acp.ConfigOptionUpdate{ConfigOptions: now.options(session.Conn())})
+	if err := session.Update(ctx, update); err != nil {
 		return nil, err
 	}
 	return &acp.SetSessionModeResponse{}, nil
@@ -125,21 +125,21 @@ func (a *agent) setMode(ctx context.Context, client *acp.ClientPeer, req *acp.Se
 
 // setConfigOption serves session/set_config_option. Who shows the modes learns of the mode by an update.
 func (a *agent) setConfigOption(
-	ctx context.Context, client *acp.ClientPeer, req *acp.SetSessionConfigOptionRequest,
+	ctx context.Context, session *acp.AgentSession, req *acp.SetSessionConfigOptionRequest,
 ) (*acp.SetSessionConfigOptionResponse, error) {
 	s, err := a.session(req.SessionID)
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.configure(func(set *settings) error { return set.set(client, req) })
+	now, err := s.configure(func(set *settings) error { return set.set(session, req) })
 	if err != nil {
 		return nil, err
 	}
 	if req.ConfigID == optionMode {
 		update := acp.NewSessionUpdateCurrentModeUpdate(acp.CurrentModeUpdate{CurrentModeID: now.Mode})
-		if err := client.Session(s.id).Update(ctx, update); err != nil {
+		if err := session.Update(ctx, update); err != nil {
 			return nil, err
 		}
 	}
-	return &acp.SetSessionConfigOptionResponse{ConfigOptions: now.options(client)}, nil
+	return &acp.SetSessionConfigOptionResponse{ConfigOptions: now.options(session.Conn())}, nil
 }

@@ -190,7 +190,7 @@ func TestAUT10_NoAuthNeeded(t *testing.T) {
 func TestAUT2_AUT3_OtherMethods(t *testing.T) {
 	h := connect(t, setup{requireAuth: true})
 	for _, id := range []acp.AuthMethodID{authTerminal, "nope", ""} {
-		_, err := rpc.Call[acp.AuthenticateResponse](t.Context(), h.Conn(), acp.MethodAuthenticate, &acp.AuthenticateRequest{MethodID: id})
+		_, err := rpc.Call[acp.AuthenticateResponse](t.Context(), h.RPC(), acp.MethodAuthenticate, &acp.AuthenticateRequest{MethodID: id})
 		wantCode(t, err, acp.ErrInvalidParams)
 	}
 	_, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir})
@@ -246,7 +246,7 @@ func TestINI4_INI14_Initialize(t *testing.T) {
 // elicitation answers with one response, whatever is asked.
 func elicitation(res acp.CreateElicitationResponse) func(*acp.ClientHandlers) {
 	return func(h *acp.ClientHandlers) {
-		h.CreateElicitation = func(context.Context, *acp.AgentPeer, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+		h.CreateElicitation = func(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 			return &res, nil
 		}
 	}
@@ -280,7 +280,7 @@ func TestELI9_ELI18_FormAnswers(t *testing.T) {
 		},
 		"error": {
 			func(h *acp.ClientHandlers) {
-				h.CreateElicitation = func(context.Context, *acp.AgentPeer, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+				h.CreateElicitation = func(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 					return nil, acp.ErrInvalidRequest
 				}
 			},
@@ -301,12 +301,12 @@ func TestELI9_ELI18_FormAnswers(t *testing.T) {
 func TestELI19_ELI21_URLs(t *testing.T) {
 	var ids, completed []acp.ElicitationID
 	h := connect(t, setup{handlers: func(h *acp.ClientHandlers) {
-		h.CreateElicitation = func(_ context.Context, _ *acp.AgentPeer, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+		h.CreateElicitation = func(_ context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 			ids = append(ids, req.Variant.(*acp.CreateElicitationRequestURL).ElicitationID)
 			res := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
 			return &res, nil
 		}
-		h.CompleteElicitation = func(_ context.Context, _ *acp.AgentPeer, n *acp.CompleteElicitationNotification) error {
+		h.CompleteElicitation = func(_ context.Context, _ *acp.ClientConn, n *acp.CompleteElicitationNotification) error {
 			completed = append(completed, n.ElicitationID)
 			return nil
 		}

@@ -71,7 +71,7 @@ func askURL(ctx context.Context, t *turn) error {
 	if accepted == nil {
 		return err
 	}
-	return t.client.Client().CompleteElicitation(ctx, &acp.CompleteElicitationNotification{ElicitationID: id})
+	return t.client.Conn().CompleteElicitation(ctx, &acp.CompleteElicitationNotification{ElicitationID: id})
 }
 
 // accepted returns what the user gave. If that is nothing, it says so to the user, and returns nil and

@@ -153,7 +153,7 @@ func (w *wire) answerTo(t *testing.T, from int, method string) int {
 
 // host is the client of a test.
 type host struct {
-	*acp.AgentConn
+	*acp.ClientConn
 	wire *wire
 	dir  string // the session's directory, which the client serves files of
 
@@ -197,14 +197,14 @@ func connect(t *testing.T, s setup) *host {
 	}
 	files, terminals := local.NewFiles(roots, nil), local.NewTerminals(roots, nil)
 	handlers := acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.updates = append(h.updates, *n)
 			return nil
 		},
 		RequestPermission: choose("allow"),
-		CreateElicitation: func(context.Context, *acp.AgentPeer, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+		CreateElicitation: func(context.Context, *acp.ClientConn, *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
 			res := acp.NewCreateElicitationResponseDecline()
 			return &res, nil
 		},
@@ -227,7 +227,7 @@ func connect(t *testing.T, s setup) *host {
 	if s.options != nil {
 		s.options(options)
 	}
-	h.AgentConn, err = acp.Connect(t.Context(), tapped, handlers, options)
+	h.ClientConn, err = acp.Connect(t.Context(), tapped, handlers, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,14 +308,14 @@ func self(t *testing.T) string {
 }
 
 // choose answers permission requests with an option.
-func choose(option acp.PermissionOptionID) func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-	return func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+func choose(option acp.PermissionOptionID) func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	return func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option)}, nil
 	}
 }
 
 // session opens a session in the client's directory.
-func (h *host) session(t *testing.T, change ...func(*acp.NewSessionRequest)) *acp.SessionAgent {
+func (h *host) session(t *testing.T, change ...func(*acp.NewSessionRequest)) *acp.ClientSession {
 	t.Helper()
 	req := &acp.NewSessionRequest{Cwd: h.dir}
 	for _, f := range change {
@@ -329,7 +329,7 @@ func (h *host) session(t *testing.T, change ...func(*acp.NewSessionRequest)) *ac
 }
 
 // say prompts with a text and checks how the turn ends.
-func say(t *testing.T, s *acp.SessionAgent, text string, want acp.StopReason) {
+func say(t *testing.T, s *acp.ClientSession, text string, want acp.StopReason) {
 	t.Helper()
 	res, err := s.Prompt(t.Context(), acp.TextBlock(text))
 	if err != nil {

@@ -129,7 +129,7 @@ func TestSES27_OtherMCPServers(t *testing.T) {
 		acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "h", URL: "https://example.com/mcp"}),
 		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "s", URL: "https://example.com/mcp"}),
 	} {
-		_, err := rpc.Call[acp.NewSessionResponse](t.Context(), h.Conn(), acp.MethodNewSession,
+		_, err := rpc.Call[acp.NewSessionResponse](t.Context(), h.RPC(), acp.MethodNewSession,
 			&acp.NewSessionRequest{Cwd: h.dir, MCPServers: []acp.MCPServer{server}})
 		wantCode(t, err, acp.ErrInvalidParams)
 	}

@@ -161,7 +161,7 @@ func switchMode(ctx context.Context, t *turn) error {
 	return errors.Join(
 		t.client.Update(ctx, acp.NewSessionUpdateCurrentModeUpdate(acp.CurrentModeUpdate{CurrentModeID: now.Mode})),
 		t.client.Update(ctx, acp.NewSessionUpdateConfigOptionUpdate(
-			acp.ConfigOptionUpdate{ConfigOptions: now.options(t.client.Client())})),
+			acp.ConfigOptionUpdate{ConfigOptions: now.options(t.client.Conn())})),
 	)
 }
 

@@ -65,7 +65,7 @@ func (w *workspace) check() error {
 	return nil
 }
 
-func (a *agent) newSession(ctx context.Context, client *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+func (a *agent) newSession(ctx context.Context, client *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	w := &workspace{req.Cwd, req.AdditionalDirectories, req.MCPServers}
 	if err := a.admit(w); err != nil {
 		return nil, err
@@ -84,35 +84,35 @@ func (a *agent) newSession(ctx context.Context, client *acp.ClientPeer, req *acp
 }
 
 // loadSession replays the whole conversation before it answers (SES-6, SES-7).
-func (a *agent) loadSession(ctx context.Context, client *acp.ClientPeer, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+func (a *agent) loadSession(ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 	s, err := a.reopen(ctx, req.SessionID, &workspace{req.Cwd, req.AdditionalDirectories, req.MCPServers})
 	if err != nil {
 		return nil, err
 	}
 	for _, update := range s.history() {
-		if err := client.Session(s.id).Update(ctx, update); err != nil {
+		if err := session.Update(ctx, update); err != nil {
 			return nil, errors.Join(err, a.shut(s.id))
 		}
 	}
-	greet(ctx, client, s)
+	greet(ctx, session.Conn(), s)
 	now := s.settings()
 	return &acp.LoadSessionResponse{
 		Modes:         acp.Some(now.modeState()),
-		ConfigOptions: acp.Some(now.options(client)),
+		ConfigOptions: acp.Some(now.options(session.Conn())),
 	}, nil
 }
 
 // resumeSession replays nothing (SES-11).
-func (a *agent) resumeSession(ctx context.Context, client *acp.ClientPeer, req *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+func (a *agent) resumeSession(ctx context.Context, session *acp.AgentSession, req *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
 	s, err := a.reopen(ctx, req.SessionID, &workspace{req.Cwd, req.AdditionalDirectories, req.MCPServers})
 	if err != nil {
 		return nil, err
 	}
-	greet(ctx, client, s)
+	greet(ctx, session.Conn(), s)
 	now := s.settings()
 	return &acp.ResumeSessionResponse{
 		Modes:         acp.Some(now.modeState()),
-		ConfigOptions: acp.Some(now.options(client)),
+		ConfigOptions: acp.Some(now.options(session.Conn())),
 	}, nil
 }
 
@@ -156,7 +156,7 @@ func (a *agent) open(ctx context.Context, r *record, w *workspace) (*session, er
 
 // greet sends what belongs to a session that was opened, strictly after the answer that opens it,
 // because clients drop updates of sessions that they do not know yet (SES-31).
-func greet(ctx context.Context, client *acp.ClientPeer, s *session) {
+func greet(ctx context.Context, client *acp.AgentConn, s *session) {
 	acp.AfterResponse(ctx, func(ctx context.Context) {
 		c := client.Session(s.id)
 		updates := []acp.SessionUpdate{acp.NewSessionUpdateAvailableCommandsUpdate(commands())}
@@ -174,7 +174,7 @@ func greet(ctx context.Context, client *acp.ClientPeer, s *session) {
 }
 
 // listSessions gives the sessions that are kept, a page at a time, the one used last first.
-func (a *agent) listSessions(_ context.Context, _ *acp.ClientPeer, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+func (a *agent) listSessions(_ context.Context, _ *acp.AgentConn, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
 	cwd, filtered := req.Cwd.Get()
 	if filtered && !filepath.IsAbs(cwd) {
 		return nil, invalid("%q is not an absolute path", cwd)
@@ -223,7 +223,7 @@ func parseCursor(cursor string) (p position, err error) {
 	return p, err
 }
 
-func (a *agent) closeSession(_ context.Context, _ *acp.ClientPeer, req *acp.CloseSessionRequest) (*acp.CloseSessionResponse, error) {
+func (a *agent) closeSession(_ context.Context, _ *acp.AgentSession, req *acp.CloseSessionRequest) (*acp.CloseSessionResponse, error) {
 	if _, err := a.session(req.SessionID); err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (a *agent) closeSession(_ context.Context, _ *acp.ClientPeer, req *acp.Clos
 }
 
 // deleteSession succeeds whether there was a session or not (DEL-5).
-func (a *agent) deleteSession(_ context.Context, _ *acp.ClientPeer, req *acp.DeleteSessionRequest) (*acp.DeleteSessionResponse, error) {
+func (a *agent) deleteSession(_ context.Context, _ *acp.AgentSession, req *acp.DeleteSessionRequest) (*acp.DeleteSessionResponse, error) {
 	if err := a.shut(req.SessionID); err != nil {
 		return nil, err
 	}

@@ -175,9 +175,9 @@ func TestSES11_ResumeReplaysNothing(t *testing.T) {
 }
 
 func TestSES15_CloseCancelsTheTurn(t *testing.T) {
-	for method, shut := range map[string]func(*testing.T, *acp.SessionAgent) error{
-		acp.MethodCloseSession:  func(t *testing.T, s *acp.SessionAgent) error { return s.Close(t.Context()) },
-		acp.MethodDeleteSession: func(t *testing.T, s *acp.SessionAgent) error { return s.Delete(t.Context()) },
+	for method, shut := range map[string]func(*testing.T, *acp.ClientSession) error{
+		acp.MethodCloseSession:  func(t *testing.T, s *acp.ClientSession) error { return s.Close(t.Context()) },
+		acp.MethodDeleteSession: func(t *testing.T, s *acp.ClientSession) error { return s.Delete(t.Context()) },
 	} {
 		t.Run(method, func(t *testing.T) {
 			h := connect(t, setup{})

@@ -282,7 +282,7 @@ const defaultCommandTime = time.Minute
 
 // runCommand runs the command that the prompt names in a terminal of the client's.
 func runCommand(ctx context.Context, t *turn) error {
-	if !t.client.Client().Initialized().ClientCapabilities.Terminal {
+	if !t.client.Conn().Initialized().ClientCapabilities.Terminal {
 		return t.say(ctx, "I would run a command, but your client has no terminals.\n\n")
 	}
 	argv := t.command()

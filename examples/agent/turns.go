@@ -22,7 +22,7 @@ const contextSize = 200_000
 // turn is a prompt being answered.
 type turn struct {
 	session *session
-	client  *acp.SessionClient
+	client  *acp.AgentSession
 	start   int // where the turn begins in the history
 
 	commandTime time.Duration
@@ -37,14 +37,14 @@ func newMessageID() acp.MessageID { return acp.MessageID("msg_" + rand.Text()) }
 
 // prompt serves session/prompt. When the turn was cancelled it returns the error that this led to, and
 // the runtime answers with the stop reason cancelled (PRM-11, PRM-12).
-func (a *agent) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	s, err := a.session(req.SessionID)
 	if err != nil {
 		return nil, err
 	}
 	t := &turn{
 		session: s,
-		client:  client.Session(s.id),
+		client:  client,
 		outputs: map[acp.TerminalID]string{},
 		stop:    acp.StopReasonEndTurn,
 

@@ -113,7 +113,7 @@ func TestCAN1_CAN5_CancelRequest(t *testing.T) {
 	asked := make(chan struct{})
 	released := make(chan error, 1)
 	h := connect(t, setup{handlers: func(h *acp.ClientHandlers) {
-		h.RequestPermission = func(ctx context.Context, _ *acp.AgentPeer, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		h.RequestPermission = func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			close(asked)
 			<-ctx.Done()
 			released <- context.Cause(ctx)
@@ -124,7 +124,7 @@ func TestCAN1_CAN5_CancelRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := rpc.Call[acp.PromptResponse](ctx, h.Conn(), acp.MethodPrompt,
+		_, err := rpc.Call[acp.PromptResponse](ctx, h.RPC(), acp.MethodPrompt,
 			&acp.PromptRequest{SessionID: s.ID(), Prompt: []acp.ContentBlock{acp.TextBlock("permission please")}})
 		done <- err
 	}()
@@ -286,9 +286,9 @@ func TestEditCreatesAFile(t *testing.T) {
 }
 
 func TestPermissionOutcomes(t *testing.T) {
-	type handler = func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
+	type handler = func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
 	answerWith := func(outcome acp.RequestPermissionOutcome) handler {
-		return func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		return func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: outcome}, nil
 		}
 	}
@@ -313,7 +313,7 @@ func TestPermissionOutcomes(t *testing.T) {
 			[]string{"/outcome"},
 		},
 		"error": {
-			func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 				return nil, errors.New("no idea")
 			},
 			acp.StopReasonEndTurn, acp.ToolCallStatusFailed, nil,
@@ -339,7 +339,7 @@ func TestPermissionOutcomes(t *testing.T) {
 func TestAlwaysIsRemembered(t *testing.T) {
 	asked := 0
 	h := connect(t, setup{handlers: func(h *acp.ClientHandlers) {
-		h.RequestPermission = func(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		h.RequestPermission = func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			asked++
 			ids := map[acp.PermissionOptionID]bool{}
 			for _, o := range req.Options { // TOL-6
@@ -370,7 +370,7 @@ func TestAlwaysIsRemembered(t *testing.T) {
 func TestPRM12_CancelWhileAsking(t *testing.T) {
 	asked := make(chan struct{})
 	h := connect(t, setup{handlers: func(h *acp.ClientHandlers) {
-		h.RequestPermission = func(ctx context.Context, _ *acp.AgentPeer, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		h.RequestPermission = func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			close(asked)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -457,10 +457,10 @@ func TestFS1_FS2_WithoutTheClient(t *testing.T) {
 			if change == nil {
 				change = func(*acp.ClientHandlers) {}
 			}
-			caps.ReadTextFile = func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+			caps.ReadTextFile = func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 				return nil, nil
 			}
-			caps.WriteTextFile = func(context.Context, *acp.AgentPeer, *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+			caps.WriteTextFile = func(context.Context, *acp.ClientSession, *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 				return nil, nil
 			}
 			change(&caps)
@@ -590,12 +590,12 @@ func TestTRM7_CancelWhileCreating(t *testing.T) {
 	creating := make(chan struct{})
 	h := connect(t, setup{handlers: func(h *acp.ClientHandlers) {
 		create := h.CreateTerminal
-		h.CreateTerminal = func(ctx context.Context, agent *acp.AgentPeer, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+		h.CreateTerminal = func(ctx context.Context, session *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 			close(creating)
-			if err := agent.Cancel(ctx, &acp.CancelNotification{SessionID: req.SessionID}); err != nil {
+			if err := session.Conn().Cancel(ctx, &acp.CancelNotification{SessionID: req.SessionID}); err != nil {
 				return nil, err
 			}
-			return create(context.WithoutCancel(ctx), agent, req)
+			return create(context.WithoutCancel(ctx), session, req)
 		}
 	}})
 	s := h.session(t)

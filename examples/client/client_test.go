@@ -61,16 +61,16 @@ func TestMain(m *testing.M) {
 var agents = map[string]func(){
 	// ignores that its turn is cancelled
 	"stubborn": func() {
-		serveFake(nil, func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			err := client.Session(req.SessionID).Update(ctx, acp.AgentMessageText("Never!"))
-			<-client.Conn().Done()
+		serveFake(nil, func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			err := session.Update(ctx, acp.AgentMessageText("Never!"))
+			<-session.Conn().RPC().Done()
 			return nil, err
 		})
 	},
 	// sends what is no update
 	"sloppy": func() {
-		serveFake(nil, func(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-			err := rpc.Notify(ctx, client.Conn(), acp.MethodSessionUpdate, map[string]any{
+		serveFake(nil, func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			err := rpc.Notify(ctx, session.Conn().RPC(), acp.MethodSessionUpdate, map[string]any{
 				"sessionId": req.SessionID, "update": map[string]any{"sessionUpdate": "agent_message_chunk"},
 			})
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
@@ -78,7 +78,7 @@ var agents = map[string]func(){
 	},
 	// dies in the middle of a turn
 	"mortal": func() {
-		serveFake(nil, func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		serveFake(nil, func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			fmt.Fprintln(os.Stderr, "alas")
 			os.Exit(3)
 			return nil, nil
@@ -87,7 +87,7 @@ var agents = map[string]func(){
 	// refuses every other prompt
 	"moody": func() {
 		n := 0
-		serveFake(nil, func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		serveFake(nil, func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			if n++; n%2 == 1 {
 				return nil, acp.ErrInvalidParams.WithMessage("not today")
 			}
@@ -117,12 +117,12 @@ var agents = map[string]func(){
 		authenticated := 0
 		methods := []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "a", Name: "Again"})}
 		runFake(&acp.AgentOptions{AuthMethods: methods}, acp.AgentHandlers{
-			Authenticate: func(context.Context, *acp.ClientPeer, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+			Authenticate: func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 				authenticated++
 				return nil, nil
 			},
 			NewSession: newSession,
-			Prompt: func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 				if authenticated--; authenticated < 0 {
 					authenticated = 0
 					return nil, acp.ErrAuthRequired
@@ -134,17 +134,17 @@ var agents = map[string]func(){
 }
 
 // serveFake serves an agent whose sessions are all the same. A nil prompt must not be reached.
-func serveFake(opts *acp.AgentOptions, prompt func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error)) {
+func serveFake(opts *acp.AgentOptions, prompt func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error)) {
 	h := acp.AgentHandlers{NewSession: newSession, Prompt: prompt}
 	if prompt == nil {
-		h.Prompt = func(context.Context, *acp.ClientPeer, *acp.PromptRequest) (*acp.PromptResponse, error) {
+		h.Prompt = func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			panic("prompted")
 		}
-		h.NewSession = func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		h.NewSession = func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			fmt.Fprintln(os.Stderr, "session/new came")
 			return nil, acp.ErrAuthRequired
 		}
-		h.Authenticate = func(context.Context, *acp.ClientPeer, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+		h.Authenticate = func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
 			fmt.Fprintln(os.Stderr, "authenticate came")
 			return nil, nil
 		}
@@ -159,7 +159,7 @@ func runFake(opts *acp.AgentOptions, h acp.AgentHandlers) {
 	}
 }
 
-func newSession(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+func newSession(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	return &acp.NewSessionResponse{SessionID: "s1"}, nil
 }
 

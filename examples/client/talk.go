@@ -68,8 +68,8 @@ type talk struct {
 	printer *printer
 	input   input
 	quit    func()
-	agent   *acp.AgentConn
-	session *acp.SessionAgent
+	agent   *acp.ClientConn
+	session *acp.ClientSession
 
 	asking sync.Mutex // one question at a time
 
@@ -80,7 +80,7 @@ type talk struct {
 }
 
 // open opens a session.
-func (t *talk) open(ctx context.Context, agent *acp.AgentConn, root string) error {
+func (t *talk) open(ctx context.Context, agent *acp.ClientConn, root string) error {
 	t.agent = agent
 	return t.authenticated(ctx, func() (err error) {
 		t.session, err = agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
@@ -199,7 +199,7 @@ func (t *talk) interrupts(ctx context.Context, signals <-chan os.Signal) {
 }
 
 // update serves session/update.
-func (t *talk) update(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+func (t *talk) update(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 	t.printer.update(n.Update)
 	return nil
 }
@@ -207,7 +207,7 @@ func (t *talk) update(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotific
 // requestPermission serves session/request_permission. When the turn is cancelled, the runtime has
 // answered already, and ctx ends.
 func (t *talk) requestPermission(
-	ctx context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest,
+	ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest,
 ) (*acp.RequestPermissionResponse, error) {
 	t.asking.Lock()
 	defer t.asking.Unlock()

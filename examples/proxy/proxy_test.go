@@ -118,7 +118,7 @@ func TestWholeTurn(t *testing.T) {
 	defer terminals.Close()
 	var sent, received []byte
 	handlers := acp.ClientHandlers{
-		RequestPermission: func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
 		},
 	}

@@ -19,7 +19,7 @@ type Config struct {
 	Package string // name of the generated package
 	Module  string // import path of the module that holds acp/codec and acp/rpc
 	Source  string // the line of the header that names the schema
-	Facade  bool   // also write handlers, peers and sessions, which hand-written files complete
+	Facade  bool   // also write handlers, connections and sessions, which hand-written files complete
 	Tests   bool   // also write the tables that tests of the package need
 }
 
@@ -38,7 +38,7 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		{"json_gen.go", g.json, true},
 		{"methods_gen.go", g.methods, len(pkg.Methods) > 0},
 		{"handlers_gen.go", g.handlers, c.Facade},
-		{"peers_gen.go", g.peers, c.Facade},
+		{"conns_gen.go", g.conns, c.Facade},
 		{"sessions_gen.go", g.sessions, c.Facade},
 		{"gates_gen.go", g.gates, c.Facade},
 		{"definitions_gen_test.go", g.definitions, c.Tests},

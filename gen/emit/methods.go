@@ -1,4 +1,4 @@
-// This file owns methods_gen.go, handlers_gen.go, peers_gen.go and sessions_gen.go: the methods of the
+// This file owns methods_gen.go, handlers_gen.go, conns_gen.go and sessions_gen.go: the methods of the
 // protocol as names, as functions to be set, and as functions to be called.
 
 package emit
@@ -69,21 +69,22 @@ func handledBy(s model.Side) string {
 	return "both sides handle"
 }
 
-// role is one of the two sides as code sees it.
+// role is one of the two sides as code sees it. What its author holds is named after the side; calls that
+// the side serves are made by the other one.
 type role struct {
 	side     model.Side
-	handlers string // the struct of this side's handlers
-	peer     string // the other side, as a handler of this side sees it
-	param    string // the name of the parameter that holds the other side
-	own      string // this side, as its peer sees it
-	session  string // this side scoped to a session
-	article  string // this side in a sentence
+	article  string // the side in a sentence
+	handlers string // the struct of its handlers
+	conn     string // what its author holds: the connection
+	session  string // and one session of it, or ""
+	caller   string // the connection that calls it, which the author of the other side holds
+	calls    string // the same for a session, or ""
 }
 
 var roles = []role{
-	{model.Agent, "AgentHandlers", "ClientPeer", "client", "AgentPeer", "SessionAgent", "an agent"},
-	{model.Client, "ClientHandlers", "AgentPeer", "agent", "ClientPeer", "SessionClient", "a client"},
-	{model.Proxy, "ProxyHandlers", "ProxyPeer", "peer", "ProxyPeer", "", "a proxy, or its conductor,"},
+	{model.Agent, "an agent", "AgentHandlers", "AgentConn", "AgentSession", "ClientConn", "ClientSession"},
+	{model.Client, "a client", "ClientHandlers", "ClientConn", "ClientSession", "AgentConn", "AgentSession"},
+	{model.Proxy, "a proxy, or its conductor,", "ProxyHandlers", "ProxyConn", "", "ProxyConn", ""},
 }
 
 // handled returns the methods that a side has handlers for.
@@ -111,9 +112,13 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 	}
 	var body, routes []jen.Code
 	for _, m := range methods {
+		name, of := "conn", r.conn
+		if m.Session != nil && r.session != "" {
+			name, of = "session", r.session
+		}
 		params := jen.List(
 			jen.Id("ctx").Qual("context", "Context"),
-			jen.Id(r.param).Op("*").Id(r.peer),
+			jen.Id(name).Op("*").Id(of),
 			jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go))
 		body = append(body, comment(g.handlerDoc(m))...)
 		body = append(body, jen.Id(m.Go).Func().Params(params).Add(results(m)), jen.Line())
@@ -122,7 +127,13 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 		if m.Request() {
 			route = "request"
 		}
-		routes = append(routes, jen.Id(route).Call(jen.Id(m.Desc), jen.Id(r.param), jen.Id("h").Dot(m.Go)))
+		give := jen.Func().Params(jen.Op("*").Id(m.Params.Base().Go)).Op("*").Id(of).
+			Add(oneLine(jen.Return(jen.Id("conn"))))
+		if name == "session" {
+			give = jen.Func().Params(jen.Id("p").Op("*").Id(m.Params.Base().Go)).Op("*").Id(of).
+				Add(oneLine(jen.Return(jen.Id("conn").Dot("Session").Call(jen.Id("p").Dot(m.Session.Go)))))
+		}
+		routes = append(routes, jen.Id(route).Call(jen.Id(m.Desc), give, jen.Id("h").Dot(m.Go)))
 	}
 	body = append(body,
 		jen.Comment("// Extensions serve methods outside the protocol; nil serves none."),
@@ -132,10 +143,13 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 		" receives. A handler that is nil is not there: its request is answered with method not found, its" +
 		" notification is ignored, and the capabilities that it would serve are not advertised. Handlers are" +
 		" called concurrently, except that the notifications of one session are handled in order."
+	if r.session != "" {
+		doc += " A handler whose parameters name a session is given that session, any other the connection."
+	}
 	add(f, append(comment(wrap(doc, "", "", width-3)),
 		jen.Type().Id(r.handlers).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...))...)
 	add(f, jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("routes").
-		Params(jen.Id(r.param).Op("*").Id(r.peer)).Index().Add(g.rpcName("Route")).Block(
+		Params(jen.Id("conn").Op("*").Id(r.conn)).Index().Add(g.rpcName("Route")).Block(
 		jen.Return(jen.Index().Add(g.rpcName("Route")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, routes...))))
 }
 
@@ -171,19 +185,19 @@ func (g *generator) handlerDoc(m *model.Method) []string {
 	return lines
 }
 
-// peers writes the typed call of every method on the peer that handles it.
-func (g *generator) peers(f *jen.File) {
+// conns writes the typed call of every method on the connection to the side that handles it.
+func (g *generator) conns(f *jen.File) {
 	for _, r := range roles {
 		for _, m := range g.handled(r.side) {
-			if !m.PeerByHand {
-				g.peerCall(f, r, m)
+			if !m.ConnByHand {
+				g.connCall(f, r, m)
 			}
 		}
 	}
 }
 
-func (g *generator) peerCall(f *jen.File, r role, m *model.Method) {
-	self := strings.ToLower(r.own[:1])
+func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
+	self := "c"
 	fail := func(err jen.Code) *jen.Statement {
 		if m.Request() {
 			return jen.Return(jen.Nil(), err)
@@ -217,19 +231,24 @@ func (g *generator) peerCall(f *jen.File, r role, m *model.Method) {
 	if without != "" {
 		lines = beforeLinks(lines, wrap("It fails with ErrUnsupported, unsent, when the peer did not advertise "+without+".", "", "", width-3)...)
 	}
-	call := "Notify"
+	name, call := m.Go, "Notify"
 	if m.Request() {
 		call = "Call"
 	}
-	body = append(body, jen.Return(jen.Id(m.Desc).Dot(call).Call(jen.Id("ctx"), jen.Id(self).Dot("conn"), jen.Id(paramName(m)))))
+	params := []jen.Code{jen.Id("ctx").Qual("context", "Context"), jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go)}
+	args := []jen.Code{jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(paramName(m))}
+	if m.MakesSession {
+		name, call = parameter(m.Go), "CallThen"
+		params = append(params, jen.Id("then").Func().Params(jen.Op("*").Id(m.Result.Base().Go)))
+		args = append(args, jen.Id("then"))
+		lines = wrap(name+" calls "+m.Name+". The reader calls then with the answer, before anything behind it is handled.", "", "", width-3)
+	}
+	body = append(body, jen.Return(jen.Id(m.Desc).Dot(call).Call(args...)))
 	add(f, append(comment(lines),
-		jen.Func().Params(jen.Id(self).Op("*").Id(r.own)).Id(m.Go).Params(
-			jen.Id("ctx").Qual("context", "Context"),
-			jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go),
-		).Add(results(m)).Block(body...))...)
+		jen.Func().Params(jen.Id(self).Op("*").Id(r.caller)).Id(name).Params(params...).Add(results(m)).Block(body...))...)
 }
 
-// sessions writes the calls of a peer that is scoped to one session.
+// sessions writes the calls of one session.
 func (g *generator) sessions(f *jen.File) {
 	for _, r := range roles {
 		for _, m := range g.handled(r.side) {
@@ -238,15 +257,15 @@ func (g *generator) sessions(f *jen.File) {
 			}
 			p := jen.Id(paramName(m))
 			lines := beforeLinks(markdown(sentence(m.Go, m), 0),
-				wrap("The session's id is filled in; "+paramName(m)+" is not changed. See ["+r.own+"."+m.Go+"].", "", "", width-3)...)
+				wrap("The session's id is filled in; "+paramName(m)+" is not changed. See ["+r.caller+"."+m.Go+"].", "", "", width-3)...)
 			add(f, append(comment(lines),
-				jen.Func().Params(jen.Id("s").Op("*").Id(r.session)).Id(m.Go).Params(
+				jen.Func().Params(jen.Id("s").Op("*").Id(r.calls)).Id(m.Go).Params(
 					jen.Id("ctx").Qual("context", "Context"),
 					p.Clone().Op("*").Id(m.Params.Base().Go),
 				).Add(results(m)).Block(
 					jen.Id("own").Op(":=").Op("*").Add(p),
 					jen.Id("own").Dot(m.Session.Go).Op("=").Id("s").Dot("id"),
-					jen.Return(jen.Id("s").Dot("peer").Dot(m.Go).Call(jen.Id("ctx"), jen.Op("&").Id("own")))))...)
+					jen.Return(jen.Id("s").Dot("conn").Dot(m.Go).Call(jen.Id("ctx"), jen.Op("&").Id("own")))))...)
 		}
 	}
 }

@@ -326,8 +326,12 @@ type Method struct {
 	Derived bool
 	// Checked says that hand-written code looks at calls of the method too before they are sent.
 	Checked bool
-	// PeerByHand and SessionByHand say that the call is written by hand.
-	PeerByHand, SessionByHand bool
+	// ConnByHand and SessionByHand say that the call of the connection, or of a session, is written by
+	// hand.
+	ConnByHand, SessionByHand bool
+	// MakesSession says that the call is unexported, for a hand-written one that makes a session of the
+	// answer.
+	MakesSession bool
 
 	Go    string // the handler's name, set by naming
 	Const string // the name of the constant that holds Name

@@ -196,11 +196,11 @@ func (p *Package) HasMethods(t *testing.T, want int) {
 		var places []string
 		switch d.Side {
 		case "agent":
-			places = []string{"AgentHandlers." + goName, "AgentPeer." + goName}
+			places = []string{"AgentHandlers." + goName, "ClientConn." + goName}
 		case "client":
-			places = []string{"ClientHandlers." + goName, "ClientPeer." + goName}
+			places = []string{"ClientHandlers." + goName, "AgentConn." + goName}
 		case "proxy":
-			places = []string{"ProxyHandlers." + goName, "ProxyPeer." + goName}
+			places = []string{"ProxyHandlers." + goName, "ProxyConn." + goName}
 		}
 		for _, place := range places {
 			if !others[place] && d.Method != "initialize" {

@@ -150,7 +150,7 @@ func (a *agent) handlers() acp.AgentHandlers {
 	}
 	return acp.AgentHandlers{
 		Extensions: ext,
-		NewSession: func(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			id := acp.SessionID(fmt.Sprintf("session %d", len(a.sessions)))
@@ -161,9 +161,9 @@ func (a *agent) handlers() acp.AgentHandlers {
 	}
 }
 
-func (a *agent) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+func (a *agent) prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	text, _ := req.Prompt[0].Text()
-	t := &turn{agent: a, client: client.Session(req.SessionID)}
+	t := &turn{agent: a, client: session}
 	if err := json.Unmarshal([]byte(text), &t.plan); err != nil {
 		return nil, acp.InvalidParams("%v", err)
 	}
@@ -186,7 +186,7 @@ func (a *agent) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.Pro
 // turn is a prompt in progress.
 type turn struct {
 	agent    *agent
-	client   *acp.SessionClient
+	client   *acp.AgentSession
 	plan     plan
 	sent     *int // the session's
 	progress *progress
@@ -278,7 +278,7 @@ func (t *turn) read(ctx context.Context) error {
 
 func (t *turn) readFile(ctx context.Context, n int) error {
 	path := fmt.Sprintf("/%d", n)
-	res, err := t.client.Client().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: t.client.ID(), Path: path})
+	res, err := t.client.Conn().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: t.client.ID(), Path: path})
 	t.agent.books.note(err)
 	if err == nil && !strings.HasPrefix(res.Content, path+"\n") {
 		err = fmt.Errorf("%.20s instead of %s", res.Content, path)

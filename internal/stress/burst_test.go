@@ -117,14 +117,14 @@ func TestBurst(t *testing.T) {
 			queues := 2 // a session's, and a turn's
 			if c.work != nil {
 				queues = 1
-				handlers.SessionUpdate = func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+				handlers.SessionUpdate = func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 					arr.update(&n.Update)
 					c.work()
 					return nil
 				}
 			}
 			agent := start(t, "agent", handlers, acp.ConnOptions{QueueBytes: c.queue}, 0)
-			session := newSession(t, agent.AgentConn)
+			session := newSession(t, agent.ClientConn)
 			memory := watchMemory(agent)
 
 			begin := time.Now()

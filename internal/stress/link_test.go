@@ -29,7 +29,7 @@ type link struct {
 	faults    faults
 	transport *acp.CommandTransport
 	stderr    *stderr
-	conn      *acp.AgentConn
+	conn      *acp.ClientConn
 	stop      chan struct{} // closed when the traffic is to end
 	traffic   sync.WaitGroup
 
@@ -158,7 +158,7 @@ func (l *link) close() error { return l.conn.Close() }
 
 // ask calls an extension method and notes how it ended.
 func (l *link) ask(ctx context.Context, method string, params *echo) (*echo, bool) {
-	got, err := rpc.Call[echo](ctx, l.conn.Conn(), method, params)
+	got, err := rpc.Call[echo](ctx, l.conn.RPC(), method, params)
 	return got, l.books.note(err)
 }
 
@@ -175,7 +175,7 @@ func (l *link) balance() error {
 	var theirs *report
 	for range 2 {
 		var err error
-		theirs, err = rpc.Call[report](ctx, l.conn.Conn(), methodReport, &echo{})
+		theirs, err = rpc.Call[report](ctx, l.conn.RPC(), methodReport, &echo{})
 		l.books.note(err)
 		if err != nil {
 			return err
@@ -283,7 +283,7 @@ func (l *link) call(r *rand.Rand) {
 }
 
 // talk runs one turn after the other in a session.
-func (l *link) talk(session *acp.SessionAgent, r *rand.Rand) {
+func (l *link) talk(session *acp.ClientSession, r *rand.Rand) {
 	h := l.heardOf(session.ID())
 	for ok := true; ok && !l.stopped(); {
 		ok = l.turn(session, r, h)
@@ -303,7 +303,7 @@ func somePlan(r *rand.Rand) plan {
 }
 
 // turn runs a turn, which may be cancelled in one of three ways, and whose updates may be read in a loop.
-func (l *link) turn(session *acp.SessionAgent, r *rand.Rand, h *heard) bool {
+func (l *link) turn(session *acp.ClientSession, r *rand.Rand, h *heard) bool {
 	p := somePlan(r)
 	ctx, end := context.WithCancelCause(context.Background())
 	defer end(nil)
@@ -386,7 +386,7 @@ func (l *link) heardOf(id acp.SessionID) *heard {
 func (l *link) handlers() acp.ClientHandlers {
 	return acp.ClientHandlers{
 		SessionUpdate: l.update,
-		RequestPermission: func(ctx context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			r := l.random("permission", req.SessionID, req.ToolCall.ToolCallID)
 			select { // a user
 			case <-time.After(upTo(r, 5*time.Millisecond)):
@@ -395,7 +395,7 @@ func (l *link) handlers() acp.ClientHandlers {
 			}
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("yes")}, nil
 		},
-		ReadTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			r := l.random("read", req.SessionID, req.Path)
 			size := r.IntN(8 << 10)
 			if r.IntN(50) == 0 {
@@ -407,7 +407,7 @@ func (l *link) handlers() acp.ClientHandlers {
 }
 
 // update handles an update, sometimes slowly, and sometimes with a call to the agent.
-func (l *link) update(ctx context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+func (l *link) update(ctx context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 	h := l.heardOf(n.SessionID)
 	if got, want := numberOf(&n.Update), int(h.n.Load()); got != want {
 		l.wrong("%s: update %d came where %d was due", n.SessionID, got, want)

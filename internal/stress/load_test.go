@@ -30,13 +30,13 @@ func TestThousandSessions(t *testing.T) {
 	}
 	var asked meeting
 	agent := start(t, "agent", acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			if want, got := of(n.SessionID).Add(1)-1, numberOf(&n.Update); got != int(want) {
 				t.Errorf("%s: update %d came where %d was due", n.SessionID, got, want)
 			}
 			return nil
 		},
-		RequestPermission: func(ctx context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			if got := of(req.SessionID).Load(); fmt.Sprint(got) != string(req.ToolCall.ToolCallID) {
 				t.Errorf("%s: asked after %d updates, want %s", req.SessionID, got, req.ToolCall.ToolCallID)
 			}
@@ -91,7 +91,7 @@ func TestCallsBothWays(t *testing.T) {
 	var reads atomic.Int32
 	release := make(chan struct{})
 	agent := start(t, "agent", acp.ClientHandlers{
-		ReadTextFile: func(ctx context.Context, _ *acp.AgentPeer, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(ctx context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			if reads.Add(1) <= flight {
 				if err := reading.wait(ctx, flight+1); err != nil {
 					return nil, err
@@ -101,14 +101,14 @@ func TestCallsBothWays(t *testing.T) {
 			return &acp.ReadTextFileResponse{Content: req.Path + "\n" + strings.Repeat("x", 1000)}, nil
 		},
 	}, acp.ConnOptions{Hooks: books.hooks()}, 0)
-	session := newSession(t, agent.AgentConn)
+	session := newSession(t, agent.ClientConn)
 	memory := watchMemory(agent)
 
 	begin := time.Now()
 	errs := make(chan error, flight+1)
 	call := func(n, together int) error {
 		want := echo{N: n, Text: strings.Repeat("y", 1000), Together: together}
-		got, err := rpc.Call[echo](t.Context(), agent.Conn(), methodEcho, &want)
+		got, err := rpc.Call[echo](t.Context(), agent.RPC(), methodEcho, &want)
 		if err == nil && *got != want {
 			err = fmt.Errorf("got the answer to call %d, want %d", got.N, n)
 		}
@@ -159,7 +159,7 @@ func TestMessageLimit(t *testing.T) {
 	longest := func(n *atomic.Int64, line []byte) { n.Store(max(n.Load(), int64(len(line)))) }
 	invalid := make(chan error, 1)
 	agent := start(t, strconv.Itoa(limit), acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			s, _ := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Text()
 			text.Store(int64(len(s)))
 			return nil
@@ -174,7 +174,7 @@ func TestMessageLimit(t *testing.T) {
 		},
 		Invalid: func(_ []byte, reason error) { invalid <- reason },
 	}}, limit)
-	session := newSession(t, agent.AgentConn)
+	session := newSession(t, agent.ClientConn)
 	// exchange sends a prompt with a text of some length, which asks for an update with such a text.
 	exchange := func(prompt, update int) error {
 		sent.Store(0)
@@ -234,13 +234,13 @@ func TestMessageLimit(t *testing.T) {
 func TestCancelAtOnce(t *testing.T) {
 	const turns = 2000
 	agent := start(t, "agent", acp.ClientHandlers{}, acp.ConnOptions{}, 0)
-	session := newSession(t, agent.AgentConn)
+	session := newSession(t, agent.ClientConn)
 	tab := newTable(t, "turns cancelled by", "turns", "answered as cancelled", "cancelled before they were sent", "time")
 	for _, c := range []struct {
 		by     string
 		cancel func(turn *acp.Turn, end context.CancelFunc) error
 	}{
-		{"SessionAgent.Cancel", func(*acp.Turn, context.CancelFunc) error { return session.Cancel(t.Context()) }},
+		{"ClientSession.Cancel", func(*acp.Turn, context.CancelFunc) error { return session.Cancel(t.Context()) }},
 		{"Turn.Cancel", func(turn *acp.Turn, _ context.CancelFunc) error { turn.Cancel(); return nil }},
 		{"the end of the context", func(_ *acp.Turn, end context.CancelFunc) error { end(); return nil }},
 	} {

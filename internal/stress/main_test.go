@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 
 // subprocess is an agent in a process of its own, and the connection to it.
 type subprocess struct {
-	*acp.AgentConn
+	*acp.ClientConn
 	cmd *exec.Cmd
 }
 
@@ -102,7 +102,7 @@ func receive[T any](t *testing.T, what string, c <-chan T) T {
 }
 
 // newSession opens a session.
-func newSession(t *testing.T, agent *acp.AgentConn) *acp.SessionAgent {
+func newSession(t *testing.T, agent *acp.ClientConn) *acp.ClientSession {
 	t.Helper()
 	session, err := agent.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/home/ada"})
 	if err != nil {

@@ -48,7 +48,7 @@ func TestSlowConsumer(t *testing.T) {
 func consumeReleased(t *testing.T, arr *arrival, opts acp.ConnOptions, p plan) *memory {
 	released := make(chan struct{})
 	agent := start(t, "agent", acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			<-released
 			arr.update(&n.Update)
 			return nil
@@ -56,7 +56,7 @@ func consumeReleased(t *testing.T, arr *arrival, opts acp.ConnOptions, p plan) *
 	}, opts, 0)
 	memory := watchMemory(agent)
 	answer := make(chan error, 1)
-	session := newSession(t, agent.AgentConn)
+	session := newSession(t, agent.ClientConn)
 	go func() {
 		_, err := session.Prompt(bounded(t, p.Updates), p.block())
 		answer <- err
@@ -76,7 +76,7 @@ func consumeReleased(t *testing.T, arr *arrival, opts acp.ConnOptions, p plan) *
 func consumeSlowly(t *testing.T, arr *arrival, opts acp.ConnOptions, p plan) *memory {
 	agent := start(t, "agent", acp.ClientHandlers{}, opts, 0)
 	memory := watchMemory(agent)
-	turn := newSession(t, agent.AgentConn).Stream(bounded(t, p.Updates), p.block())
+	turn := newSession(t, agent.ClientConn).Stream(bounded(t, p.Updates), p.block())
 	for update := range turn.Updates() {
 		arr.update(&update)
 		if arr.next%20 == 0 {
@@ -113,7 +113,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	session := newSession(t, conn)
-	if err := rpc.Notify(t.Context(), conn.Conn(), methodFault, &fault{Kind: faultDeaf}); err != nil {
+	if err := rpc.Notify(t.Context(), conn.RPC(), methodFault, &fault{Kind: faultDeaf}); err != nil {
 		t.Fatal(err)
 	}
 	agent := &subprocess{conn, transport.Cmd}
@@ -129,7 +129,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patient)
 			defer cancel()
 			for range each {
-				err := rpc.Notify(ctx, conn.Conn(), methodEcho, &echo{Text: strings.Repeat("x", 10_000)})
+				err := rpc.Notify(ctx, conn.RPC(), methodEcho, &echo{Text: strings.Repeat("x", 10_000)})
 				switch {
 				case err == nil:
 					sent.Add(1)
@@ -184,15 +184,15 @@ func TestPeerThatTrickles(t *testing.T) {
 	arr := newArrival(t)
 	books := &books{wrong: t.Errorf}
 	agent := start(t, "trickle", acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			arr.update(&n.Update)
 			return nil
 		},
-		RequestPermission: func(context.Context, *acp.AgentPeer, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("yes")}, nil
 		},
 	}, acp.ConnOptions{Hooks: books.hooks()}, 0)
-	session := newSession(t, agent.AgentConn)
+	session := newSession(t, agent.ClientConn)
 	begin := time.Now()
 	if _, err := session.Prompt(bounded(t, updates), plan{Updates: updates, Size: size, AskEvery: updates / 3, Progress: arr.path}.block()); err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestPeerThatEndsBeforeItIsRead(t *testing.T) {
 	released := make(chan struct{})
 	transport, said := command("faulty")
 	conn, err := acp.Connect(t.Context(), transport, acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			<-released
 			arr.update(&n.Update)
 			return nil

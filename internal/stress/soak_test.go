@@ -69,7 +69,7 @@ var endings = []ending{
 // fails makes the agent have a fault.
 func fails(kind string) func(*link) error {
 	return func(l *link) error {
-		return rpc.Notify(context.Background(), l.conn.Conn(), methodFault, &fault{Kind: kind, Seed: l.rand.Uint64()})
+		return rpc.Notify(context.Background(), l.conn.RPC(), methodFault, &fault{Kind: kind, Seed: l.rand.Uint64()})
 	}
 }
 

@@ -18,8 +18,7 @@ func Example() {
 		ListSessions:  listSessions,
 		ResumeSession: resumeSession,
 		CloseSession:  closeSession,
-		Prompt: func(ctx context.Context, client *unstable.ClientPeer, req *unstable.PromptRequest) (*unstable.PromptResponse, error) {
-			session := client.Session(req.SessionID)
+		Prompt: func(ctx context.Context, session *unstable.AgentSession, req *unstable.PromptRequest) (*unstable.PromptResponse, error) {
 			return session.StartTurn(ctx, req, func(ctx context.Context) (unstable.IdleStateUpdate, error) {
 				text, _ := req.Prompt[0].Text()
 				return unstable.EndTurn(), session.Update(ctx, unstable.AgentMessageText("message-1", "You said: "+text))
@@ -70,18 +69,18 @@ func Example() {
 	// end_turn
 }
 
-func newSession(context.Context, *unstable.ClientPeer, *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
+func newSession(context.Context, *unstable.AgentConn, *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
 	return &unstable.NewSessionResponse{SessionID: "session-1"}, nil
 }
 
-func listSessions(context.Context, *unstable.ClientPeer, *unstable.ListSessionsRequest) (*unstable.ListSessionsResponse, error) {
+func listSessions(context.Context, *unstable.AgentConn, *unstable.ListSessionsRequest) (*unstable.ListSessionsResponse, error) {
 	return &unstable.ListSessionsResponse{}, nil
 }
 
-func resumeSession(_ context.Context, _ *unstable.ClientPeer, req *unstable.ResumeSessionRequest) (*unstable.ResumeSessionResponse, error) {
+func resumeSession(_ context.Context, _ *unstable.AgentSession, req *unstable.ResumeSessionRequest) (*unstable.ResumeSessionResponse, error) {
 	return nil, unstable.SessionNotFound(req.SessionID)
 }
 
-func closeSession(context.Context, *unstable.ClientPeer, *unstable.CloseSessionRequest) (*unstable.CloseSessionResponse, error) {
+func closeSession(context.Context, *unstable.AgentSession, *unstable.CloseSessionRequest) (*unstable.CloseSessionResponse, error) {
 	return &unstable.CloseSessionResponse{}, nil
 }

@@ -12,7 +12,8 @@ import (
 // AgentHandlers are the functions that serve the requests and notifications which an agent
 // receives. A handler that is nil is not there: its request is answered with method not found, its
 // notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order.
+// are called concurrently, except that the notifications of one session are handled in order. A
+// handler whose parameters name a session is given that session, any other the connection.
 type AgentHandlers struct {
 	// LoginAuth authenticates the client using the specified authentication method (auth/login).
 	//
@@ -29,7 +30,7 @@ type AgentHandlers struct {
 	// See protocol docs: [Initialization]
 	//
 	// [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
-	LoginAuth func(ctx context.Context, client *ClientPeer, req *LoginAuthRequest) (*LoginAuthResponse, error)
+	LoginAuth func(ctx context.Context, conn *AgentConn, req *LoginAuthRequest) (*LoginAuthResponse, error)
 
 	// ListProviders **UNSTABLE** (providers/list).
 	//
@@ -38,7 +39,7 @@ type AgentHandlers struct {
 	// Lists providers that can be configured by the client.
 	//
 	// Capability: providers.
-	ListProviders func(ctx context.Context, client *ClientPeer, req *ListProvidersRequest) (*ListProvidersResponse, error)
+	ListProviders func(ctx context.Context, conn *AgentConn, req *ListProvidersRequest) (*ListProvidersResponse, error)
 
 	// SetProvider **UNSTABLE** (providers/set).
 	//
@@ -47,7 +48,7 @@ type AgentHandlers struct {
 	// Replaces the configuration for a provider.
 	//
 	// Capability: providers.
-	SetProvider func(ctx context.Context, client *ClientPeer, req *SetProviderRequest) (*SetProviderResponse, error)
+	SetProvider func(ctx context.Context, conn *AgentConn, req *SetProviderRequest) (*SetProviderResponse, error)
 
 	// DisableProvider **UNSTABLE** (providers/disable).
 	//
@@ -56,7 +57,7 @@ type AgentHandlers struct {
 	// Disables a provider.
 	//
 	// Capability: providers.
-	DisableProvider func(ctx context.Context, client *ClientPeer, req *DisableProviderRequest) (*DisableProviderResponse, error)
+	DisableProvider func(ctx context.Context, conn *AgentConn, req *DisableProviderRequest) (*DisableProviderResponse, error)
 
 	// LogoutAuth logs out of the current authenticated state (auth/logout).
 	//
@@ -67,7 +68,7 @@ type AgentHandlers struct {
 	// After a successful logout, authentication-gated requests require the client to complete an
 	// advertised authentication flow again. There is no guarantee about the behavior of already
 	// running sessions.
-	LogoutAuth func(ctx context.Context, client *ClientPeer, req *LogoutAuthRequest) (*LogoutAuthResponse, error)
+	LogoutAuth func(ctx context.Context, conn *AgentConn, req *LogoutAuthRequest) (*LogoutAuthResponse, error)
 
 	// AuthStatus **UNSTABLE** (auth/status).
 	//
@@ -79,7 +80,7 @@ type AgentHandlers struct {
 	// NOT change any agent state, and agents MUST NOT reject it with `auth_required`.
 	//
 	// Capability: auth.status.
-	AuthStatus func(ctx context.Context, client *ClientPeer, req *AuthStatusRequest) (*AuthStatusResponse, error)
+	AuthStatus func(ctx context.Context, conn *AgentConn, req *AuthStatusRequest) (*AuthStatusResponse, error)
 
 	// NewSession creates a new conversation session with the agent (session/new).
 	//
@@ -98,7 +99,7 @@ type AgentHandlers struct {
 	// Capability: session.
 	//
 	// [Session Setup]: https://agentclientprotocol.com/protocol/v2/draft/session-setup
-	NewSession func(ctx context.Context, client *ClientPeer, req *NewSessionRequest) (*NewSessionResponse, error)
+	NewSession func(ctx context.Context, conn *AgentConn, req *NewSessionRequest) (*NewSessionResponse, error)
 
 	// ListSessions lists existing sessions known to the agent (session/list).
 	//
@@ -106,14 +107,14 @@ type AgentHandlers struct {
 	// support.
 	//
 	// Capability: session.
-	ListSessions func(ctx context.Context, client *ClientPeer, req *ListSessionsRequest) (*ListSessionsResponse, error)
+	ListSessions func(ctx context.Context, conn *AgentConn, req *ListSessionsRequest) (*ListSessionsResponse, error)
 
 	// DeleteSession deletes an existing session from `session/list` (session/delete).
 	//
 	// This method is only available if the agent advertises the `session.delete` capability.
 	//
 	// Capability: session.delete.
-	DeleteSession func(ctx context.Context, client *ClientPeer, req *DeleteSessionRequest) (*DeleteSessionResponse, error)
+	DeleteSession func(ctx context.Context, session *AgentSession, req *DeleteSessionRequest) (*DeleteSessionResponse, error)
 
 	// ForkSession **UNSTABLE** (session/fork).
 	//
@@ -132,7 +133,7 @@ type AgentHandlers struct {
 	// calling `session/resume` first.
 	//
 	// Capability: session.fork.
-	ForkSession func(ctx context.Context, client *ClientPeer, req *ForkSessionRequest) (*ForkSessionResponse, error)
+	ForkSession func(ctx context.Context, session *AgentSession, req *ForkSessionRequest) (*ForkSessionResponse, error)
 
 	// ArchiveSession **UNSTABLE** (session/archive).
 	//
@@ -143,7 +144,7 @@ type AgentHandlers struct {
 	// This method is only available if the agent advertises the `session.archive` capability.
 	//
 	// Capability: session.archive.
-	ArchiveSession func(ctx context.Context, client *ClientPeer, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error)
+	ArchiveSession func(ctx context.Context, session *AgentSession, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error)
 
 	// UnarchiveSession **UNSTABLE** (session/unarchive).
 	//
@@ -154,7 +155,7 @@ type AgentHandlers struct {
 	// This method is only available if the agent advertises the `session.archive` capability.
 	//
 	// Capability: session.archive.
-	UnarchiveSession func(ctx context.Context, client *ClientPeer, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error)
+	UnarchiveSession func(ctx context.Context, session *AgentSession, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error)
 
 	// SessionStatus **UNSTABLE** (session/status).
 	//
@@ -165,7 +166,7 @@ type AgentHandlers struct {
 	// This method is only available if the agent advertises the `session.status` capability.
 	//
 	// Capability: session.status.
-	SessionStatus func(ctx context.Context, client *ClientPeer, req *SessionStatusRequest) (*SessionStatusResponse, error)
+	SessionStatus func(ctx context.Context, session *AgentSession, req *SessionStatusRequest) (*SessionStatusResponse, error)
 
 	// SetSessionTitle **UNSTABLE** (session/set_title).
 	//
@@ -179,7 +180,7 @@ type AgentHandlers struct {
 	// returns the stored title, which may be normalized.
 	//
 	// Capability: session.title.
-	SetSessionTitle func(ctx context.Context, client *ClientPeer, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error)
+	SetSessionTitle func(ctx context.Context, session *AgentSession, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error)
 
 	// ResumeSession resumes an existing session (session/resume).
 	//
@@ -187,7 +188,7 @@ type AgentHandlers struct {
 	// `replayFrom` is set, the agent should replay retained conversation history before responding.
 	//
 	// Capability: session.
-	ResumeSession func(ctx context.Context, client *ClientPeer, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
+	ResumeSession func(ctx context.Context, session *AgentSession, req *ResumeSessionRequest) (*ResumeSessionResponse, error)
 
 	// CloseSession closes an active session and frees up any resources associated with it
 	// (session/close).
@@ -196,14 +197,14 @@ type AgentHandlers struct {
 	// background work, and then free the resources associated with the session.
 	//
 	// Capability: session.
-	CloseSession func(ctx context.Context, client *ClientPeer, req *CloseSessionRequest) (*CloseSessionResponse, error)
+	CloseSession func(ctx context.Context, session *AgentSession, req *CloseSessionRequest) (*CloseSessionResponse, error)
 
 	// CancelToolCall cancels one tool call without cancelling the rest of the session's work
 	// (tool_call/cancel).
 	//
 	// This method is only available while the tool call advertises `capabilities.cancel`. The
 	// response means the Agent accepted the cancellation. A final `tool_call_update` confirms it.
-	CancelToolCall func(ctx context.Context, client *ClientPeer, req *CancelToolCallRequest) (*CancelToolCallResponse, error)
+	CancelToolCall func(ctx context.Context, session *AgentSession, req *CancelToolCallRequest) (*CancelToolCallResponse, error)
 
 	// CancelTerminal stops one terminal's process without cancelling the rest of the session's work
 	// (terminal/cancel).
@@ -211,11 +212,11 @@ type AgentHandlers struct {
 	// This method is only available while the terminal advertises `capabilities.cancel`. The
 	// response means the Agent accepted the cancellation. A `terminal_update` with `exitStatus`
 	// confirms it.
-	CancelTerminal func(ctx context.Context, client *ClientPeer, req *CancelTerminalRequest) (*CancelTerminalResponse, error)
+	CancelTerminal func(ctx context.Context, session *AgentSession, req *CancelTerminalRequest) (*CancelTerminalResponse, error)
 
 	// SetSessionConfigOption sets the current value for a session configuration option
 	// (session/set_config_option).
-	SetSessionConfigOption func(ctx context.Context, client *ClientPeer, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
+	SetSessionConfigOption func(ctx context.Context, session *AgentSession, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error)
 
 	// Prompt processes a user prompt within a session (session/prompt).
 	//
@@ -241,7 +242,7 @@ type AgentHandlers struct {
 	// Capability: session.
 	//
 	// [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle
-	Prompt func(ctx context.Context, client *ClientPeer, req *PromptRequest) (*PromptResponse, error)
+	Prompt func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error)
 
 	// Cancel cancels a session's foreground work and its prompts not yet inserted (session/cancel).
 	//
@@ -272,50 +273,51 @@ type AgentHandlers struct {
 	// See protocol docs: [Cancellation]
 	//
 	// [Cancellation]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#cancellation
-	Cancel func(ctx context.Context, client *ClientPeer, n *CancelSessionNotification) error
+	Cancel func(ctx context.Context, session *AgentSession, n *CancelSessionNotification) error
 
 	// MessageMCPNotification **UNSTABLE** (mcp/message).
 	//
 	// This capability is not part of the spec yet, and may be removed or changed at any point.
 	//
 	// Sends an MCP-over-ACP notification.
-	MessageMCPNotification func(ctx context.Context, client *ClientPeer, n *MessageMCPNotification) error
+	MessageMCPNotification func(ctx context.Context, conn *AgentConn, n *MessageMCPNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *AgentHandlers) routes(client *ClientPeer) []rpc.Route {
+func (h *AgentHandlers) routes(conn *AgentConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodLoginAuth, client, h.LoginAuth),
-		request(methodListProviders, client, h.ListProviders),
-		request(methodSetProvider, client, h.SetProvider),
-		request(methodDisableProvider, client, h.DisableProvider),
-		request(methodLogoutAuth, client, h.LogoutAuth),
-		request(methodAuthStatus, client, h.AuthStatus),
-		request(methodNewSession, client, h.NewSession),
-		request(methodListSessions, client, h.ListSessions),
-		request(methodDeleteSession, client, h.DeleteSession),
-		request(methodForkSession, client, h.ForkSession),
-		request(methodArchiveSession, client, h.ArchiveSession),
-		request(methodUnarchiveSession, client, h.UnarchiveSession),
-		request(methodSessionStatus, client, h.SessionStatus),
-		request(methodSetSessionTitle, client, h.SetSessionTitle),
-		request(methodResumeSession, client, h.ResumeSession),
-		request(methodCloseSession, client, h.CloseSession),
-		request(methodCancelToolCall, client, h.CancelToolCall),
-		request(methodCancelTerminal, client, h.CancelTerminal),
-		request(methodSetSessionConfigOption, client, h.SetSessionConfigOption),
-		request(methodPrompt, client, h.Prompt),
-		notification(methodCancel, client, h.Cancel),
-		notification(methodMessageMCPNotification, client, h.MessageMCPNotification),
+		request(methodLoginAuth, func(*LoginAuthRequest) *AgentConn { return conn }, h.LoginAuth),
+		request(methodListProviders, func(*ListProvidersRequest) *AgentConn { return conn }, h.ListProviders),
+		request(methodSetProvider, func(*SetProviderRequest) *AgentConn { return conn }, h.SetProvider),
+		request(methodDisableProvider, func(*DisableProviderRequest) *AgentConn { return conn }, h.DisableProvider),
+		request(methodLogoutAuth, func(*LogoutAuthRequest) *AgentConn { return conn }, h.LogoutAuth),
+		request(methodAuthStatus, func(*AuthStatusRequest) *AgentConn { return conn }, h.AuthStatus),
+		request(methodNewSession, func(*NewSessionRequest) *AgentConn { return conn }, h.NewSession),
+		request(methodListSessions, func(*ListSessionsRequest) *AgentConn { return conn }, h.ListSessions),
+		request(methodDeleteSession, func(p *DeleteSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.DeleteSession),
+		request(methodForkSession, func(p *ForkSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.ForkSession),
+		request(methodArchiveSession, func(p *ArchiveSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.ArchiveSession),
+		request(methodUnarchiveSession, func(p *UnarchiveSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.UnarchiveSession),
+		request(methodSessionStatus, func(p *SessionStatusRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SessionStatus),
+		request(methodSetSessionTitle, func(p *SetSessionTitleRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionTitle),
+		request(methodResumeSession, func(p *ResumeSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.ResumeSession),
+		request(methodCloseSession, func(p *CloseSessionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.CloseSession),
+		request(methodCancelToolCall, func(p *CancelToolCallRequest) *AgentSession { return conn.Session(p.SessionID) }, h.CancelToolCall),
+		request(methodCancelTerminal, func(p *CancelTerminalRequest) *AgentSession { return conn.Session(p.SessionID) }, h.CancelTerminal),
+		request(methodSetSessionConfigOption, func(p *SetSessionConfigOptionRequest) *AgentSession { return conn.Session(p.SessionID) }, h.SetSessionConfigOption),
+		request(methodPrompt, func(p *PromptRequest) *AgentSession { return conn.Session(p.SessionID) }, h.Prompt),
+		notification(methodCancel, func(p *CancelSessionNotification) *AgentSession { return conn.Session(p.SessionID) }, h.Cancel),
+		notification(methodMessageMCPNotification, func(*MessageMCPNotification) *AgentConn { return conn }, h.MessageMCPNotification),
 	}
 }
 
 // ClientHandlers are the functions that serve the requests and notifications which a client
 // receives. A handler that is nil is not there: its request is answered with method not found, its
 // notification is ignored, and the capabilities that it would serve are not advertised. Handlers
-// are called concurrently, except that the notifications of one session are handled in order.
+// are called concurrently, except that the notifications of one session are handled in order. A
+// handler whose parameters name a session is given that session, any other the connection.
 type ClientHandlers struct {
 	// RequestPermission requests permission from the user for an operation
 	// (session/request_permission).
@@ -330,21 +332,21 @@ type ClientHandlers struct {
 	// See protocol docs: [Requesting Permission]
 	//
 	// [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
-	RequestPermission func(ctx context.Context, agent *AgentPeer, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
+	RequestPermission func(ctx context.Context, session *ClientSession, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
 
 	// CreateElicitation requests structured user input via a form or URL (elicitation/create).
 	//
 	// See protocol docs: [Elicitation]
 	//
 	// [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
-	CreateElicitation func(ctx context.Context, agent *AgentPeer, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
+	CreateElicitation func(ctx context.Context, conn *ClientConn, req *CreateElicitationRequest) (*CreateElicitationResponse, error)
 
 	// MessageMCP **UNSTABLE** (mcp/message).
 	//
 	// This capability is not part of the spec yet, and may be removed or changed at any point.
 	//
 	// Exchanges an MCP-over-ACP message.
-	MessageMCP func(ctx context.Context, agent *AgentPeer, req *MessageMCPRequest) (*MessageMCPResponse, error)
+	MessageMCP func(ctx context.Context, conn *ClientConn, req *MessageMCPRequest) (*MessageMCPResponse, error)
 
 	// SessionUpdate handles session update notifications from the agent (session/update).
 	//
@@ -358,10 +360,10 @@ type ClientHandlers struct {
 	// See protocol docs: [Agent Reports Output]
 	//
 	// [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
-	SessionUpdate func(ctx context.Context, agent *AgentPeer, n *UpdateSessionNotification) error
+	SessionUpdate func(ctx context.Context, session *ClientSession, n *UpdateSessionNotification) error
 
 	// CompleteElicitation serves elicitation/complete.
-	CompleteElicitation func(ctx context.Context, agent *AgentPeer, n *CompleteElicitationNotification) error
+	CompleteElicitation func(ctx context.Context, conn *ClientConn, n *CompleteElicitationNotification) error
 
 	// AuthStatusUpdate **UNSTABLE** (auth/status_update).
 	//
@@ -370,20 +372,20 @@ type ClientHandlers struct {
 	// Notification that the agent's authentication state changed.
 	//
 	// Only sent by agents that advertise the `auth.status` capability.
-	AuthStatusUpdate func(ctx context.Context, agent *AgentPeer, n *AuthStatusUpdateNotification) error
+	AuthStatusUpdate func(ctx context.Context, conn *ClientConn, n *AuthStatusUpdateNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *ClientHandlers) routes(agent *AgentPeer) []rpc.Route {
+func (h *ClientHandlers) routes(conn *ClientConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodRequestPermission, agent, h.RequestPermission),
-		request(methodCreateElicitation, agent, h.CreateElicitation),
-		request(methodMessageMCP, agent, h.MessageMCP),
-		notification(methodSessionUpdate, agent, h.SessionUpdate),
-		notification(methodCompleteElicitation, agent, h.CompleteElicitation),
-		notification(methodAuthStatusUpdate, agent, h.AuthStatusUpdate),
+		request(methodRequestPermission, func(p *RequestPermissionRequest) *ClientSession { return conn.Session(p.SessionID) }, h.RequestPermission),
+		request(methodCreateElicitation, func(*CreateElicitationRequest) *ClientConn { return conn }, h.CreateElicitation),
+		request(methodMessageMCP, func(*MessageMCPRequest) *ClientConn { return conn }, h.MessageMCP),
+		notification(methodSessionUpdate, func(p *UpdateSessionNotification) *ClientSession { return conn.Session(p.SessionID) }, h.SessionUpdate),
+		notification(methodCompleteElicitation, func(*CompleteElicitationNotification) *ClientConn { return conn }, h.CompleteElicitation),
+		notification(methodAuthStatusUpdate, func(*AuthStatusUpdateNotification) *ClientConn { return conn }, h.AuthStatusUpdate),
 	}
 }
 
@@ -397,30 +399,30 @@ type ProxyHandlers struct {
 	//
 	// Sent by a conductor to each component that has a successor, instead of `initialize`. The
 	// params and response are the same as for `initialize`.
-	InitializeProxy func(ctx context.Context, peer *ProxyPeer, req *InitializeProxyRequest) (*InitializeProxyResponse, error)
+	InitializeProxy func(ctx context.Context, conn *ProxyConn, req *InitializeProxyRequest) (*InitializeProxyResponse, error)
 
 	// ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
 	//
 	// A proxy sends it to its conductor to forward a request downstream. The conductor sends it to
 	// the proxy to deliver a request from the successor. The wrapped request's result or error is
 	// returned unchanged.
-	ProxySuccessor func(ctx context.Context, peer *ProxyPeer, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error)
+	ProxySuccessor func(ctx context.Context, conn *ProxyConn, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error)
 
 	// ProxySuccessorNotification forwards a notification to or from a proxy's successor
 	// (proxy/successor).
 	//
 	// A proxy sends it to its conductor to forward a notification downstream. The conductor sends
 	// it to the proxy to deliver a notification from the successor.
-	ProxySuccessorNotification func(ctx context.Context, peer *ProxyPeer, n *ProxySuccessorNotification) error
+	ProxySuccessorNotification func(ctx context.Context, conn *ProxyConn, n *ProxySuccessorNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
 	Extensions *rpc.Extensions
 }
 
-func (h *ProxyHandlers) routes(peer *ProxyPeer) []rpc.Route {
+func (h *ProxyHandlers) routes(conn *ProxyConn) []rpc.Route {
 	return []rpc.Route{
-		request(methodInitializeProxy, peer, h.InitializeProxy),
-		request(methodProxySuccessor, peer, h.ProxySuccessor),
-		notification(methodProxySuccessorNotification, peer, h.ProxySuccessorNotification),
+		request(methodInitializeProxy, func(*InitializeProxyRequest) *ProxyConn { return conn }, h.InitializeProxy),
+		request(methodProxySuccessor, func(*ProxySuccessorRequest) *ProxyConn { return conn }, h.ProxySuccessor),
+		notification(methodProxySuccessorNotification, func(*ProxySuccessorNotification) *ProxyConn { return conn }, h.ProxySuccessorNotification),
 	}
 }

@@ -8,9 +8,9 @@ import "context"
 // SetSessionConfigOption sets the current value for a session configuration option
 // (session/set_config_option).
 //
-// The session's id is filled in; req is not changed. See [AgentPeer.SetSessionConfigOption].
-func (s *SessionAgent) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
+// The session's id is filled in; req is not changed. See [ClientConn.SetSessionConfigOption].
+func (s *ClientSession) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
 	own := *req
 	own.SessionID = s.id
-	return s.peer.SetSessionConfigOption(ctx, &own)
+	return s.conn.SetSessionConfigOption(ctx, &own)
 }

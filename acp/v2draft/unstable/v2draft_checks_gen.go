@@ -24,11 +24,11 @@ func baseCheckParams(params any) *Error {
 	}
 }
 
-func (a *AgentPeer) checkNewSession(req *NewSessionRequest) error {
+func (c *ClientConn) checkNewSession(req *NewSessionRequest) error {
 	return checkCall(MethodNewSession, req)
 }
 
-func (a *AgentPeer) checkResumeSession(req *ResumeSessionRequest) error {
+func (c *ClientConn) checkResumeSession(req *ResumeSessionRequest) error {
 	return checkCall(MethodResumeSession, req)
 }
 
@@ -46,7 +46,7 @@ func (a *agentSide) checkLogin(params any) *Error {
 	if !ok {
 		return nil
 	}
-	if loginMethod(a.said.Load().AuthMethods, req.MethodID) != nil {
+	if loginMethod(a.handshake.Load().AuthMethods, req.MethodID) != nil {
 		return invalid("/methodId", "not the id of an authentication method for auth/login")
 	}
 	return nil
@@ -76,20 +76,20 @@ func loginMethod(methods []AuthMethod, id AuthMethodID) error {
 
 // checkLoginAuth refuses the ids of terminal methods, which are not for auth/login, and ids that the agent
 // did not offer.
-func (a *AgentPeer) checkLoginAuth(req *LoginAuthRequest) error {
-	said := a.said.Load()
-	if said == nil {
+func (c *ClientConn) checkLoginAuth(req *LoginAuthRequest) error {
+	handshake := c.handshake.Load()
+	if handshake == nil {
 		return nil
 	}
-	if err := loginMethod(said.AuthMethods, req.MethodID); err != nil {
+	if err := loginMethod(handshake.AuthMethods, req.MethodID); err != nil {
 		return fmt.Errorf("%s: %w", MethodLoginAuth, err)
 	}
 	return nil
 }
 
 // checkLogoutAuth refuses to log out of an agent that has no ways to log in.
-func (a *AgentPeer) checkLogoutAuth(*LogoutAuthRequest) error {
-	if said := a.said.Load(); said != nil && len(said.AuthMethods) == 0 {
+func (c *ClientConn) checkLogoutAuth(*LogoutAuthRequest) error {
+	if handshake := c.handshake.Load(); handshake != nil && len(handshake.AuthMethods) == 0 {
 		return unsupported(MethodLogoutAuth, "authMethods")
 	}
 	return nil

@@ -33,12 +33,12 @@ type Work func(ctx context.Context) (IdleStateUpdate, error)
 // the order in which they came; for one that is cancelled before StartTurn returns an error, and so should
 // the handler. With AgentOptions.Steer prompts are taken at once, and work that runs at the same time is
 // reported as one.
-func (s *SessionClient) StartTurn(ctx context.Context, req *PromptRequest, work Work) (*PromptResponse, error) {
+func (s *AgentSession) StartTurn(ctx context.Context, req *PromptRequest, work Work) (*PromptResponse, error) {
 	return s.StartTurnWith(ctx, UserMessage{MessageID: newMessageID(), Content: Some(req.Prompt)}, work)
 }
 
 // StartTurnWith is StartTurn with the message that the client is shown, whose id the agent chooses.
-func (s *SessionClient) StartTurnWith(ctx context.Context, message UserMessage, work Work) (*PromptResponse, error) {
+func (s *AgentSession) StartTurnWith(ctx context.Context, message UserMessage, work Work) (*PromptResponse, error) {
 	if err := s.await(ctx); err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (s *SessionClient) StartTurnWith(ctx context.Context, message UserMessage, 
 // RunTurn does foreground work of the agent's own accord: it reports that the session is running, calls
 // work, and reports that it is idle. See StartTurn for what ends the context of work, and for what happens
 // when the session works already. It returns an error when work was not called.
-func (s *SessionClient) RunTurn(ctx context.Context, work Work) error {
-	ctx, free, end, err := s.peer.conn.OpenTurn(ctx, string(s.id))
+func (s *AgentSession) RunTurn(ctx context.Context, work Work) error {
+	ctx, free, end, err := s.conn.rpc.OpenTurn(ctx, string(s.id))
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (s *SessionClient) RunTurn(ctx context.Context, work Work) error {
 }
 
 // await waits until the session takes the turn that ctx belongs to.
-func (s *SessionClient) await(ctx context.Context) error {
-	if !s.peer.steer {
+func (s *AgentSession) await(ctx context.Context) error {
+	if !s.conn.steer {
 		if err := rpc.AwaitTurn(ctx); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func newMessageID() MessageID { return MessageID("msg_" + rand.Text()) }
 // foreground is what is going on in a session that is not idle. The client hears of it as a whole: that it
 // is running when there is work, and idle when there is none any more.
 type foreground struct {
-	session *SessionClient
+	session *AgentSession
 
 	mu      sync.Mutex // also held while a state is sent, so that states are sent in order
 	turns   int        // that were taken and are not over
@@ -100,18 +100,18 @@ type foreground struct {
 }
 
 // enter notes that a turn was taken.
-func (s *SessionClient) enter() *foreground {
+func (s *AgentSession) enter() *foreground {
 	for {
-		s.peer.mu.Lock()
-		f := s.peer.foregrounds[s.id]
+		s.conn.mu.Lock()
+		f := s.conn.foregrounds[s.id]
 		if f == nil {
 			f = &foreground{session: s}
-			if s.peer.foregrounds == nil {
-				s.peer.foregrounds = map[SessionID]*foreground{}
+			if s.conn.foregrounds == nil {
+				s.conn.foregrounds = map[SessionID]*foreground{}
 			}
-			s.peer.foregrounds[s.id] = f
+			s.conn.foregrounds[s.id] = f
 		}
-		s.peer.mu.Unlock()
+		s.conn.mu.Unlock()
 		if f.join() {
 			return f
 		}
@@ -187,17 +187,17 @@ func (f *foreground) leave(ctx context.Context, free func(), idle IdleStateUpdat
 		_ = f.settle(ctx, NewStateUpdateIdle(idle))
 	}
 	f.turns = -1
-	peer := f.session.peer
-	peer.mu.Lock()
-	defer peer.mu.Unlock()
-	delete(peer.foregrounds, f.session.id)
+	conn := f.session.conn
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	delete(conn.foregrounds, f.session.id)
 }
 
 // requiringAction asks the user something, and reports that the session waits for that if ctx is of its
 // turn.
-func requiringAction[R any](ctx context.Context, s *SessionClient, ask func() (*R, error)) (*R, error) {
+func requiringAction[R any](ctx context.Context, s *AgentSession, ask func() (*R, error)) (*R, error) {
 	f, _ := ctx.Value(workKey{}).(*foreground)
-	if f == nil || f.session.peer != s.peer || f.session.id != s.id {
+	if f == nil || f.session.conn != s.conn || f.session.id != s.id {
 		return ask()
 	}
 	var res *R
@@ -247,11 +247,11 @@ func (f *foreground) report(ctx context.Context, state StateUpdate) error {
 }
 
 // withBackground adds what runs in the background, if the agent says that.
-func (s *SessionClient) withBackground(state StateUpdate) StateUpdate {
-	if s.peer.background == nil {
+func (s *AgentSession) withBackground(state StateUpdate) StateUpdate {
+	if s.conn.background == nil {
 		return state
 	}
-	work := s.peer.background(s.id)
+	work := s.conn.background(s.id)
 	if work == nil {
 		return state
 	}
@@ -270,10 +270,10 @@ func (s *SessionClient) withBackground(state StateUpdate) StateUpdate {
 }
 
 // repeatState tells the client in which state the session is, as it must hear when it resumes one.
-func (s *SessionClient) repeatState(ctx context.Context) error {
-	s.peer.mu.Lock()
-	f := s.peer.foregrounds[s.id]
-	s.peer.mu.Unlock()
+func (s *AgentSession) repeatState(ctx context.Context) error {
+	s.conn.mu.Lock()
+	f := s.conn.foregrounds[s.id]
+	s.conn.mu.Unlock()
 	state := NewStateUpdateIdle(NewIdleStateUpdateNone())
 	if f != nil {
 		f.mu.Lock()

@@ -18,13 +18,13 @@ func main() {
 	}
 }
 
-func newSession(context.Context, *acp.ClientPeer, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+func newSession(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	return &acp.NewSessionResponse{SessionID: "sess_0196f8c0a1000000"}, nil
 }
 
-func prompt(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+func prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	text, _ := req.Prompt[0].Text()
-	if err := client.Session(req.SessionID).Update(ctx, acp.AgentMessageText("You said: "+text)); err != nil {
+	if err := session.Update(ctx, acp.AgentMessageText("You said: "+text)); err != nil {
 		return nil, err
 	}
 	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil

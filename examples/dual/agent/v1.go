@@ -21,7 +21,7 @@ func (a *agentV1) serve(ctx context.Context, transport acp.Transport) error {
 		&acp.AgentOptions{Info: acp.Implementation{Name: "acp-dual-agent", Version: "1.0.0"}})
 }
 
-func (a *agentV1) newSession(_ context.Context, _ *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+func (a *agentV1) newSession(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	id := acp.SessionID(newID("sess"))
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -32,7 +32,7 @@ func (a *agentV1) newSession(_ context.Context, _ *acp.ClientPeer, req *acp.NewS
 	return &acp.NewSessionResponse{SessionID: id}, nil
 }
 
-func (a *agentV1) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+func (a *agentV1) prompt(ctx context.Context, client *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	a.mu.Lock()
 	cwd, ok := a.sessions[req.SessionID]
 	a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *agentV1) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.P
 		part, _ := block.Text()
 		text.WriteString(part)
 	}
-	s := &screenV1{session: client.Session(req.SessionID), shown: map[string]string{}}
+	s := &screenV1{session: client, shown: map[string]string{}}
 	if err := play(ctx, s, cwd, text.String()); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (a *agentV1) prompt(ctx context.Context, client *acp.ClientPeer, req *acp.P
 
 // screenV1 is the screen of a client of version 1.
 type screenV1 struct {
-	session *acp.SessionClient
+	session *acp.AgentSession
 	shown   map[string]string // the output of each command
 }
 

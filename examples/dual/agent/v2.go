@@ -37,7 +37,7 @@ func (a *agentV2) serve(ctx context.Context, transport v2draft.Transport) error 
 	}, &v2draft.AgentOptions{Info: v2draft.Implementation{Name: "acp-dual-agent", Version: "1.0.0"}})
 }
 
-func (a *agentV2) newSession(_ context.Context, _ *v2draft.ClientPeer, req *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+func (a *agentV2) newSession(_ context.Context, _ *v2draft.AgentConn, req *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
 	s := &sessionV2{id: v2draft.SessionID(newID("sess")), cwd: req.Cwd}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,7 +57,7 @@ func (a *agentV2) session(id v2draft.SessionID) (*sessionV2, error) {
 	return nil, v2draft.SessionNotFound(id)
 }
 
-func (a *agentV2) listSessions(_ context.Context, _ *v2draft.ClientPeer, req *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
+func (a *agentV2) listSessions(_ context.Context, _ *v2draft.AgentConn, req *v2draft.ListSessionsRequest) (*v2draft.ListSessionsResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	res := &v2draft.ListSessionsResponse{}
@@ -70,7 +70,7 @@ func (a *agentV2) listSessions(_ context.Context, _ *v2draft.ClientPeer, req *v2
 }
 
 // resumeSession replays the history if the client wants that. The runtime adds the session's state.
-func (a *agentV2) resumeSession(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+func (a *agentV2) resumeSession(ctx context.Context, session *v2draft.AgentSession, req *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
 	s, err := a.session(req.SessionID)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (a *agentV2) resumeSession(ctx context.Context, client *v2draft.ClientPeer,
 		history := slices.Clone(s.history)
 		s.mu.Unlock()
 		for _, update := range history {
-			if err := client.Session(s.id).Update(ctx, update); err != nil {
+			if err := session.Update(ctx, update); err != nil {
 				return nil, err
 			}
 		}
@@ -89,12 +89,12 @@ func (a *agentV2) resumeSession(ctx context.Context, client *v2draft.ClientPeer,
 }
 
 // closeSession has nothing to free: the runtime has ended the session's work, and the history stays.
-func (a *agentV2) closeSession(_ context.Context, _ *v2draft.ClientPeer, req *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
+func (a *agentV2) closeSession(_ context.Context, _ *v2draft.AgentSession, req *v2draft.CloseSessionRequest) (*v2draft.CloseSessionResponse, error) {
 	_, err := a.session(req.SessionID)
 	return &v2draft.CloseSessionResponse{}, err
 }
 
-func (a *agentV2) prompt(ctx context.Context, client *v2draft.ClientPeer, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+func (a *agentV2) prompt(ctx context.Context, peer *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 	s, err := a.session(req.SessionID)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,6 @@ func (a *agentV2) prompt(ctx context.Context, client *v2draft.ClientPeer, req *v
 		part, _ := block.Text()
 		text.WriteString(part)
 	}
-	peer := client.Session(req.SessionID)
 	return peer.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
 		s.remember(v2draft.NewSessionUpdateUserMessage(message))
 		screen := &screenV2{session: s, peer: peer, planID: v2draft.PlanID(newID("plan"))}
@@ -122,7 +121,7 @@ func (s *sessionV2) remember(u v2draft.SessionUpdate) {
 // screenV2 is the screen of a client of version 2.
 type screenV2 struct {
 	session *sessionV2
-	peer    *v2draft.SessionClient
+	peer    *v2draft.AgentSession
 	planID  v2draft.PlanID
 }
 

@@ -14,8 +14,8 @@ import (
 // peerV1 is an agent that speaks version 1.
 type peerV1 struct {
 	printer *printer
-	conn    *acp.AgentConn
-	session *acp.SessionAgent
+	conn    *acp.ClientConn
+	session *acp.ClientSession
 	playing atomic.Pointer[play]
 	shown   map[acp.ToolCallID]string // how much of a call's output was printed
 }
@@ -58,7 +58,7 @@ func (v *peerV1) prompt(ctx context.Context, p play) (string, error) {
 	return string(res.StopReason), nil
 }
 
-func (v *peerV1) requestPermission(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+func (v *peerV1) requestPermission(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 	var options []option
 	for _, o := range req.Options {
 		options = append(options, option{string(o.OptionID), string(o.Kind)})
@@ -72,7 +72,7 @@ func (v *peerV1) requestPermission(_ context.Context, _ *acp.AgentPeer, req *acp
 }
 
 // show prints an update.
-func (v *peerV1) show(_ context.Context, _ *acp.AgentPeer, n *acp.SessionNotification) error {
+func (v *peerV1) show(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 	switch u := n.Update.Variant.(type) {
 	case *acp.SessionUpdatePlan:
 		var statuses []string

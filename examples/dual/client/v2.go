@@ -15,8 +15,8 @@ import (
 // peerV2 is an agent that speaks version 2.
 type peerV2 struct {
 	printer *printer
-	conn    *v2draft.AgentConn
-	session *v2draft.SessionAgent
+	conn    *v2draft.ClientConn
+	session *v2draft.ClientSession
 	playing atomic.Pointer[play]
 }
 
@@ -55,7 +55,7 @@ func (v *peerV2) prompt(ctx context.Context, p play) (string, error) {
 	return res.Idle.StopReason(), nil
 }
 
-func (v *peerV2) requestPermission(_ context.Context, _ *v2draft.AgentPeer, req *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+func (v *peerV2) requestPermission(_ context.Context, _ *v2draft.ClientSession, req *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
 	var options []option
 	for _, o := range req.Options {
 		options = append(options, option{string(o.OptionID), string(o.Kind)})
@@ -69,7 +69,7 @@ func (v *peerV2) requestPermission(_ context.Context, _ *v2draft.AgentPeer, req 
 }
 
 // show prints an update.
-func (v *peerV2) show(_ context.Context, _ *v2draft.AgentPeer, n *v2draft.UpdateSessionNotification) error {
+func (v *peerV2) show(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
 	switch u := n.Update.Variant.(type) {
 	case *v2draft.SessionUpdateUserMessage:
 		var text strings.Builder

@@ -30,7 +30,7 @@ func main() {
 
 func agent(ctx context.Context) error {
 	return acp.ServeAgent(ctx, acp.Stdio(), acp.AgentHandlers{
-		NewSession: func(_ context.Context, _ *acp.ClientPeer, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			for _, server := range req.MCPServers {
 				switch s := server.Variant.(type) {
 				case *acp.MCPServerStdio:
@@ -42,14 +42,13 @@ func agent(ctx context.Context) error {
 			return &acp.NewSessionResponse{SessionID: "1", Meta: acp.Meta{"dirs": json.RawMessage("2")}}, nil
 		},
 		Prompt: prompt,
-		SetSessionMode: func(context.Context, *acp.ClientPeer, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+		SetSessionMode: func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
 			return nil, nil
 		},
 	}, &acp.AgentOptions{Info: acp.Implementation{Name: "user", Version: "1", Title: acp.Some("A user's agent")}})
 }
 
-func prompt(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	session := client.Session(req.SessionID)
+func prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	for _, block := range req.Prompt {
 		switch b := block.Variant.(type) {
 		case *acp.ContentBlockText:
@@ -83,7 +82,7 @@ func prompt(ctx context.Context, client *acp.ClientPeer, req *acp.PromptRequest)
 
 func client(ctx context.Context, program string) error {
 	agent, err := acp.Connect(ctx, acp.Command(exec.Command(program, "agent")), acp.ClientHandlers{
-		RequestPermission: func(_ context.Context, _ *acp.AgentPeer, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			for _, option := range req.Options {
 				if option.Kind == acp.PermissionOptionKindAllowOnce {
 					return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}, nil

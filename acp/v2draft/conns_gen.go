@@ -22,11 +22,11 @@ import "context"
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v2/initialization
-func (a *AgentPeer) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*LoginAuthResponse, error) {
-	if err := a.checkLoginAuth(req); err != nil {
+func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*LoginAuthResponse, error) {
+	if err := c.checkLoginAuth(req); err != nil {
 		return nil, err
 	}
-	return methodLoginAuth.Call(ctx, a.conn, req)
+	return methodLoginAuth.Call(ctx, c.rpc, req)
 }
 
 // LogoutAuth logs out of the current authenticated state (auth/logout).
@@ -39,38 +39,23 @@ func (a *AgentPeer) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*Logi
 // sessions.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*LogoutAuthResponse, error) {
-	if err := a.checkLogoutAuth(req); err != nil {
+func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*LogoutAuthResponse, error) {
+	if err := c.checkLogoutAuth(req); err != nil {
 		return nil, err
 	}
-	return methodLogoutAuth.Call(ctx, a.conn, req)
+	return methodLogoutAuth.Call(ctx, c.rpc, req)
 }
 
-// NewSession creates a new conversation session with the agent (session/new).
-//
-// Sessions represent independent conversation contexts with their own history and state.
-//
-// The agent should:
-//
-//   - Create a new session context
-//   - Connect to any specified MCP servers
-//   - Return a unique session ID for future requests
-//
-// May return an `auth_required` (`-32000`) error if the agent requires authentication.
-//
-// See protocol docs: [Session Setup]
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-//
-// [Session Setup]: https://agentclientprotocol.com/protocol/v2/session-setup
-func (a *AgentPeer) NewSession(ctx context.Context, req *NewSessionRequest) (*NewSessionResponse, error) {
-	if missing := a.capabilities().lacksForNewSession(req); missing != "" {
+// newSession calls session/new. The reader calls then with the answer, before anything behind it is
+// handled.
+func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
+	if missing := c.capabilities().lacksForNewSession(req); missing != "" {
 		return nil, unsupported(MethodNewSession, missing)
 	}
-	if err := a.checkNewSession(req); err != nil {
+	if err := c.checkNewSession(req); err != nil {
 		return nil, err
 	}
-	return methodNewSession.Call(ctx, a.conn, req)
+	return methodNewSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // ListSessions lists existing sessions known to the agent (session/list).
@@ -78,11 +63,11 @@ func (a *AgentPeer) NewSession(ctx context.Context, req *NewSessionRequest) (*Ne
 // The agent should return metadata about sessions with optional filtering and pagination support.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.
-func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
-	if !a.capabilities().Session.Present() {
+func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
+	if !c.capabilities().Session.Present() {
 		return nil, unsupported(MethodListSessions, "session")
 	}
-	return methodListSessions.Call(ctx, a.conn, req)
+	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
 // DeleteSession deletes an existing session from `session/list` (session/delete).
@@ -90,27 +75,23 @@ func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) 
 // This method is only available if the agent advertises the `session.delete` capability.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.delete.
-func (a *AgentPeer) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
-	if !a.capabilities().Session.Value().Delete.Present() {
+func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+	if !c.capabilities().Session.Value().Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "session.delete")
 	}
-	return methodDeleteSession.Call(ctx, a.conn, req)
+	return methodDeleteSession.Call(ctx, c.rpc, req)
 }
 
-// ResumeSession resumes an existing session (session/resume).
-//
-// The agent should resume the session context, allowing the conversation to continue. If
-// `replayFrom` is set, the agent should replay retained conversation history before responding.
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
-	if missing := a.capabilities().lacksForResumeSession(req); missing != "" {
+// resumeSession calls session/resume. The reader calls then with the answer, before anything behind
+// it is handled.
+func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
+	if missing := c.capabilities().lacksForResumeSession(req); missing != "" {
 		return nil, unsupported(MethodResumeSession, missing)
 	}
-	if err := a.checkResumeSession(req); err != nil {
+	if err := c.checkResumeSession(req); err != nil {
 		return nil, err
 	}
-	return methodResumeSession.Call(ctx, a.conn, req)
+	return methodResumeSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // CloseSession closes an active session and frees up any resources associated with it
@@ -120,11 +101,11 @@ func (a *AgentPeer) ResumeSession(ctx context.Context, req *ResumeSessionRequest
 // background work, and then free the resources associated with the session.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.
-func (a *AgentPeer) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
-	if !a.capabilities().Session.Present() {
+func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+	if !c.capabilities().Session.Present() {
 		return nil, unsupported(MethodCloseSession, "session")
 	}
-	return methodCloseSession.Call(ctx, a.conn, req)
+	return methodCloseSession.Call(ctx, c.rpc, req)
 }
 
 // CancelToolCall cancels one tool call without cancelling the rest of the session's work
@@ -132,8 +113,8 @@ func (a *AgentPeer) CloseSession(ctx context.Context, req *CloseSessionRequest) 
 //
 // This method is only available while the tool call advertises `capabilities.cancel`. The response
 // means the Agent accepted the cancellation. A final `tool_call_update` confirms it.
-func (a *AgentPeer) CancelToolCall(ctx context.Context, req *CancelToolCallRequest) (*CancelToolCallResponse, error) {
-	return methodCancelToolCall.Call(ctx, a.conn, req)
+func (c *ClientConn) CancelToolCall(ctx context.Context, req *CancelToolCallRequest) (*CancelToolCallResponse, error) {
+	return methodCancelToolCall.Call(ctx, c.rpc, req)
 }
 
 // CancelTerminal stops one terminal's process without cancelling the rest of the session's work
@@ -141,14 +122,14 @@ func (a *AgentPeer) CancelToolCall(ctx context.Context, req *CancelToolCallReque
 //
 // This method is only available while the terminal advertises `capabilities.cancel`. The response
 // means the Agent accepted the cancellation. A `terminal_update` with `exitStatus` confirms it.
-func (a *AgentPeer) CancelTerminal(ctx context.Context, req *CancelTerminalRequest) (*CancelTerminalResponse, error) {
-	return methodCancelTerminal.Call(ctx, a.conn, req)
+func (c *ClientConn) CancelTerminal(ctx context.Context, req *CancelTerminalRequest) (*CancelTerminalResponse, error) {
+	return methodCancelTerminal.Call(ctx, c.rpc, req)
 }
 
 // SetSessionConfigOption sets the current value for a session configuration option
 // (session/set_config_option).
-func (a *AgentPeer) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
-	return methodSetSessionConfigOption.Call(ctx, a.conn, req)
+func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
+	return methodSetSessionConfigOption.Call(ctx, c.rpc, req)
 }
 
 // Prompt processes a user prompt within a session (session/prompt).
@@ -174,11 +155,11 @@ func (a *AgentPeer) SetSessionConfigOption(ctx context.Context, req *SetSessionC
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle
-func (a *AgentPeer) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
-	if missing := a.capabilities().lacksForPrompt(req); missing != "" {
+func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
+	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
 		return nil, unsupported(MethodPrompt, missing)
 	}
-	return methodPrompt.Call(ctx, a.conn, req)
+	return methodPrompt.Call(ctx, c.rpc, req)
 }
 
 // RequestPermission requests permission from the user for an operation
@@ -194,8 +175,8 @@ func (a *AgentPeer) Prompt(ctx context.Context, req *PromptRequest) (*PromptResp
 // See protocol docs: [Requesting Permission]
 //
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/tool-calls#requesting-permission
-func (c *ClientPeer) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
-	return methodRequestPermission.Call(ctx, c.conn, req)
+func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
+	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
 // CreateElicitation requests structured user input via a form or URL (elicitation/create).
@@ -205,11 +186,11 @@ func (c *ClientPeer) RequestPermission(ctx context.Context, req *RequestPermissi
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v2/elicitation
-func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
 	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
 		return nil, unsupported(MethodCreateElicitation, missing)
 	}
-	return methodCreateElicitation.Call(ctx, c.conn, req)
+	return methodCreateElicitation.Call(ctx, c.rpc, req)
 }
 
 // SessionUpdate handles session update notifications from the agent (session/update).
@@ -224,16 +205,16 @@ func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitati
 // See protocol docs: [Agent Reports Output]
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle#3-agent-reports-output
-func (c *ClientPeer) SessionUpdate(ctx context.Context, n *UpdateSessionNotification) error {
-	return methodSessionUpdate.Notify(ctx, c.conn, n)
+func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotification) error {
+	return methodSessionUpdate.Notify(ctx, c.rpc, n)
 }
 
 // CompleteElicitation serves elicitation/complete.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (c *ClientPeer) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
+func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
 	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
 		return unsupported(MethodCompleteElicitation, missing)
 	}
-	return methodCompleteElicitation.Notify(ctx, c.conn, n)
+	return methodCompleteElicitation.Notify(ctx, c.rpc, n)
 }

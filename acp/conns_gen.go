@@ -19,11 +19,11 @@ import "context"
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v1/initialization
-func (a *AgentPeer) Authenticate(ctx context.Context, req *AuthenticateRequest) (*AuthenticateResponse, error) {
-	if err := a.checkAuthenticate(req); err != nil {
+func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest) (*AuthenticateResponse, error) {
+	if err := c.checkAuthenticate(req); err != nil {
 		return nil, err
 	}
-	return methodAuthenticate.Call(ctx, a.conn, req)
+	return methodAuthenticate.Call(ctx, c.rpc, req)
 }
 
 // Logout logs out of the current authenticated state (logout).
@@ -32,63 +32,35 @@ func (a *AgentPeer) Authenticate(ctx context.Context, req *AuthenticateRequest) 
 // about the behavior of already running sessions.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise auth.logout.
-func (a *AgentPeer) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResponse, error) {
-	if !a.capabilities().Auth.Logout.Present() {
+func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResponse, error) {
+	if !c.capabilities().Auth.Logout.Present() {
 		return nil, unsupported(MethodLogout, "auth.logout")
 	}
-	return methodLogout.Call(ctx, a.conn, req)
+	return methodLogout.Call(ctx, c.rpc, req)
 }
 
-// NewSession creates a new conversation session with the agent (session/new).
-//
-// Sessions represent independent conversation contexts with their own history and state.
-//
-// The agent should:
-//
-//   - Create a new session context
-//   - Connect to any specified MCP servers
-//   - Return a unique session ID for future requests
-//
-// May return an `auth_required` (`-32000`) error if the agent requires authentication.
-//
-// See protocol docs: [Session Setup]
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-//
-// [Session Setup]: https://agentclientprotocol.com/protocol/v1/session-setup
-func (a *AgentPeer) NewSession(ctx context.Context, req *NewSessionRequest) (*NewSessionResponse, error) {
-	if missing := a.capabilities().lacksForNewSession(req); missing != "" {
+// newSession calls session/new. The reader calls then with the answer, before anything behind it is
+// handled.
+func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
+	if missing := c.capabilities().lacksForNewSession(req); missing != "" {
 		return nil, unsupported(MethodNewSession, missing)
 	}
-	if err := a.checkNewSession(req); err != nil {
+	if err := c.checkNewSession(req); err != nil {
 		return nil, err
 	}
-	return methodNewSession.Call(ctx, a.conn, req)
+	return methodNewSession.CallThen(ctx, c.rpc, req, then)
 }
 
-// LoadSession loads an existing session to resume a previous conversation (session/load).
-//
-// This method is only available if the agent advertises the `loadSession` capability.
-//
-// The agent should:
-//
-//   - Restore the session context and conversation history
-//   - Connect to the specified MCP servers
-//   - Stream the entire conversation history back to the client via notifications
-//
-// See protocol docs: [Loading Sessions]
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-//
-// [Loading Sessions]: https://agentclientprotocol.com/protocol/v1/session-setup#loading-sessions
-func (a *AgentPeer) LoadSession(ctx context.Context, req *LoadSessionRequest) (*LoadSessionResponse, error) {
-	if missing := a.capabilities().lacksForLoadSession(req); missing != "" {
+// loadSession calls session/load. The reader calls then with the answer, before anything behind it
+// is handled.
+func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, then func(*LoadSessionResponse)) (*LoadSessionResponse, error) {
+	if missing := c.capabilities().lacksForLoadSession(req); missing != "" {
 		return nil, unsupported(MethodLoadSession, missing)
 	}
-	if err := a.checkLoadSession(req); err != nil {
+	if err := c.checkLoadSession(req); err != nil {
 		return nil, err
 	}
-	return methodLoadSession.Call(ctx, a.conn, req)
+	return methodLoadSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // ListSessions lists existing sessions known to the agent (session/list).
@@ -98,14 +70,14 @@ func (a *AgentPeer) LoadSession(ctx context.Context, req *LoadSessionRequest) (*
 // The agent should return metadata about sessions with optional filtering and pagination support.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.list.
-func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
-	if !a.capabilities().SessionCapabilities.List.Present() {
+func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
+	if !c.capabilities().SessionCapabilities.List.Present() {
 		return nil, unsupported(MethodListSessions, "sessionCapabilities.list")
 	}
-	if err := a.checkListSessions(req); err != nil {
+	if err := c.checkListSessions(req); err != nil {
 		return nil, err
 	}
-	return methodListSessions.Call(ctx, a.conn, req)
+	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
 // DeleteSession deletes an existing session from `session/list` (session/delete).
@@ -114,30 +86,23 @@ func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) 
 // capability.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.delete.
-func (a *AgentPeer) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
-	if !a.capabilities().SessionCapabilities.Delete.Present() {
+func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+	if !c.capabilities().SessionCapabilities.Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "sessionCapabilities.delete")
 	}
-	return methodDeleteSession.Call(ctx, a.conn, req)
+	return methodDeleteSession.Call(ctx, c.rpc, req)
 }
 
-// ResumeSession resumes an existing session without returning previous messages (session/resume).
-//
-// This method is only available if the agent advertises the `sessionCapabilities.resume`
-// capability.
-//
-// The agent should resume the session context, allowing the conversation to continue without
-// replaying the message history (unlike `session/load`).
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
-	if missing := a.capabilities().lacksForResumeSession(req); missing != "" {
+// resumeSession calls session/resume. The reader calls then with the answer, before anything behind
+// it is handled.
+func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
+	if missing := c.capabilities().lacksForResumeSession(req); missing != "" {
 		return nil, unsupported(MethodResumeSession, missing)
 	}
-	if err := a.checkResumeSession(req); err != nil {
+	if err := c.checkResumeSession(req); err != nil {
 		return nil, err
 	}
-	return methodResumeSession.Call(ctx, a.conn, req)
+	return methodResumeSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // CloseSession closes an active session and frees up any resources associated with it
@@ -149,11 +114,11 @@ func (a *AgentPeer) ResumeSession(ctx context.Context, req *ResumeSessionRequest
 // resources associated with the session.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.close.
-func (a *AgentPeer) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
-	if !a.capabilities().SessionCapabilities.Close.Present() {
+func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+	if !c.capabilities().SessionCapabilities.Close.Present() {
 		return nil, unsupported(MethodCloseSession, "sessionCapabilities.close")
 	}
-	return methodCloseSession.Call(ctx, a.conn, req)
+	return methodCloseSession.Call(ctx, c.rpc, req)
 }
 
 // SetSessionMode sets the current mode for a session (session/set_mode).
@@ -171,14 +136,14 @@ func (a *AgentPeer) CloseSession(ctx context.Context, req *CloseSessionRequest) 
 // See protocol docs: [Session Modes]
 //
 // [Session Modes]: https://agentclientprotocol.com/protocol/v1/session-modes
-func (a *AgentPeer) SetSessionMode(ctx context.Context, req *SetSessionModeRequest) (*SetSessionModeResponse, error) {
-	return methodSetSessionMode.Call(ctx, a.conn, req)
+func (c *ClientConn) SetSessionMode(ctx context.Context, req *SetSessionModeRequest) (*SetSessionModeResponse, error) {
+	return methodSetSessionMode.Call(ctx, c.rpc, req)
 }
 
 // SetSessionConfigOption sets the current value for a session configuration option
 // (session/set_config_option).
-func (a *AgentPeer) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
-	return methodSetSessionConfigOption.Call(ctx, a.conn, req)
+func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
+	return methodSetSessionConfigOption.Call(ctx, c.rpc, req)
 }
 
 // WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
@@ -191,11 +156,11 @@ func (a *AgentPeer) SetSessionConfigOption(ctx context.Context, req *SetSessionC
 // It fails with ErrUnsupported, unsent, when the peer did not advertise fs.writeTextFile.
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/overview#client
-func (c *ClientPeer) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
+func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
 	if !c.capabilities().FS.WriteTextFile {
 		return nil, unsupported(MethodWriteTextFile, "fs.writeTextFile")
 	}
-	return methodWriteTextFile.Call(ctx, c.conn, req)
+	return methodWriteTextFile.Call(ctx, c.rpc, req)
 }
 
 // ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
@@ -208,11 +173,11 @@ func (c *ClientPeer) WriteTextFile(ctx context.Context, req *WriteTextFileReques
 // It fails with ErrUnsupported, unsent, when the peer did not advertise fs.readTextFile.
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/overview#client
-func (c *ClientPeer) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
+func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
 	if !c.capabilities().FS.ReadTextFile {
 		return nil, unsupported(MethodReadTextFile, "fs.readTextFile")
 	}
-	return methodReadTextFile.Call(ctx, c.conn, req)
+	return methodReadTextFile.Call(ctx, c.rpc, req)
 }
 
 // RequestPermission requests permission from the user for a tool call operation
@@ -227,8 +192,8 @@ func (c *ClientPeer) ReadTextFile(ctx context.Context, req *ReadTextFileRequest)
 // See protocol docs: [Requesting Permission]
 //
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission
-func (c *ClientPeer) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
-	return methodRequestPermission.Call(ctx, c.conn, req)
+func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
+	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
 // CreateTerminal executes a command in a new terminal (terminal/create).
@@ -248,11 +213,11 @@ func (c *ClientPeer) RequestPermission(ctx context.Context, req *RequestPermissi
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-func (c *ClientPeer) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*CreateTerminalResponse, error) {
+func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*CreateTerminalResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodCreateTerminal, "terminal")
 	}
-	return methodCreateTerminal.Call(ctx, c.conn, req)
+	return methodCreateTerminal.Call(ctx, c.rpc, req)
 }
 
 // TerminalOutput gets the terminal output and exit status (terminal/output).
@@ -265,11 +230,11 @@ func (c *ClientPeer) CreateTerminal(ctx context.Context, req *CreateTerminalRequ
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-func (c *ClientPeer) TerminalOutput(ctx context.Context, req *TerminalOutputRequest) (*TerminalOutputResponse, error) {
+func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputRequest) (*TerminalOutputResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodTerminalOutput, "terminal")
 	}
-	return methodTerminalOutput.Call(ctx, c.conn, req)
+	return methodTerminalOutput.Call(ctx, c.rpc, req)
 }
 
 // ReleaseTerminal releases a terminal (terminal/release).
@@ -288,11 +253,11 @@ func (c *ClientPeer) TerminalOutput(ctx context.Context, req *TerminalOutputRequ
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-func (c *ClientPeer) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error) {
+func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodReleaseTerminal, "terminal")
 	}
-	return methodReleaseTerminal.Call(ctx, c.conn, req)
+	return methodReleaseTerminal.Call(ctx, c.rpc, req)
 }
 
 // WaitForTerminalExit waits for the terminal command to exit and return its exit status
@@ -303,11 +268,11 @@ func (c *ClientPeer) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRe
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-func (c *ClientPeer) WaitForTerminalExit(ctx context.Context, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error) {
+func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodWaitForTerminalExit, "terminal")
 	}
-	return methodWaitForTerminalExit.Call(ctx, c.conn, req)
+	return methodWaitForTerminalExit.Call(ctx, c.rpc, req)
 }
 
 // KillTerminal kills the terminal command without releasing the terminal (terminal/kill).
@@ -325,11 +290,11 @@ func (c *ClientPeer) WaitForTerminalExit(ctx context.Context, req *WaitForTermin
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
-func (c *ClientPeer) KillTerminal(ctx context.Context, req *KillTerminalRequest) (*KillTerminalResponse, error) {
+func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) (*KillTerminalResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodKillTerminal, "terminal")
 	}
-	return methodKillTerminal.Call(ctx, c.conn, req)
+	return methodKillTerminal.Call(ctx, c.rpc, req)
 }
 
 // CreateElicitation requests structured user input via a form or URL (elicitation/create).
@@ -339,11 +304,11 @@ func (c *ClientPeer) KillTerminal(ctx context.Context, req *KillTerminalRequest)
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v1/elicitation
-func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
 	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
 		return nil, unsupported(MethodCreateElicitation, missing)
 	}
-	return methodCreateElicitation.Call(ctx, c.conn, req)
+	return methodCreateElicitation.Call(ctx, c.rpc, req)
 }
 
 // SessionUpdate handles session update notifications from the agent (session/update).
@@ -360,19 +325,19 @@ func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitati
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output
-func (c *ClientPeer) SessionUpdate(ctx context.Context, n *SessionNotification) error {
+func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) error {
 	if missing := c.capabilities().lacksForSessionUpdate(n); missing != "" {
 		return unsupported(MethodSessionUpdate, missing)
 	}
-	return methodSessionUpdate.Notify(ctx, c.conn, n)
+	return methodSessionUpdate.Notify(ctx, c.rpc, n)
 }
 
 // CompleteElicitation serves elicitation/complete.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (c *ClientPeer) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
+func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
 	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
 		return unsupported(MethodCompleteElicitation, missing)
 	}
-	return methodCompleteElicitation.Notify(ctx, c.conn, n)
+	return methodCompleteElicitation.Notify(ctx, c.rpc, n)
 }

@@ -19,11 +19,11 @@ import "context"
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
-func (a *AgentPeer) Authenticate(ctx context.Context, req *AuthenticateRequest) (*AuthenticateResponse, error) {
-	if err := a.checkAuthenticate(req); err != nil {
+func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest) (*AuthenticateResponse, error) {
+	if err := c.checkAuthenticate(req); err != nil {
 		return nil, err
 	}
-	return methodAuthenticate.Call(ctx, a.conn, req)
+	return methodAuthenticate.Call(ctx, c.rpc, req)
 }
 
 // ListProviders **UNSTABLE** (providers/list).
@@ -33,11 +33,11 @@ func (a *AgentPeer) Authenticate(ctx context.Context, req *AuthenticateRequest) 
 // Lists providers that can be configured by the client.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
-func (a *AgentPeer) ListProviders(ctx context.Context, req *ListProvidersRequest) (*ListProvidersResponse, error) {
-	if !a.capabilities().Providers.Present() {
+func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersRequest) (*ListProvidersResponse, error) {
+	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodListProviders, "providers")
 	}
-	return methodListProviders.Call(ctx, a.conn, req)
+	return methodListProviders.Call(ctx, c.rpc, req)
 }
 
 // SetProvider **UNSTABLE** (providers/set).
@@ -47,11 +47,11 @@ func (a *AgentPeer) ListProviders(ctx context.Context, req *ListProvidersRequest
 // Replaces the configuration for a provider.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
-func (a *AgentPeer) SetProvider(ctx context.Context, req *SetProviderRequest) (*SetProviderResponse, error) {
-	if !a.capabilities().Providers.Present() {
+func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (*SetProviderResponse, error) {
+	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodSetProvider, "providers")
 	}
-	return methodSetProvider.Call(ctx, a.conn, req)
+	return methodSetProvider.Call(ctx, c.rpc, req)
 }
 
 // DisableProvider **UNSTABLE** (providers/disable).
@@ -61,11 +61,11 @@ func (a *AgentPeer) SetProvider(ctx context.Context, req *SetProviderRequest) (*
 // Disables a provider.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
-func (a *AgentPeer) DisableProvider(ctx context.Context, req *DisableProviderRequest) (*DisableProviderResponse, error) {
-	if !a.capabilities().Providers.Present() {
+func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRequest) (*DisableProviderResponse, error) {
+	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodDisableProvider, "providers")
 	}
-	return methodDisableProvider.Call(ctx, a.conn, req)
+	return methodDisableProvider.Call(ctx, c.rpc, req)
 }
 
 // Logout logs out of the current authenticated state (logout).
@@ -74,11 +74,11 @@ func (a *AgentPeer) DisableProvider(ctx context.Context, req *DisableProviderReq
 // about the behavior of already running sessions.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise auth.logout.
-func (a *AgentPeer) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResponse, error) {
-	if !a.capabilities().Auth.Logout.Present() {
+func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResponse, error) {
+	if !c.capabilities().Auth.Logout.Present() {
 		return nil, unsupported(MethodLogout, "auth.logout")
 	}
-	return methodLogout.Call(ctx, a.conn, req)
+	return methodLogout.Call(ctx, c.rpc, req)
 }
 
 // AuthStatus **UNSTABLE** (auth/status).
@@ -91,63 +91,35 @@ func (a *AgentPeer) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResp
 // change any agent state, and agents MUST NOT reject it with `auth_required`.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise auth.status.
-func (a *AgentPeer) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*AuthStatusResponse, error) {
-	if !a.capabilities().Auth.Status.Present() {
+func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*AuthStatusResponse, error) {
+	if !c.capabilities().Auth.Status.Present() {
 		return nil, unsupported(MethodAuthStatus, "auth.status")
 	}
-	return methodAuthStatus.Call(ctx, a.conn, req)
+	return methodAuthStatus.Call(ctx, c.rpc, req)
 }
 
-// NewSession creates a new conversation session with the agent (session/new).
-//
-// Sessions represent independent conversation contexts with their own history and state.
-//
-// The agent should:
-//
-//   - Create a new session context
-//   - Connect to any specified MCP servers
-//   - Return a unique session ID for future requests
-//
-// May return an `auth_required` (`-32000`) error if the agent requires authentication.
-//
-// See protocol docs: [Session Setup]
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-//
-// [Session Setup]: https://agentclientprotocol.com/protocol/v1/draft/session-setup
-func (a *AgentPeer) NewSession(ctx context.Context, req *NewSessionRequest) (*NewSessionResponse, error) {
-	if missing := a.capabilities().lacksForNewSession(req); missing != "" {
+// newSession calls session/new. The reader calls then with the answer, before anything behind it is
+// handled.
+func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
+	if missing := c.capabilities().lacksForNewSession(req); missing != "" {
 		return nil, unsupported(MethodNewSession, missing)
 	}
-	if err := a.checkNewSession(req); err != nil {
+	if err := c.checkNewSession(req); err != nil {
 		return nil, err
 	}
-	return methodNewSession.Call(ctx, a.conn, req)
+	return methodNewSession.CallThen(ctx, c.rpc, req, then)
 }
 
-// LoadSession loads an existing session to resume a previous conversation (session/load).
-//
-// This method is only available if the agent advertises the `loadSession` capability.
-//
-// The agent should:
-//
-//   - Restore the session context and conversation history
-//   - Connect to the specified MCP servers
-//   - Stream the entire conversation history back to the client via notifications
-//
-// See protocol docs: [Loading Sessions]
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-//
-// [Loading Sessions]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#loading-sessions
-func (a *AgentPeer) LoadSession(ctx context.Context, req *LoadSessionRequest) (*LoadSessionResponse, error) {
-	if missing := a.capabilities().lacksForLoadSession(req); missing != "" {
+// loadSession calls session/load. The reader calls then with the answer, before anything behind it
+// is handled.
+func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, then func(*LoadSessionResponse)) (*LoadSessionResponse, error) {
+	if missing := c.capabilities().lacksForLoadSession(req); missing != "" {
 		return nil, unsupported(MethodLoadSession, missing)
 	}
-	if err := a.checkLoadSession(req); err != nil {
+	if err := c.checkLoadSession(req); err != nil {
 		return nil, err
 	}
-	return methodLoadSession.Call(ctx, a.conn, req)
+	return methodLoadSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // ListSessions lists existing sessions known to the agent (session/list).
@@ -157,14 +129,14 @@ func (a *AgentPeer) LoadSession(ctx context.Context, req *LoadSessionRequest) (*
 // The agent should return metadata about sessions with optional filtering and pagination support.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
-	if missing := a.capabilities().lacksForListSessions(req); missing != "" {
+func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
+	if missing := c.capabilities().lacksForListSessions(req); missing != "" {
 		return nil, unsupported(MethodListSessions, missing)
 	}
-	if err := a.checkListSessions(req); err != nil {
+	if err := c.checkListSessions(req); err != nil {
 		return nil, err
 	}
-	return methodListSessions.Call(ctx, a.conn, req)
+	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
 // DeleteSession deletes an existing session from `session/list` (session/delete).
@@ -173,37 +145,23 @@ func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) 
 // capability.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.delete.
-func (a *AgentPeer) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
-	if !a.capabilities().SessionCapabilities.Delete.Present() {
+func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+	if !c.capabilities().SessionCapabilities.Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "sessionCapabilities.delete")
 	}
-	return methodDeleteSession.Call(ctx, a.conn, req)
+	return methodDeleteSession.Call(ctx, c.rpc, req)
 }
 
-// ForkSession **UNSTABLE** (session/fork).
-//
-// This capability is not part of the spec yet, and may be removed or changed at any point.
-//
-// Forks an existing session to create a new independent session.
-//
-// This method is only available if the agent advertises the `session.fork` capability.
-//
-// The agent should create a new session with the same conversation context as the original,
-// allowing operations like generating summaries without affecting the original session's history.
-//
-// As with `session/new`, the forked session is active once the agent responds, set up with the
-// request's `cwd`, `additionalDirectories`, and `mcpServers`. The client can prompt it without
-// calling `session/load` or `session/resume` first.
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) ForkSession(ctx context.Context, req *ForkSessionRequest) (*ForkSessionResponse, error) {
-	if missing := a.capabilities().lacksForForkSession(req); missing != "" {
+// forkSession calls session/fork. The reader calls then with the answer, before anything behind it
+// is handled.
+func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, then func(*ForkSessionResponse)) (*ForkSessionResponse, error) {
+	if missing := c.capabilities().lacksForForkSession(req); missing != "" {
 		return nil, unsupported(MethodForkSession, missing)
 	}
-	if err := a.checkForkSession(req); err != nil {
+	if err := c.checkForkSession(req); err != nil {
 		return nil, err
 	}
-	return methodForkSession.Call(ctx, a.conn, req)
+	return methodForkSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // ArchiveSession **UNSTABLE** (session/archive).
@@ -217,11 +175,11 @@ func (a *AgentPeer) ForkSession(ctx context.Context, req *ForkSessionRequest) (*
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise
 // sessionCapabilities.archive.
-func (a *AgentPeer) ArchiveSession(ctx context.Context, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) {
-	if !a.capabilities().SessionCapabilities.Archive.Present() {
+func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) {
+	if !c.capabilities().SessionCapabilities.Archive.Present() {
 		return nil, unsupported(MethodArchiveSession, "sessionCapabilities.archive")
 	}
-	return methodArchiveSession.Call(ctx, a.conn, req)
+	return methodArchiveSession.Call(ctx, c.rpc, req)
 }
 
 // UnarchiveSession **UNSTABLE** (session/unarchive).
@@ -235,11 +193,11 @@ func (a *AgentPeer) ArchiveSession(ctx context.Context, req *ArchiveSessionReque
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise
 // sessionCapabilities.archive.
-func (a *AgentPeer) UnarchiveSession(ctx context.Context, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) {
-	if !a.capabilities().SessionCapabilities.Archive.Present() {
+func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) {
+	if !c.capabilities().SessionCapabilities.Archive.Present() {
 		return nil, unsupported(MethodUnarchiveSession, "sessionCapabilities.archive")
 	}
-	return methodUnarchiveSession.Call(ctx, a.conn, req)
+	return methodUnarchiveSession.Call(ctx, c.rpc, req)
 }
 
 // SessionStatus **UNSTABLE** (session/status).
@@ -252,11 +210,11 @@ func (a *AgentPeer) UnarchiveSession(ctx context.Context, req *UnarchiveSessionR
 // capability.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.status.
-func (a *AgentPeer) SessionStatus(ctx context.Context, req *SessionStatusRequest) (*SessionStatusResponse, error) {
-	if !a.capabilities().SessionCapabilities.Status.Present() {
+func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusRequest) (*SessionStatusResponse, error) {
+	if !c.capabilities().SessionCapabilities.Status.Present() {
 		return nil, unsupported(MethodSessionStatus, "sessionCapabilities.status")
 	}
-	return methodSessionStatus.Call(ctx, a.conn, req)
+	return methodSessionStatus.Call(ctx, c.rpc, req)
 }
 
 // SetSessionTitle **UNSTABLE** (session/set_title).
@@ -271,30 +229,23 @@ func (a *AgentPeer) SessionStatus(ctx context.Context, req *SessionStatusRequest
 // the stored title, which may be normalized.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.title.
-func (a *AgentPeer) SetSessionTitle(ctx context.Context, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) {
-	if !a.capabilities().SessionCapabilities.Title.Present() {
+func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) {
+	if !c.capabilities().SessionCapabilities.Title.Present() {
 		return nil, unsupported(MethodSetSessionTitle, "sessionCapabilities.title")
 	}
-	return methodSetSessionTitle.Call(ctx, a.conn, req)
+	return methodSetSessionTitle.Call(ctx, c.rpc, req)
 }
 
-// ResumeSession resumes an existing session without returning previous messages (session/resume).
-//
-// This method is only available if the agent advertises the `sessionCapabilities.resume`
-// capability.
-//
-// The agent should resume the session context, allowing the conversation to continue without
-// replaying the message history (unlike `session/load`).
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
-	if missing := a.capabilities().lacksForResumeSession(req); missing != "" {
+// resumeSession calls session/resume. The reader calls then with the answer, before anything behind
+// it is handled.
+func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
+	if missing := c.capabilities().lacksForResumeSession(req); missing != "" {
 		return nil, unsupported(MethodResumeSession, missing)
 	}
-	if err := a.checkResumeSession(req); err != nil {
+	if err := c.checkResumeSession(req); err != nil {
 		return nil, err
 	}
-	return methodResumeSession.Call(ctx, a.conn, req)
+	return methodResumeSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // CloseSession closes an active session and frees up any resources associated with it
@@ -306,11 +257,11 @@ func (a *AgentPeer) ResumeSession(ctx context.Context, req *ResumeSessionRequest
 // resources associated with the session.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.close.
-func (a *AgentPeer) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
-	if !a.capabilities().SessionCapabilities.Close.Present() {
+func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+	if !c.capabilities().SessionCapabilities.Close.Present() {
 		return nil, unsupported(MethodCloseSession, "sessionCapabilities.close")
 	}
-	return methodCloseSession.Call(ctx, a.conn, req)
+	return methodCloseSession.Call(ctx, c.rpc, req)
 }
 
 // SetSessionMode sets the current mode for a session (session/set_mode).
@@ -328,14 +279,14 @@ func (a *AgentPeer) CloseSession(ctx context.Context, req *CloseSessionRequest) 
 // See protocol docs: [Session Modes]
 //
 // [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-func (a *AgentPeer) SetSessionMode(ctx context.Context, req *SetSessionModeRequest) (*SetSessionModeResponse, error) {
-	return methodSetSessionMode.Call(ctx, a.conn, req)
+func (c *ClientConn) SetSessionMode(ctx context.Context, req *SetSessionModeRequest) (*SetSessionModeResponse, error) {
+	return methodSetSessionMode.Call(ctx, c.rpc, req)
 }
 
 // SetSessionConfigOption sets the current value for a session configuration option
 // (session/set_config_option).
-func (a *AgentPeer) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
-	return methodSetSessionConfigOption.Call(ctx, a.conn, req)
+func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
+	return methodSetSessionConfigOption.Call(ctx, c.rpc, req)
 }
 
 // MessageMCPNotification **UNSTABLE** (mcp/message).
@@ -343,8 +294,8 @@ func (a *AgentPeer) SetSessionConfigOption(ctx context.Context, req *SetSessionC
 // This capability is not part of the spec yet, and may be removed or changed at any point.
 //
 // Sends an MCP-over-ACP notification.
-func (a *AgentPeer) MessageMCPNotification(ctx context.Context, n *MessageMCPNotification) error {
-	return methodMessageMCPNotification.Notify(ctx, a.conn, n)
+func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNotification) error {
+	return methodMessageMCPNotification.Notify(ctx, c.rpc, n)
 }
 
 // WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
@@ -357,11 +308,11 @@ func (a *AgentPeer) MessageMCPNotification(ctx context.Context, n *MessageMCPNot
 // It fails with ErrUnsupported, unsent, when the peer did not advertise fs.writeTextFile.
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
-func (c *ClientPeer) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
+func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
 	if !c.capabilities().FS.WriteTextFile {
 		return nil, unsupported(MethodWriteTextFile, "fs.writeTextFile")
 	}
-	return methodWriteTextFile.Call(ctx, c.conn, req)
+	return methodWriteTextFile.Call(ctx, c.rpc, req)
 }
 
 // ReadTextFile reads content from a text file in the client's file system (fs/read_text_file).
@@ -374,11 +325,11 @@ func (c *ClientPeer) WriteTextFile(ctx context.Context, req *WriteTextFileReques
 // It fails with ErrUnsupported, unsent, when the peer did not advertise fs.readTextFile.
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
-func (c *ClientPeer) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
+func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
 	if !c.capabilities().FS.ReadTextFile {
 		return nil, unsupported(MethodReadTextFile, "fs.readTextFile")
 	}
-	return methodReadTextFile.Call(ctx, c.conn, req)
+	return methodReadTextFile.Call(ctx, c.rpc, req)
 }
 
 // RequestPermission requests permission from the user for a tool call operation
@@ -393,8 +344,8 @@ func (c *ClientPeer) ReadTextFile(ctx context.Context, req *ReadTextFileRequest)
 // See protocol docs: [Requesting Permission]
 //
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
-func (c *ClientPeer) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
-	return methodRequestPermission.Call(ctx, c.conn, req)
+func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
+	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
 // CreateTerminal executes a command in a new terminal (terminal/create).
@@ -414,11 +365,11 @@ func (c *ClientPeer) RequestPermission(ctx context.Context, req *RequestPermissi
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-func (c *ClientPeer) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*CreateTerminalResponse, error) {
+func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*CreateTerminalResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodCreateTerminal, "terminal")
 	}
-	return methodCreateTerminal.Call(ctx, c.conn, req)
+	return methodCreateTerminal.Call(ctx, c.rpc, req)
 }
 
 // TerminalOutput gets the terminal output and exit status (terminal/output).
@@ -431,11 +382,11 @@ func (c *ClientPeer) CreateTerminal(ctx context.Context, req *CreateTerminalRequ
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-func (c *ClientPeer) TerminalOutput(ctx context.Context, req *TerminalOutputRequest) (*TerminalOutputResponse, error) {
+func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputRequest) (*TerminalOutputResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodTerminalOutput, "terminal")
 	}
-	return methodTerminalOutput.Call(ctx, c.conn, req)
+	return methodTerminalOutput.Call(ctx, c.rpc, req)
 }
 
 // ReleaseTerminal releases a terminal (terminal/release).
@@ -454,11 +405,11 @@ func (c *ClientPeer) TerminalOutput(ctx context.Context, req *TerminalOutputRequ
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-func (c *ClientPeer) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error) {
+func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodReleaseTerminal, "terminal")
 	}
-	return methodReleaseTerminal.Call(ctx, c.conn, req)
+	return methodReleaseTerminal.Call(ctx, c.rpc, req)
 }
 
 // WaitForTerminalExit waits for the terminal command to exit and return its exit status
@@ -469,11 +420,11 @@ func (c *ClientPeer) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRe
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-func (c *ClientPeer) WaitForTerminalExit(ctx context.Context, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error) {
+func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodWaitForTerminalExit, "terminal")
 	}
-	return methodWaitForTerminalExit.Call(ctx, c.conn, req)
+	return methodWaitForTerminalExit.Call(ctx, c.rpc, req)
 }
 
 // KillTerminal kills the terminal command without releasing the terminal (terminal/kill).
@@ -491,11 +442,11 @@ func (c *ClientPeer) WaitForTerminalExit(ctx context.Context, req *WaitForTermin
 // It fails with ErrUnsupported, unsent, when the peer did not advertise terminal.
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
-func (c *ClientPeer) KillTerminal(ctx context.Context, req *KillTerminalRequest) (*KillTerminalResponse, error) {
+func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) (*KillTerminalResponse, error) {
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodKillTerminal, "terminal")
 	}
-	return methodKillTerminal.Call(ctx, c.conn, req)
+	return methodKillTerminal.Call(ctx, c.rpc, req)
 }
 
 // CreateElicitation requests structured user input via a form or URL (elicitation/create).
@@ -505,11 +456,11 @@ func (c *ClientPeer) KillTerminal(ctx context.Context, req *KillTerminalRequest)
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v1/draft/elicitation
-func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
 	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
 		return nil, unsupported(MethodCreateElicitation, missing)
 	}
-	return methodCreateElicitation.Call(ctx, c.conn, req)
+	return methodCreateElicitation.Call(ctx, c.rpc, req)
 }
 
 // MessageMCP **UNSTABLE** (mcp/message).
@@ -517,8 +468,8 @@ func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitati
 // This capability is not part of the spec yet, and may be removed or changed at any point.
 //
 // Exchanges an MCP-over-ACP message.
-func (c *ClientPeer) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*MessageMCPResponse, error) {
-	return methodMessageMCP.Call(ctx, c.conn, req)
+func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*MessageMCPResponse, error) {
+	return methodMessageMCP.Call(ctx, c.rpc, req)
 }
 
 // SessionUpdate handles session update notifications from the agent (session/update).
@@ -535,21 +486,21 @@ func (c *ClientPeer) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*M
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
-func (c *ClientPeer) SessionUpdate(ctx context.Context, n *SessionNotification) error {
+func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) error {
 	if missing := c.capabilities().lacksForSessionUpdate(n); missing != "" {
 		return unsupported(MethodSessionUpdate, missing)
 	}
-	return methodSessionUpdate.Notify(ctx, c.conn, n)
+	return methodSessionUpdate.Notify(ctx, c.rpc, n)
 }
 
 // CompleteElicitation serves elicitation/complete.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (c *ClientPeer) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
+func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
 	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
 		return unsupported(MethodCompleteElicitation, missing)
 	}
-	return methodCompleteElicitation.Notify(ctx, c.conn, n)
+	return methodCompleteElicitation.Notify(ctx, c.rpc, n)
 }
 
 // AuthStatusUpdate **UNSTABLE** (auth/status_update).
@@ -559,16 +510,16 @@ func (c *ClientPeer) CompleteElicitation(ctx context.Context, n *CompleteElicita
 // Notification that the agent's authentication state changed.
 //
 // Only sent by agents that advertise the `auth.status` capability.
-func (c *ClientPeer) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNotification) error {
-	return methodAuthStatusUpdate.Notify(ctx, c.conn, n)
+func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNotification) error {
+	return methodAuthStatusUpdate.Notify(ctx, c.rpc, n)
 }
 
 // InitializeProxy initializes a component as a proxy (proxy/initialize).
 //
 // Sent by a conductor to each component that has a successor, instead of `initialize`. The params
 // and response are the same as for `initialize`.
-func (p *ProxyPeer) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
-	return methodInitializeProxy.Call(ctx, p.conn, req)
+func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
+	return methodInitializeProxy.Call(ctx, c.rpc, req)
 }
 
 // ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
@@ -576,8 +527,8 @@ func (p *ProxyPeer) InitializeProxy(ctx context.Context, req *InitializeProxyReq
 // A proxy sends it to its conductor to forward a request downstream. The conductor sends it to the
 // proxy to deliver a request from the successor. The wrapped request's result or error is returned
 // unchanged.
-func (p *ProxyPeer) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
-	return methodProxySuccessor.Call(ctx, p.conn, req)
+func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
+	return methodProxySuccessor.Call(ctx, c.rpc, req)
 }
 
 // ProxySuccessorNotification forwards a notification to or from a proxy's successor
@@ -585,6 +536,6 @@ func (p *ProxyPeer) ProxySuccessor(ctx context.Context, req *ProxySuccessorReque
 //
 // A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to
 // the proxy to deliver a notification from the successor.
-func (p *ProxyPeer) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {
-	return methodProxySuccessorNotification.Notify(ctx, p.conn, n)
+func (c *ProxyConn) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {
+	return methodProxySuccessorNotification.Notify(ctx, c.rpc, n)
 }

@@ -74,7 +74,7 @@ func TestWhatOthersGetWrong(t *testing.T) {
 }
 
 // connectRaw connects a client to the raw agent.
-func connectRaw(t *testing.T, kind string, handlers acp.ClientHandlers) *acp.SessionAgent {
+func connectRaw(t *testing.T, kind string, handlers acp.ClientHandlers) *acp.ClientSession {
 	t.Helper()
 	transport := acp.Command(childCommand(kind))
 	transport.Cmd.Stderr = os.Stderr
@@ -93,7 +93,7 @@ func connectRaw(t *testing.T, kind string, handlers acp.ClientHandlers) *acp.Ses
 func clientCounts(t *testing.T, n int) {
 	next := 0
 	session := connectRaw(t, fmt.Sprintf("updates:%d", n), acp.ClientHandlers{
-		SessionUpdate: func(_ context.Context, _ *acp.AgentPeer, u *acp.SessionNotification) error {
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, u *acp.SessionNotification) error {
 			chunk, _ := u.Update.Variant.(*acp.SessionUpdateAgentMessageChunk)
 			if text, _ := chunk.Content.Text(); text != strconv.Itoa(next) {
 				t.Errorf("update %s, want %d", text, next)
@@ -112,8 +112,8 @@ func clientCounts(t *testing.T, n int) {
 
 func clientCallsBack(t *testing.T) {
 	session := connectRaw(t, "callback", acp.ClientHandlers{
-		SessionUpdate: func(ctx context.Context, agent *acp.AgentPeer, n *acp.SessionNotification) error {
-			if err := agent.Session(n.SessionID).SetMode(ctx, "x"); err != nil {
+		SessionUpdate: func(ctx context.Context, session *acp.ClientSession, n *acp.SessionNotification) error {
+			if err := session.SetMode(ctx, "x"); err != nil {
 				t.Error(err)
 			}
 			return nil
@@ -168,11 +168,11 @@ func nestedPermission(t *testing.T) {
 
 func blockedRequests(t *testing.T) {
 	session := connectRaw(t, "blocked", acp.ClientHandlers{
-		RequestPermission: func(ctx context.Context, _ *acp.AgentPeer, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
-		ReadTextFile: func(context.Context, *acp.AgentPeer, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+		ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			return &acp.ReadTextFileResponse{Content: "x"}, nil
 		},
 	})
@@ -235,7 +235,7 @@ func unknownBlock(t *testing.T) {
 func emptyFile(t *testing.T) {
 	written := "not written"
 	session := connectRaw(t, "write", acp.ClientHandlers{
-		WriteTextFile: func(_ context.Context, _ *acp.AgentPeer, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+		WriteTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 			written = req.Content
 			return nil, nil
 		},

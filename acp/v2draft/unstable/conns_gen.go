@@ -22,11 +22,11 @@ import "context"
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
-func (a *AgentPeer) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*LoginAuthResponse, error) {
-	if err := a.checkLoginAuth(req); err != nil {
+func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*LoginAuthResponse, error) {
+	if err := c.checkLoginAuth(req); err != nil {
 		return nil, err
 	}
-	return methodLoginAuth.Call(ctx, a.conn, req)
+	return methodLoginAuth.Call(ctx, c.rpc, req)
 }
 
 // ListProviders **UNSTABLE** (providers/list).
@@ -36,11 +36,11 @@ func (a *AgentPeer) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*Logi
 // Lists providers that can be configured by the client.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
-func (a *AgentPeer) ListProviders(ctx context.Context, req *ListProvidersRequest) (*ListProvidersResponse, error) {
-	if !a.capabilities().Providers.Present() {
+func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersRequest) (*ListProvidersResponse, error) {
+	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodListProviders, "providers")
 	}
-	return methodListProviders.Call(ctx, a.conn, req)
+	return methodListProviders.Call(ctx, c.rpc, req)
 }
 
 // SetProvider **UNSTABLE** (providers/set).
@@ -50,11 +50,11 @@ func (a *AgentPeer) ListProviders(ctx context.Context, req *ListProvidersRequest
 // Replaces the configuration for a provider.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
-func (a *AgentPeer) SetProvider(ctx context.Context, req *SetProviderRequest) (*SetProviderResponse, error) {
-	if !a.capabilities().Providers.Present() {
+func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (*SetProviderResponse, error) {
+	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodSetProvider, "providers")
 	}
-	return methodSetProvider.Call(ctx, a.conn, req)
+	return methodSetProvider.Call(ctx, c.rpc, req)
 }
 
 // DisableProvider **UNSTABLE** (providers/disable).
@@ -64,11 +64,11 @@ func (a *AgentPeer) SetProvider(ctx context.Context, req *SetProviderRequest) (*
 // Disables a provider.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
-func (a *AgentPeer) DisableProvider(ctx context.Context, req *DisableProviderRequest) (*DisableProviderResponse, error) {
-	if !a.capabilities().Providers.Present() {
+func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRequest) (*DisableProviderResponse, error) {
+	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodDisableProvider, "providers")
 	}
-	return methodDisableProvider.Call(ctx, a.conn, req)
+	return methodDisableProvider.Call(ctx, c.rpc, req)
 }
 
 // LogoutAuth logs out of the current authenticated state (auth/logout).
@@ -81,11 +81,11 @@ func (a *AgentPeer) DisableProvider(ctx context.Context, req *DisableProviderReq
 // sessions.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*LogoutAuthResponse, error) {
-	if err := a.checkLogoutAuth(req); err != nil {
+func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*LogoutAuthResponse, error) {
+	if err := c.checkLogoutAuth(req); err != nil {
 		return nil, err
 	}
-	return methodLogoutAuth.Call(ctx, a.conn, req)
+	return methodLogoutAuth.Call(ctx, c.rpc, req)
 }
 
 // AuthStatus **UNSTABLE** (auth/status).
@@ -98,38 +98,23 @@ func (a *AgentPeer) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*Lo
 // change any agent state, and agents MUST NOT reject it with `auth_required`.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise auth.status.
-func (a *AgentPeer) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*AuthStatusResponse, error) {
-	if !a.capabilities().Auth.Value().Status.Present() {
+func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*AuthStatusResponse, error) {
+	if !c.capabilities().Auth.Value().Status.Present() {
 		return nil, unsupported(MethodAuthStatus, "auth.status")
 	}
-	return methodAuthStatus.Call(ctx, a.conn, req)
+	return methodAuthStatus.Call(ctx, c.rpc, req)
 }
 
-// NewSession creates a new conversation session with the agent (session/new).
-//
-// Sessions represent independent conversation contexts with their own history and state.
-//
-// The agent should:
-//
-//   - Create a new session context
-//   - Connect to any specified MCP servers
-//   - Return a unique session ID for future requests
-//
-// May return an `auth_required` (`-32000`) error if the agent requires authentication.
-//
-// See protocol docs: [Session Setup]
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-//
-// [Session Setup]: https://agentclientprotocol.com/protocol/v2/draft/session-setup
-func (a *AgentPeer) NewSession(ctx context.Context, req *NewSessionRequest) (*NewSessionResponse, error) {
-	if missing := a.capabilities().lacksForNewSession(req); missing != "" {
+// newSession calls session/new. The reader calls then with the answer, before anything behind it is
+// handled.
+func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
+	if missing := c.capabilities().lacksForNewSession(req); missing != "" {
 		return nil, unsupported(MethodNewSession, missing)
 	}
-	if err := a.checkNewSession(req); err != nil {
+	if err := c.checkNewSession(req); err != nil {
 		return nil, err
 	}
-	return methodNewSession.Call(ctx, a.conn, req)
+	return methodNewSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // ListSessions lists existing sessions known to the agent (session/list).
@@ -137,11 +122,11 @@ func (a *AgentPeer) NewSession(ctx context.Context, req *NewSessionRequest) (*Ne
 // The agent should return metadata about sessions with optional filtering and pagination support.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
-	if missing := a.capabilities().lacksForListSessions(req); missing != "" {
+func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
+	if missing := c.capabilities().lacksForListSessions(req); missing != "" {
 		return nil, unsupported(MethodListSessions, missing)
 	}
-	return methodListSessions.Call(ctx, a.conn, req)
+	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
 // DeleteSession deletes an existing session from `session/list` (session/delete).
@@ -149,37 +134,23 @@ func (a *AgentPeer) ListSessions(ctx context.Context, req *ListSessionsRequest) 
 // This method is only available if the agent advertises the `session.delete` capability.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.delete.
-func (a *AgentPeer) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
-	if !a.capabilities().Session.Value().Delete.Present() {
+func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+	if !c.capabilities().Session.Value().Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "session.delete")
 	}
-	return methodDeleteSession.Call(ctx, a.conn, req)
+	return methodDeleteSession.Call(ctx, c.rpc, req)
 }
 
-// ForkSession **UNSTABLE** (session/fork).
-//
-// This capability is not part of the spec yet, and may be removed or changed at any point.
-//
-// Forks an existing session to create a new independent session.
-//
-// This method is only available if the agent advertises the `session.fork` capability.
-//
-// The agent should create a new session with the same conversation context as the original,
-// allowing operations like generating summaries without affecting the original session's history.
-//
-// As with `session/new`, the forked session is active once the agent responds, set up with the
-// request's `cwd`, `additionalDirectories`, and `mcpServers`. The client can prompt it without
-// calling `session/resume` first.
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) ForkSession(ctx context.Context, req *ForkSessionRequest) (*ForkSessionResponse, error) {
-	if missing := a.capabilities().lacksForForkSession(req); missing != "" {
+// forkSession calls session/fork. The reader calls then with the answer, before anything behind it
+// is handled.
+func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, then func(*ForkSessionResponse)) (*ForkSessionResponse, error) {
+	if missing := c.capabilities().lacksForForkSession(req); missing != "" {
 		return nil, unsupported(MethodForkSession, missing)
 	}
-	if err := a.checkForkSession(req); err != nil {
+	if err := c.checkForkSession(req); err != nil {
 		return nil, err
 	}
-	return methodForkSession.Call(ctx, a.conn, req)
+	return methodForkSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // ArchiveSession **UNSTABLE** (session/archive).
@@ -191,11 +162,11 @@ func (a *AgentPeer) ForkSession(ctx context.Context, req *ForkSessionRequest) (*
 // This method is only available if the agent advertises the `session.archive` capability.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.archive.
-func (a *AgentPeer) ArchiveSession(ctx context.Context, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) {
-	if !a.capabilities().Session.Value().Archive.Present() {
+func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) {
+	if !c.capabilities().Session.Value().Archive.Present() {
 		return nil, unsupported(MethodArchiveSession, "session.archive")
 	}
-	return methodArchiveSession.Call(ctx, a.conn, req)
+	return methodArchiveSession.Call(ctx, c.rpc, req)
 }
 
 // UnarchiveSession **UNSTABLE** (session/unarchive).
@@ -207,11 +178,11 @@ func (a *AgentPeer) ArchiveSession(ctx context.Context, req *ArchiveSessionReque
 // This method is only available if the agent advertises the `session.archive` capability.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.archive.
-func (a *AgentPeer) UnarchiveSession(ctx context.Context, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) {
-	if !a.capabilities().Session.Value().Archive.Present() {
+func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) {
+	if !c.capabilities().Session.Value().Archive.Present() {
 		return nil, unsupported(MethodUnarchiveSession, "session.archive")
 	}
-	return methodUnarchiveSession.Call(ctx, a.conn, req)
+	return methodUnarchiveSession.Call(ctx, c.rpc, req)
 }
 
 // SessionStatus **UNSTABLE** (session/status).
@@ -223,11 +194,11 @@ func (a *AgentPeer) UnarchiveSession(ctx context.Context, req *UnarchiveSessionR
 // This method is only available if the agent advertises the `session.status` capability.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.status.
-func (a *AgentPeer) SessionStatus(ctx context.Context, req *SessionStatusRequest) (*SessionStatusResponse, error) {
-	if !a.capabilities().Session.Value().Status.Present() {
+func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusRequest) (*SessionStatusResponse, error) {
+	if !c.capabilities().Session.Value().Status.Present() {
 		return nil, unsupported(MethodSessionStatus, "session.status")
 	}
-	return methodSessionStatus.Call(ctx, a.conn, req)
+	return methodSessionStatus.Call(ctx, c.rpc, req)
 }
 
 // SetSessionTitle **UNSTABLE** (session/set_title).
@@ -242,27 +213,23 @@ func (a *AgentPeer) SessionStatus(ctx context.Context, req *SessionStatusRequest
 // the stored title, which may be normalized.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.title.
-func (a *AgentPeer) SetSessionTitle(ctx context.Context, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) {
-	if !a.capabilities().Session.Value().Title.Present() {
+func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) {
+	if !c.capabilities().Session.Value().Title.Present() {
 		return nil, unsupported(MethodSetSessionTitle, "session.title")
 	}
-	return methodSetSessionTitle.Call(ctx, a.conn, req)
+	return methodSetSessionTitle.Call(ctx, c.rpc, req)
 }
 
-// ResumeSession resumes an existing session (session/resume).
-//
-// The agent should resume the session context, allowing the conversation to continue. If
-// `replayFrom` is set, the agent should replay retained conversation history before responding.
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (a *AgentPeer) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ResumeSessionResponse, error) {
-	if missing := a.capabilities().lacksForResumeSession(req); missing != "" {
+// resumeSession calls session/resume. The reader calls then with the answer, before anything behind
+// it is handled.
+func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
+	if missing := c.capabilities().lacksForResumeSession(req); missing != "" {
 		return nil, unsupported(MethodResumeSession, missing)
 	}
-	if err := a.checkResumeSession(req); err != nil {
+	if err := c.checkResumeSession(req); err != nil {
 		return nil, err
 	}
-	return methodResumeSession.Call(ctx, a.conn, req)
+	return methodResumeSession.CallThen(ctx, c.rpc, req, then)
 }
 
 // CloseSession closes an active session and frees up any resources associated with it
@@ -272,11 +239,11 @@ func (a *AgentPeer) ResumeSession(ctx context.Context, req *ResumeSessionRequest
 // background work, and then free the resources associated with the session.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.
-func (a *AgentPeer) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
-	if !a.capabilities().Session.Present() {
+func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+	if !c.capabilities().Session.Present() {
 		return nil, unsupported(MethodCloseSession, "session")
 	}
-	return methodCloseSession.Call(ctx, a.conn, req)
+	return methodCloseSession.Call(ctx, c.rpc, req)
 }
 
 // CancelToolCall cancels one tool call without cancelling the rest of the session's work
@@ -284,8 +251,8 @@ func (a *AgentPeer) CloseSession(ctx context.Context, req *CloseSessionRequest) 
 //
 // This method is only available while the tool call advertises `capabilities.cancel`. The response
 // means the Agent accepted the cancellation. A final `tool_call_update` confirms it.
-func (a *AgentPeer) CancelToolCall(ctx context.Context, req *CancelToolCallRequest) (*CancelToolCallResponse, error) {
-	return methodCancelToolCall.Call(ctx, a.conn, req)
+func (c *ClientConn) CancelToolCall(ctx context.Context, req *CancelToolCallRequest) (*CancelToolCallResponse, error) {
+	return methodCancelToolCall.Call(ctx, c.rpc, req)
 }
 
 // CancelTerminal stops one terminal's process without cancelling the rest of the session's work
@@ -293,14 +260,14 @@ func (a *AgentPeer) CancelToolCall(ctx context.Context, req *CancelToolCallReque
 //
 // This method is only available while the terminal advertises `capabilities.cancel`. The response
 // means the Agent accepted the cancellation. A `terminal_update` with `exitStatus` confirms it.
-func (a *AgentPeer) CancelTerminal(ctx context.Context, req *CancelTerminalRequest) (*CancelTerminalResponse, error) {
-	return methodCancelTerminal.Call(ctx, a.conn, req)
+func (c *ClientConn) CancelTerminal(ctx context.Context, req *CancelTerminalRequest) (*CancelTerminalResponse, error) {
+	return methodCancelTerminal.Call(ctx, c.rpc, req)
 }
 
 // SetSessionConfigOption sets the current value for a session configuration option
 // (session/set_config_option).
-func (a *AgentPeer) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
-	return methodSetSessionConfigOption.Call(ctx, a.conn, req)
+func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
+	return methodSetSessionConfigOption.Call(ctx, c.rpc, req)
 }
 
 // Prompt processes a user prompt within a session (session/prompt).
@@ -326,11 +293,11 @@ func (a *AgentPeer) SetSessionConfigOption(ctx context.Context, req *SetSessionC
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle
-func (a *AgentPeer) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
-	if missing := a.capabilities().lacksForPrompt(req); missing != "" {
+func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
+	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
 		return nil, unsupported(MethodPrompt, missing)
 	}
-	return methodPrompt.Call(ctx, a.conn, req)
+	return methodPrompt.Call(ctx, c.rpc, req)
 }
 
 // MessageMCPNotification **UNSTABLE** (mcp/message).
@@ -338,8 +305,8 @@ func (a *AgentPeer) Prompt(ctx context.Context, req *PromptRequest) (*PromptResp
 // This capability is not part of the spec yet, and may be removed or changed at any point.
 //
 // Sends an MCP-over-ACP notification.
-func (a *AgentPeer) MessageMCPNotification(ctx context.Context, n *MessageMCPNotification) error {
-	return methodMessageMCPNotification.Notify(ctx, a.conn, n)
+func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNotification) error {
+	return methodMessageMCPNotification.Notify(ctx, c.rpc, n)
 }
 
 // RequestPermission requests permission from the user for an operation
@@ -355,8 +322,8 @@ func (a *AgentPeer) MessageMCPNotification(ctx context.Context, n *MessageMCPNot
 // See protocol docs: [Requesting Permission]
 //
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
-func (c *ClientPeer) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
-	return methodRequestPermission.Call(ctx, c.conn, req)
+func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
+	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
 // CreateElicitation requests structured user input via a form or URL (elicitation/create).
@@ -366,11 +333,11 @@ func (c *ClientPeer) RequestPermission(ctx context.Context, req *RequestPermissi
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
-func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
 	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
 		return nil, unsupported(MethodCreateElicitation, missing)
 	}
-	return methodCreateElicitation.Call(ctx, c.conn, req)
+	return methodCreateElicitation.Call(ctx, c.rpc, req)
 }
 
 // MessageMCP **UNSTABLE** (mcp/message).
@@ -378,8 +345,8 @@ func (c *ClientPeer) CreateElicitation(ctx context.Context, req *CreateElicitati
 // This capability is not part of the spec yet, and may be removed or changed at any point.
 //
 // Exchanges an MCP-over-ACP message.
-func (c *ClientPeer) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*MessageMCPResponse, error) {
-	return methodMessageMCP.Call(ctx, c.conn, req)
+func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*MessageMCPResponse, error) {
+	return methodMessageMCP.Call(ctx, c.rpc, req)
 }
 
 // SessionUpdate handles session update notifications from the agent (session/update).
@@ -394,18 +361,18 @@ func (c *ClientPeer) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*M
 // See protocol docs: [Agent Reports Output]
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
-func (c *ClientPeer) SessionUpdate(ctx context.Context, n *UpdateSessionNotification) error {
-	return methodSessionUpdate.Notify(ctx, c.conn, n)
+func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotification) error {
+	return methodSessionUpdate.Notify(ctx, c.rpc, n)
 }
 
 // CompleteElicitation serves elicitation/complete.
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
-func (c *ClientPeer) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
+func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
 	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
 		return unsupported(MethodCompleteElicitation, missing)
 	}
-	return methodCompleteElicitation.Notify(ctx, c.conn, n)
+	return methodCompleteElicitation.Notify(ctx, c.rpc, n)
 }
 
 // AuthStatusUpdate **UNSTABLE** (auth/status_update).
@@ -415,16 +382,16 @@ func (c *ClientPeer) CompleteElicitation(ctx context.Context, n *CompleteElicita
 // Notification that the agent's authentication state changed.
 //
 // Only sent by agents that advertise the `auth.status` capability.
-func (c *ClientPeer) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNotification) error {
-	return methodAuthStatusUpdate.Notify(ctx, c.conn, n)
+func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNotification) error {
+	return methodAuthStatusUpdate.Notify(ctx, c.rpc, n)
 }
 
 // InitializeProxy initializes a component as a proxy (proxy/initialize).
 //
 // Sent by a conductor to each component that has a successor, instead of `initialize`. The params
 // and response are the same as for `initialize`.
-func (p *ProxyPeer) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
-	return methodInitializeProxy.Call(ctx, p.conn, req)
+func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
+	return methodInitializeProxy.Call(ctx, c.rpc, req)
 }
 
 // ProxySuccessor forwards a request to or from a proxy's successor (proxy/successor).
@@ -432,8 +399,8 @@ func (p *ProxyPeer) InitializeProxy(ctx context.Context, req *InitializeProxyReq
 // A proxy sends it to its conductor to forward a request downstream. The conductor sends it to the
 // proxy to deliver a request from the successor. The wrapped request's result or error is returned
 // unchanged.
-func (p *ProxyPeer) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
-	return methodProxySuccessor.Call(ctx, p.conn, req)
+func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
+	return methodProxySuccessor.Call(ctx, c.rpc, req)
 }
 
 // ProxySuccessorNotification forwards a notification to or from a proxy's successor
@@ -441,6 +408,6 @@ func (p *ProxyPeer) ProxySuccessor(ctx context.Context, req *ProxySuccessorReque
 //
 // A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to
 // the proxy to deliver a notification from the successor.
-func (p *ProxyPeer) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {
-	return methodProxySuccessorNotification.Notify(ctx, p.conn, n)
+func (c *ProxyConn) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {
+	return methodProxySuccessorNotification.Notify(ctx, c.rpc, n)
 }
