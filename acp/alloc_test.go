@@ -12,7 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // Budgets. A change that needs more must say why.
@@ -67,7 +67,7 @@ func lineOf(t *testing.T, text string) []byte {
 // within checks what one of n operations that f does has allocated.
 func within(t *testing.T, what string, budget float64, n int, f func()) {
 	t.Helper()
-	if exercise.Race {
+	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
 	got := testing.AllocsPerRun(50, f) / float64(n)
@@ -161,7 +161,7 @@ func TestAllocationsReceived(t *testing.T) {
 }
 
 func TestBytesReceived(t *testing.T) {
-	if exercise.Race {
+	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
 	write := received(t)

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/gen/sample"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 type message struct {
@@ -27,7 +27,7 @@ func TestDocumentedMessages(t *testing.T) { generated().Documented(t, 1) }
 
 func TestRecordedMessages(t *testing.T) {
 	s := loadSchema(t)
-	traces, err := filepath.Glob(filepath.Join(exercise.Shared(t, "traces"), "*", "*.jsonl"))
+	traces, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/chaos"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 var (
@@ -40,7 +40,7 @@ func cutStep(t *testing.T, plain, race int) int {
 	switch {
 	case *cuts == "all":
 		return 1
-	case *cuts == "" && exercise.Race:
+	case *cuts == "" && gentest.Race:
 		return race
 	case *cuts == "":
 		return plain
@@ -604,7 +604,7 @@ func cutTurn(ctx context.Context, all []spoken, ours []conformance.Side, directi
 func TestConnectionSurvivesFaults(t *testing.T) {
 	const faults, lines, attempts, timeout = 12, 40, 40, time.Minute
 	seeds := 300
-	if exercise.Race {
+	if gentest.Race {
 		seeds = 30
 	}
 	failed, refused := 0, 0

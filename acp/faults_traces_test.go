@@ -20,12 +20,12 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/chaos"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // TestCutTraces replays what real agents have said to a client made with this package.
 func TestCutTraces(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(exercise.Shared(t, "traces"), "*", "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no traces: %v", err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // Every array and map of every definition, filled with the smallest items.
@@ -31,11 +31,11 @@ type shape struct {
 }
 
 func around(before, item, after string) func(int) string {
-	return func(size int) string { return before + exercise.Many(item, size) + after }
+	return func(size int) string { return before + gentest.Many(item, size) + after }
 }
 
 func aroundMembers(before, item, after string) func(int) string {
-	return func(size int) string { return before + exercise.ManyMembers(item, size) + after }
+	return func(size int) string { return before + gentest.ManyMembers(item, size) + after }
 }
 
 func aroundText(before, text, after string) func(int) string {
@@ -83,18 +83,18 @@ var shapes = []shape{
 	{"nearly good entries", newValue[SessionNotification], around(inPlan, `{"content":"","priority":"","status":0}`, `]}}`), false},
 	{"properties of a form", newValue[CreateElicitationRequest], aroundMembers(inForm, `{"type":"string"}`, "}}}"), false},
 	{"a long property with many mistakes", newValue[CreateElicitationRequest], func(size int) string {
-		return inForm + `"` + strings.Repeat("x", size) + `":{"type":"array","items":{"type":"string","enum":[]},"default":[` + exercise.Many("0", 1000) + `]}}}}`
+		return inForm + `"` + strings.Repeat("x", size) + `":{"type":"array","items":{"type":"string","enum":[]},"default":[` + gentest.Many("0", 1000) + `]}}}}`
 	}, false},
 	{"a session id", newValue[PromptRequest], aroundText(`{"prompt":[],"sessionId":"`, "s", `"}`), false},
 }
 
 // What reading takes is bounded by the size of the text, whatever that is.
 func TestMemoryOfShapes(t *testing.T) {
-	if exercise.Race {
+	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
 	for _, shape := range shapes {
-		c, err := exercise.Measure(shape.name, shape.value, []byte(shape.text(256<<10)))
+		c, err := gentest.Measure(shape.name, shape.value, []byte(shape.text(256<<10)))
 		if (err != nil) != shape.fails {
 			t.Errorf("%s: %v", shape.name, err)
 		}
@@ -108,12 +108,12 @@ func TestMemoryOfShapes(t *testing.T) {
 // What is allocated grows as the text does: eight times the text takes at most ten times the memory, for
 // all that it is rounded to.
 func TestAllocationIsLinear(t *testing.T) {
-	if exercise.Race {
+	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
 	for _, shape := range shapes {
-		small, _ := exercise.Measure(shape.name, shape.value, []byte(shape.text(128<<10)))
-		big, _ := exercise.Measure(shape.name, shape.value, []byte(shape.text(1<<20)))
+		small, _ := gentest.Measure(shape.name, shape.value, []byte(shape.text(128<<10)))
+		big, _ := gentest.Measure(shape.name, shape.value, []byte(shape.text(1<<20)))
 		if big.Alloc > 1.25*small.Alloc+1 {
 			t.Errorf("%s: %.1f bytes for each byte of 128 KiB, and %.1f of 1 MiB", shape.name, small.Alloc, big.Alloc)
 		}
@@ -204,7 +204,7 @@ const (
 
 // What a connection allocates is bounded by the size of what it reads, whatever that is.
 func TestConnectionAllocationIsLinear(t *testing.T) {
-	if exercise.Race {
+	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
 	for _, s := range streams {

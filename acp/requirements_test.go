@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // Tests, or rows of one, have the ids of the requirements that they show in their names: SES27_SES30_…
@@ -78,7 +78,7 @@ func TestRules(t *testing.T) {
 
 // The requirements that a runtime can enforce, those marked R, as protocol/requirements.md lists them.
 func TestRequirements(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(exercise.Shared(t, "protocol"), "requirements.md"))
+	data, err := os.ReadFile(filepath.Join(gentest.Shared(t, "protocol"), "requirements.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

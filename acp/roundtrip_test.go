@@ -14,10 +14,10 @@ import (
 	sdk "github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/gen/sample"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
-var values = flag.Int("values", exercise.Values, "how many values of each definition round-trip")
+var values = flag.Int("values", gentest.Values, "how many values of each definition round-trip")
 
 func loadSchema(t testing.TB) *sample.Schema {
 	t.Helper()
@@ -38,8 +38,8 @@ func mustMarshal(t testing.TB, v any) []byte {
 }
 
 // generated is this package, to be exercised.
-func generated() *exercise.Package {
-	return &exercise.Package{
+func generated() *gentest.Package {
+	return &gentest.Package{
 		Schema: sdk.SchemaV1(), Definitions: definitions,
 		Handlers: map[string]string{"SessionNotification": "SessionUpdate"},
 	}

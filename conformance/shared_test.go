@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // example is an entry of the index of the messages in the protocol's documents.
@@ -25,7 +25,7 @@ type example struct {
 // TestExamples judges every message of the protocol's documents: the valid ones have no finding,
 // each invalid one has an error where the index says, and nowhere else.
 func TestExamples(t *testing.T) {
-	dir := exercise.Shared(t, "examples")
+	dir := gentest.Shared(t, "examples")
 	text, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestExamples(t *testing.T) {
 	for _, e := range examples {
 		t.Run(e.Name, func(t *testing.T) {
 			counts[e.Group+" "+e.Valid]++
-			if slices.Contains(exercise.Before, e.Name) {
+			if slices.Contains(gentest.Before, e.Name) {
 				e.Group = "v1"
 			}
 			text, err := os.ReadFile(filepath.Join(dir, e.Name+".json"))
@@ -145,7 +145,7 @@ func TestTraces(t *testing.T) {
 		`session/prompt: /usage`:                                          "unstable: tokens of a turn",
 		`session/new: /models`:                                            "older: before models became a config option",
 	}
-	files, err := filepath.Glob(filepath.Join(exercise.Shared(t, "traces"), "*", "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no traces: %v", err)
 	}
@@ -209,7 +209,7 @@ func trace(t *testing.T, path string) []traced {
 // TestPublishedSchemas reads every schema ever published that marks its methods, and compiles all of
 // the newer ones, those of the TypeScript SDK.
 func TestPublishedSchemas(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(exercise.Shared(t, "schemas"), "*", "schema.json"))
+	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "schemas"), "*", "schema.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no schemas: %v", err)
 	}

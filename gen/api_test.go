@@ -22,7 +22,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/acpgo/sdk/gen/api"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // Each archive of testdata/api holds two schemas, a program for the first, and the report. The program
@@ -220,7 +220,7 @@ func TestCompareCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.SortFunc(schemas, func(a, b published) int { return strings.Compare(a.name, b.name) })
-	if exercise.Race {
+	if gentest.Race {
 		schemas = slices.Collect(func(yield func(published) bool) {
 			for i := 0; i < len(schemas) && yield(schemas[i]); i += 4 {
 			}

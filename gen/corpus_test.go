@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/gen/model"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 var built = flag.Int("built", 8, "how many of the schemas in ACP_SHARED are built and exercised, beside the others")
@@ -156,7 +156,7 @@ func npmInstall(from string) (dir string, err error) {
 // some schemas do.
 func TestCorpus(t *testing.T) {
 	schemas := corpus(t)
-	if exercise.Race {
+	if gentest.Race {
 		schemas = sampleOf(schemas, *built)
 		t.Log("a sample only: run it without the race detector for all")
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // Budgets. A change that needs more must say why.
@@ -36,7 +36,7 @@ func osPipes(t *testing.T) (Transport, Transport) {
 // within checks what one of n operations that f does has allocated.
 func within(t *testing.T, budget float64, n int, f func()) {
 	t.Helper()
-	if exercise.Race {
+	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
 	got := testing.AllocsPerRun(50, f) / float64(n)

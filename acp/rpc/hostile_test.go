@@ -15,7 +15,7 @@ import (
 	"time"
 	"weak"
 
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // Rule 3: notifications without parameters fill a queue too.
@@ -84,7 +84,7 @@ func TestErrorsRepeatLittle(t *testing.T) {
 
 // A long message is let go of when it was handled, also when no other comes.
 func TestLongMessagesAreLetGo(t *testing.T) {
-	if exercise.Race {
+	if gentest.Race {
 		t.Skip("the race detector allocates")
 	}
 	const size = 8 << 20

@@ -20,7 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 var (
@@ -31,7 +31,7 @@ var (
 // eachSeed runs n schedules, fewer under the race detector, or as many as the flag says.
 func eachSeed(t *testing.T, n, underRace int, run func(t *testing.T, seed uint64)) {
 	t.Helper()
-	if exercise.Race {
+	if gentest.Race {
 		n = underRace
 	}
 	if *schedules > 0 {

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // table is what a test prints, columns parted by tabs.
@@ -105,7 +105,7 @@ func (m *memory) cells(t *testing.T, clientLimit, agentLimit int) []string {
 		limit int
 	}{{"client", m.client, clientLimit}, {"agent", m.agent, agentLimit}} {
 		most, growth := p.of.peak()
-		if growth > p.limit && !exercise.Race {
+		if growth > p.limit && !gentest.Race {
 			t.Errorf("the %s grew by %s to %s, want %s at most", p.name, mib(growth), mib(most), mib(p.limit))
 		}
 		cells = append(cells, fmt.Sprintf("%s (+%s, limit +%s)", mib(most), mib(growth), mib(p.limit)))

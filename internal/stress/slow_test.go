@@ -16,7 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // A consumer that is slow, or stands still, holds the agent up; nothing is lost, and memory stays flat
@@ -170,7 +170,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 		t.Errorf("Close took %v, the process: %v", closed, transport.Cmd.ProcessState)
 	}
 	most, growth := memory.client.peak()
-	if growth > smallGrowth && !exercise.Race {
+	if growth > smallGrowth && !gentest.Race {
 		t.Errorf("the client grew by %s", mib(growth))
 	}
 	newTable(t, "writers", "sent before the pipe was full", "waiting for "+patient.String(), "all returned after", "Close took", "the agent", "peak of the client").

@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	sdk "github.com/acpgo/sdk"
-	"github.com/acpgo/sdk/internal/exercise"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
-var values = flag.Int("values", exercise.Values, "how many values of each definition round-trip")
+var values = flag.Int("values", gentest.Values, "how many values of each definition round-trip")
 
 // generated is this package, to be exercised.
-func generated() *exercise.Package {
-	return &exercise.Package{
+func generated() *gentest.Package {
+	return &gentest.Package{
 		Schema: sdk.SchemaV2Unstable(), Definitions: definitions,
 		LeftOut: []string{
 			"ErrorData", "SessionNotFoundErrorData", "UnsupportedProtocolVersionErrorData",
@@ -36,12 +36,12 @@ func TestRoundTrip(t *testing.T) { generated().RoundTrips(t, *values) }
 func TestSends(t *testing.T) { generated().Sends(t, *values/10) }
 
 // What the schema marks as lenient is lost and reported, all else is refused at its place.
-func TestLeniency(t *testing.T) { generated().Mutations(t, exercise.Spoilt) }
+func TestLeniency(t *testing.T) { generated().Mutations(t, gentest.Spoilt) }
 
 // No text takes more memory than its length allows.
 func TestMemory(t *testing.T) { generated().Memory(t) }
 
 // A program goes from v2draft to this package, and back, by changing an import.
 func TestOnlyAdds(t *testing.T) {
-	exercise.OnlyAdds(t, "github.com/acpgo/sdk/acp/v2draft", "github.com/acpgo/sdk/acp/v2draft/unstable")
+	gentest.OnlyAdds(t, "github.com/acpgo/sdk/acp/v2draft", "github.com/acpgo/sdk/acp/v2draft/unstable")
 }

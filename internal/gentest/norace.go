@@ -1,6 +1,6 @@
 //go:build !race
 
-package exercise
+package gentest
 
 // Race says that the race detector is on, which makes tests of generated code ten times slower, and
 // Values how many values of each definition a test of a package tries unless it is told otherwise, more

@@ -1,4 +1,4 @@
-package exercise
+package gentest
 
 // This file owns texts that are blown up to as much memory as can be: arrays and objects of the smallest
 // items.

@@ -1,6 +1,6 @@
 // This file owns the comparison of a package's source with its schema: nothing of the protocol is missing.
 
-package exercise
+package gentest
 
 import (
 	"encoding/json"

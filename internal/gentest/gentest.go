@@ -1,6 +1,6 @@
-// Package exercise tries generated packages against the schema that they come from: what they decode they
+// Package gentest tries generated packages against the schema that they come from: what they decode they
 // encode again, what they repair they report, and what they send the schema allows. Tests use it.
-package exercise
+package gentest
 
 import (
 	"encoding/json"

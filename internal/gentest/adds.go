@@ -1,6 +1,6 @@
 // This file owns the comparison of the exported names of two packages.
 
-package exercise
+package gentest
 
 import (
 	"go/types"

@@ -1,4 +1,4 @@
-package exercise
+package gentest
 
 // This file owns messages that others have written, such as those of the protocol's documents. They lie
 // outside the repository, in the folder that ACP_SHARED names.
