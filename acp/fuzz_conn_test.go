@@ -27,7 +27,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/gen/sample"
-	"github.com/acpgo/sdk/internal/hostile"
+	"github.com/acpgo/sdk/internal/badlines"
 )
 
 // empty answers with the zero value.
@@ -118,7 +118,7 @@ var willingClientOptions = acp.ClientOptions{
 type trial struct {
 	t    *testing.T
 	side conformance.Side // of the one under test
-	peer *hostile.Peer
+	peer *badlines.Peer
 	end  func() error // waits for the end of the connection
 	last func()       // waits for what the side itself had in flight
 
@@ -189,7 +189,7 @@ func newTrial(t *testing.T, side conformance.Side) (*trial, acp.Transport) {
 	if side == conformance.Agent {
 		direction = conformance.ToClient
 	}
-	tr.peer = hostile.NewPeer(r2, w1, hostile.Ledger{MaxDepth: codec.MaxDepth, MaxLine: rpc.DefaultMaxMessage}, func(line []byte) {
+	tr.peer = badlines.NewPeer(r2, w1, badlines.Ledger{MaxDepth: codec.MaxDepth, MaxLine: rpc.DefaultMaxMessage}, func(line []byte) {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
 		tr.sent = append(tr.sent, tr.validator.Message(direction, line)...)
@@ -262,7 +262,7 @@ func (tr *trial) excused(f conformance.Finding) bool {
 
 // streams are the seeds of the targets that have whole connections.
 func streams(f *testing.F, method, members string, more ...string) {
-	for _, line := range hostile.Lines(method, members) {
+	for _, line := range badlines.Lines(method, members) {
 		if len(line.Text) < 1<<12 {
 			f.Add(line.Text, []byte{}, uint8(0))
 		}
@@ -426,9 +426,9 @@ func tryMethod(t *testing.T, side string) *trial {
 	return tryClient(t)
 }
 
-func checkParamsAnswer(t *testing.T, m served, params string, a *hostile.Answer, unknown bool) {
+func checkParamsAnswer(t *testing.T, m served, params string, a *badlines.Answer, unknown bool) {
 	t.Helper()
-	deep := hostile.Read([]byte(`{"params":`+params+`}`), codec.MaxDepth).Kind == hostile.Unread
+	deep := badlines.Read([]byte(`{"params":`+params+`}`), codec.MaxDepth).Kind == badlines.Unread
 	switch {
 	case a.Result != nil && !unknown:
 		return
@@ -456,7 +456,7 @@ type seen struct {
 	updates  []string
 	repairs  []string
 	invalid  []string
-	answered []*hostile.Answer
+	answered []*badlines.Answer
 }
 
 // see sends one line to a client.

@@ -13,7 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/hostile"
+	"github.com/acpgo/sdk/internal/badlines"
 )
 
 // eachSide runs f in a bubble for a fresh agent and a fresh client.
@@ -30,7 +30,7 @@ func eachSide(t *testing.T, f func(t *testing.T, tr *trial)) {
 }
 
 // checkLine sends a line and requires the one answer that it is to get, then that the connection serves.
-func (tr *trial) checkLine(line hostile.Line) {
+func (tr *trial) checkLine(line badlines.Line) {
 	tr.t.Helper()
 	before := len(tr.peer.Answers("null"))
 	tr.write(line.Text+"\n", nil)
@@ -60,7 +60,7 @@ func (tr *trial) checkLine(line hostile.Line) {
 func TestHostileLines(t *testing.T) {
 	n := 0
 	eachRow := func(method, members string, start func(t *testing.T) *trial) {
-		for _, line := range hostile.Lines(method, members) {
+		for _, line := range badlines.Lines(method, members) {
 			n++
 			t.Run(method+"/"+line.Name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { start(t).checkLine(line) })

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/internal/hostile"
+	"github.com/acpgo/sdk/internal/badlines"
 )
 
 // anyRoutes are routes of each kind. What waits does so until release is closed, or its context ends.
@@ -84,7 +84,7 @@ func anyRoutes(c *Conn, release <-chan struct{}) []Route {
 // are, each request is answered once, what is sent is well formed, what comes behind is served, and the
 // connection ends with nothing left behind; in a bubble anything that hangs is an error.
 func FuzzConn(f *testing.F) {
-	for _, line := range hostile.Lines("echo", `"n":1`) {
+	for _, line := range badlines.Lines("echo", `"n":1`) {
 		if len(line.Text) < 1<<12 {
 			f.Add([]byte(line.Text), []byte{}, uint8(0))
 		}
@@ -133,7 +133,7 @@ func playAny(t *testing.T, lines, sizes []byte, knobs uint8) {
 	}
 	r1, w1 := io.Pipe()
 	r2, w2 := io.Pipe()
-	p := hostile.NewPeer(r2, w1, hostile.Ledger{MaxDepth: codec.MaxDepth, MaxLine: maxMessage, SkipNoise: opts.SkipNoise}, nil)
+	p := badlines.NewPeer(r2, w1, badlines.Ledger{MaxDepth: codec.MaxDepth, MaxLine: maxMessage, SkipNoise: opts.SkipNoise}, nil)
 	write := func(lines, sizes []byte) {
 		if err := p.Write(lines, sizes); err != nil {
 			t.Error(err)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/internal/hostile"
+	"github.com/acpgo/sdk/internal/badlines"
 )
 
 // pieces is a Reader that gives its text in pieces, whose sizes come round and round; 0 is a Read that
@@ -113,7 +113,7 @@ func checkTooLong(t *testing.T, long *TooLongError, line []byte, limit int) {
 // FuzzEnvelope sends one line, and compares what the handler is told and what comes back with what
 // encoding/json makes of the line.
 func FuzzEnvelope(f *testing.F) {
-	for _, line := range hostile.Lines("m", `"a":[1]`) {
+	for _, line := range badlines.Lines("m", `"a":[1]`) {
 		if len(line.Text) < 1<<16 {
 			f.Add([]byte(line.Text), false)
 			f.Add([]byte(line.Text), true)
@@ -134,10 +134,10 @@ func FuzzEnvelope(f *testing.F) {
 		if bytes.ContainsRune(line, '\n') || blank(line) {
 			t.Skip()
 		}
-		want := hostile.Read(line, codec.MaxDepth)
+		want := badlines.Read(line, codec.MaxDepth)
 		h, answers := play(t, append(bytes.Clone(line), '\n'), 1<<24, noise)
 		switch want.Kind {
-		case hostile.Request, hostile.Notification:
+		case badlines.Request, badlines.Notification:
 			if !slices.Equal(h.methods, []string{want.Method}) || h.params[0] != string(want.Params) || len(h.invalid) > 0 {
 				t.Fatalf("%q: handled as %q with %q, %v", line, h.methods, h.params, h.invalid)
 			}
@@ -147,9 +147,9 @@ func FuzzEnvelope(f *testing.F) {
 			}
 		}
 		switch want.Kind {
-		case hostile.Request:
+		case badlines.Request:
 			checkEcho(t, line, want, answers)
-		case hostile.Refused, hostile.Unread:
+		case badlines.Refused, badlines.Unread:
 			checkRefusal(t, line, want, answers, noise)
 		default:
 			if len(answers) > 0 {
@@ -159,7 +159,7 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-func checkEcho(t *testing.T, line []byte, want hostile.Message, answers []*hostile.Answer) {
+func checkEcho(t *testing.T, line []byte, want badlines.Message, answers []*badlines.Answer) {
 	t.Helper()
 	var params bytes.Buffer
 	if want.Params == nil {
@@ -167,15 +167,15 @@ func checkEcho(t *testing.T, line []byte, want hostile.Message, answers []*hosti
 	} else if err := json.Compact(&params, want.Params); err != nil {
 		t.Fatal(err)
 	}
-	if len(answers) != 1 || string(answers[0].Result) != params.String() || hostile.Key(answers[0].ID) != hostile.Key(want.ID) {
+	if len(answers) != 1 || string(answers[0].Result) != params.String() || badlines.Key(answers[0].ID) != badlines.Key(want.ID) {
 		t.Fatalf("%q: answered with %+v", line, answers)
 	}
 }
 
-func checkRefusal(t *testing.T, line []byte, want hostile.Message, answers []*hostile.Answer, noise bool) {
+func checkRefusal(t *testing.T, line []byte, want badlines.Message, answers []*badlines.Answer, noise bool) {
 	t.Helper()
 	if len(answers) == 0 {
-		skipped := noise && (line[0] != '{' || slices.Contains(want.Codes, hostile.ParseError))
+		skipped := noise && (line[0] != '{' || slices.Contains(want.Codes, badlines.ParseError))
 		if !want.Silent && !skipped {
 			t.Fatalf("%q: not answered", line)
 		}
@@ -183,7 +183,7 @@ func checkRefusal(t *testing.T, line []byte, want hostile.Message, answers []*ho
 	}
 	got := answers[0]
 	if len(answers) > 1 || !slices.Contains(want.Codes, got.Code) ||
-		want.ID != nil && hostile.Key(got.ID) != hostile.Key(want.ID) {
+		want.ID != nil && badlines.Key(got.ID) != badlines.Key(want.ID) {
 		t.Fatalf("%q: answered with %+v, want id %s and one of %d", line, answers, want.ID, want.Codes)
 	}
 	if n := len(got.Message); n > 500+2*len(line) {
@@ -194,7 +194,7 @@ func checkRefusal(t *testing.T, line []byte, want hostile.Message, answers []*ho
 // FuzzTooLong sends one line that is over the limit: it is answered at most once, under its own id if
 // under any, never when it is a response, and what follows is served.
 func FuzzTooLong(f *testing.F) {
-	for _, line := range hostile.Lines("m", `"a":[1]`) {
+	for _, line := range badlines.Lines("m", `"a":[1]`) {
 		if len(line.Text) < keepEnds {
 			f.Add([]byte(line.Text))
 		}
@@ -210,19 +210,19 @@ func FuzzTooLong(f *testing.F) {
 		if n < 0 || n > 1 || string(answers[n].ID) != `"alive"` || len(h.methods) != 1 || len(h.invalid) != 1 {
 			t.Fatalf("%q: answers %+v, handled %q, reported %v", line, answers, h.methods, h.invalid)
 		}
-		whole := hostile.Read(line, codec.MaxDepth)
+		whole := badlines.Read(line, codec.MaxDepth)
 		if n == 0 {
-			if whole.Kind != hostile.Response && !hostile.MayBeResponse(line) {
+			if whole.Kind != badlines.Response && !badlines.MayBeResponse(line) {
 				t.Fatalf("%q: not answered", line)
 			}
 			return
 		}
 		switch got := answers[0]; {
-		case got.Code != hostile.InvalidRequest:
+		case got.Code != badlines.InvalidRequest:
 			t.Fatalf("%q: answered with %+v", line, got)
-		case whole.Kind == hostile.Response:
+		case whole.Kind == badlines.Response:
 			t.Fatalf("%q: a response was answered with %+v", line, got)
-		case whole.Kind == hostile.Request && string(got.ID) != "null" && hostile.Key(got.ID) != hostile.Key(whole.ID):
+		case whole.Kind == badlines.Request && string(got.ID) != "null" && badlines.Key(got.ID) != badlines.Key(whole.ID):
 			t.Fatalf("%q: answered under %s", line, got.ID)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/internal/hostile"
+	"github.com/acpgo/sdk/internal/badlines"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -106,7 +106,7 @@ func (v rawValue) EncodeJSON(e *codec.Encoder) {
 }
 
 // play runs a connection over input to its end.
-func play(t testing.TB, input []byte, max int, noise bool) (*echoer, []*hostile.Answer) {
+func play(t testing.TB, input []byte, max int, noise bool) (*echoer, []*badlines.Answer) {
 	t.Helper()
 	stream, h := &tape{in: NewLineReader(bytes.NewReader(input), max)}, &echoer{}
 	c := NewConn(stream, Config{Handler: h, Drain: time.Minute, SkipNoise: noise})
@@ -119,9 +119,9 @@ func play(t testing.TB, input []byte, max int, noise bool) (*echoer, []*hostile.
 	if !errors.Is(h.end, io.EOF) || h.drained != 1 {
 		t.Fatalf("the handler was told of the end %v, and %d times that it is over", h.end, h.drained)
 	}
-	var answers []*hostile.Answer
+	var answers []*badlines.Answer
 	for line := range bytes.Lines(stream.out.Bytes()) {
-		a, err := hostile.ReadAnswer(line)
+		a, err := badlines.ReadAnswer(line)
 		if a == nil || err != nil {
 			t.Fatalf("sent %s: %v", line, err)
 		}
@@ -131,11 +131,11 @@ func play(t testing.TB, input []byte, max int, noise bool) (*echoer, []*hostile.
 }
 
 func TestHostileLines(t *testing.T) {
-	lines := hostile.Lines("m", `"a":[1]`)
+	lines := badlines.Lines("m", `"a":[1]`)
 	for _, line := range lines {
 		t.Run(line.Name, func(t *testing.T) {
 			if max := codec.MaxDepth; line.ID != "" && strings.TrimSpace(line.Text) != "" {
-				checkOracle(t, line, hostile.Read([]byte(line.Text), max))
+				checkOracle(t, line, badlines.Read([]byte(line.Text), max))
 			}
 			h, answers := play(t, []byte(line.Text+"\n"+`{"jsonrpc":"2.0","id":"alive","method":"m"}`+"\n"), 4<<20, false)
 			if n := len(h.methods); n == 0 || h.methods[n-1] != "m" {
@@ -161,19 +161,19 @@ func TestHostileLines(t *testing.T) {
 }
 
 // checkOracle holds the table against the oracle of the fuzz targets: neither is right if they differ.
-func checkOracle(t *testing.T, line hostile.Line, m hostile.Message) {
+func checkOracle(t *testing.T, line badlines.Line, m badlines.Message) {
 	t.Helper()
 	switch {
-	case line.Code == 0 && m.Kind == hostile.Request && hostile.Key(m.ID) == hostile.Key(json.RawMessage(line.ID)):
+	case line.Code == 0 && m.Kind == badlines.Request && badlines.Key(m.ID) == badlines.Key(json.RawMessage(line.ID)):
 	case line.Code != 0 && m.Codes != nil && m.Codes[0] == line.Code && (m.ID == nil || string(m.ID) == line.ID):
 	default:
 		t.Errorf("the oracle takes it for %+v", m)
 	}
 }
 
-func checkAnswer(t *testing.T, got *hostile.Answer, id string, code int) {
+func checkAnswer(t *testing.T, got *badlines.Answer, id string, code int) {
 	t.Helper()
-	if hostile.Key(got.ID) != hostile.Key(json.RawMessage(id)) || got.Code != code {
+	if badlines.Key(got.ID) != badlines.Key(json.RawMessage(id)) || got.Code != code {
 		t.Errorf("got code %d and id %.100s, want %d and %.100s", got.Code, got.ID, code, id)
 	}
 }
@@ -223,7 +223,7 @@ func TestHostileLengths(t *testing.T) {
 				if n < 0 || string(answers[n].ID) != `"alive"` {
 					t.Fatal("the request behind it was not answered")
 				}
-				code := hostile.InvalidRequest
+				code := badlines.InvalidRequest
 				if len(test.line)+len(end) <= max+1 {
 					code = 0
 				}

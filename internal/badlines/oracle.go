@@ -1,6 +1,6 @@
-// Package hostile holds lines that no peer should send, and says what JSON-RPC makes of any line: by
+// Package badlines holds lines that no peer should send, and says what JSON-RPC makes of any line: by
 // encoding/json, and so independently of the code under test. Tests use it.
-package hostile
+package badlines
 
 // This file owns the judgement of any line.
 

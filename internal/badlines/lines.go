@@ -1,4 +1,4 @@
-package hostile
+package badlines
 
 // This file owns lines that are wrong, or strange, on purpose.
 

@@ -1,4 +1,4 @@
-package hostile
+package badlines
 
 // This file owns the other end of a connection.
 

@@ -1,4 +1,4 @@
-package hostile
+package badlines
 
 // This file owns what comes back: single answers, and whether they are those that were owed.
 
