@@ -24,7 +24,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/chaos"
+	"github.com/acpgo/sdk/internal/faultpipe"
 	"github.com/acpgo/sdk/internal/gentest"
 )
 
@@ -75,7 +75,7 @@ type witness struct {
 }
 
 // transport is the end of a pipe, observed.
-func (w *witness) transport(end chaos.End) acp.Transport {
+func (w *witness) transport(end faultpipe.End) acp.Transport {
 	return rpc.IO(witnessed{end.R, w}, end.W, 0)
 }
 
@@ -306,7 +306,7 @@ func said(by conformance.Side, all []spoken) string {
 
 // replay is a raw peer that speaks one side of a recording, waiting for each line of the other side. When
 // it can speak no more it still reads; when nothing more comes it ends.
-func (w *witness) replay(side conformance.Side, end chaos.End, all []spoken) error {
+func (w *witness) replay(side conformance.Side, end faultpipe.End, all []spoken) error {
 	in := bufio.NewReader(witnessed{end.R, w})
 	var err error
 	for _, s := range all {
@@ -326,7 +326,7 @@ func (w *witness) replay(side conformance.Side, end chaos.End, all []spoken) err
 // cut is a way to end a connection in the middle.
 type cut struct {
 	name   string
-	action chaos.Action
+	action faultpipe.Action
 	err    error // what both sides read then
 	half   bool  // only one direction ends
 	step   int   // where it is not tried at every byte
@@ -335,9 +335,9 @@ type cut struct {
 var errBroken = errors.New("the cable is broken")
 
 var waysToCut = []cut{
-	{"the peer dies", chaos.Cut(nil), io.EOF, false, 1},
-	{"the wire breaks", chaos.Cut(errBroken), errBroken, false, 29},
-	{"one direction ends", chaos.HalfClose(nil), io.EOF, true, 29},
+	{"the peer dies", faultpipe.Cut(nil), io.EOF, false, 1},
+	{"the wire breaks", faultpipe.Cut(errBroken), errBroken, false, 29},
+	{"one direction ends", faultpipe.HalfClose(nil), io.EOF, true, 29},
 }
 
 // whole returns the messages that were read, and whether the last one was cut. It needs no newline.
@@ -551,12 +551,12 @@ func (r *cutResults) try(t *testing.T, name string, f func(t *testing.T) error) 
 // cutTurn runs the turn once.
 func cutTurn(ctx context.Context, all []spoken, ours []conformance.Side, direction conformance.Side, offset int, way cut) error {
 	start := time.Now()
-	script := chaos.Script{Faults: []chaos.Fault{{Byte: offset, Do: way.action}}}
-	toAgent, toClient := script, chaos.Script{}
+	script := faultpipe.Script{Faults: []faultpipe.Fault{{Byte: offset, Do: way.action}}}
+	toAgent, toClient := script, faultpipe.Script{}
 	if direction == conformance.Agent {
 		toAgent, toClient = toClient, toAgent
 	}
-	agentEnd, clientEnd := chaos.Pipe(toAgent, toClient)
+	agentEnd, clientEnd := faultpipe.Pipe(toAgent, toClient)
 	agent, client := &witness{}, &witness{}
 	oursIs := func(side conformance.Side) bool { return slices.Contains(ours, side) }
 	var agentErr, clientErr error
@@ -611,13 +611,13 @@ func TestConnectionSurvivesFaults(t *testing.T) {
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
 			// The first line of either side is initialize and its answer.
-			script := func(side uint64) chaos.Script {
-				return chaos.Script{
-					Faults: chaos.Random(2*seed+side, faults, 1, lines),
-					Chunks: chaos.RandomChunks(seed, 1+int(seed)*7%300),
+			script := func(side uint64) faultpipe.Script {
+				return faultpipe.Script{
+					Faults: faultpipe.Random(2*seed+side, faults, 1, lines),
+					Chunks: faultpipe.RandomChunks(seed, 1+int(seed)*7%300),
 				}
 			}
-			agentEnd, clientEnd := chaos.Pipe(script(0), script(1))
+			agentEnd, clientEnd := faultpipe.Pipe(script(0), script(1))
 			agent, client := &witness{}, &witness{}
 			var wg sync.WaitGroup
 			defer wg.Wait()

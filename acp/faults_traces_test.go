@@ -19,7 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/internal/chaos"
+	"github.com/acpgo/sdk/internal/faultpipe"
 	"github.com/acpgo/sdk/internal/gentest"
 )
 
@@ -103,7 +103,7 @@ func readTrace(file string) (all []spoken, requests int, err error) {
 // cutTrace runs a client as the recorded one ran, and cuts what the agent writes.
 func cutTrace(ctx context.Context, all []spoken, requests, offset int) error {
 	way := waysToCut[0]
-	clientEnd, agentEnd := chaos.Pipe(chaos.Script{Faults: []chaos.Fault{{Byte: offset, Do: way.action}}}, chaos.Script{})
+	clientEnd, agentEnd := faultpipe.Pipe(faultpipe.Script{Faults: []faultpipe.Fault{{Byte: offset, Do: way.action}}}, faultpipe.Script{})
 	agent, client := &witness{}, &witness{overlapping: true}
 	var agentErr error
 	var wg sync.WaitGroup

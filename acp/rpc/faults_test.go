@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/acpgo/sdk/internal/chaos"
+	"github.com/acpgo/sdk/internal/faultpipe"
 )
 
 var errCable = errors.New("the cable is broken")
@@ -42,9 +42,9 @@ func TestHowAStreamEnds(t *testing.T) {
 		{`{"s":"` + strings.Repeat("x", 100_000), nil, io.ErrUnexpectedEOF},
 	} {
 		for _, end := range []error{io.EOF, errCable} {
-			for name, chunks := range map[string]func() int{"whole": nil, "bytes": chaos.OneByte} {
-				cut := chaos.Script{Chunks: chunks, Capacity: 1 << 20, Faults: []chaos.Fault{{Byte: len(test.in), Do: chaos.Cut(end)}}}
-				near, far := chaos.Pipe(cut, chaos.Script{})
+			for name, chunks := range map[string]func() int{"whole": nil, "bytes": faultpipe.OneByte} {
+				cut := faultpipe.Script{Chunks: chunks, Capacity: 1 << 20, Faults: []faultpipe.Fault{{Byte: len(test.in), Do: faultpipe.Cut(end)}}}
+				near, far := faultpipe.Pipe(cut, faultpipe.Script{})
 				if _, err := io.WriteString(far.W, test.in); err != nil && test.in != "" {
 					t.Fatal(err)
 				}
@@ -89,7 +89,7 @@ func (s slowStream) Close() error {
 // is closed, because the program may exit then.
 func TestWaitOutlastsTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := chaos.Pipe(chaos.Script{}, chaos.Script{})
+		near, far := faultpipe.Pipe(faultpipe.Script{}, faultpipe.Script{})
 		inner, err := IO(near.R, near.W, 0).Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -118,8 +118,8 @@ func TestWaitOutlastsTheStream(t *testing.T) {
 // became of writing.
 func TestAfterTheEndEverythingSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cut := chaos.Script{Faults: []chaos.Fault{{Byte: 10, Do: chaos.Cut(errCable)}}}
-		near, _ := chaos.Pipe(chaos.Script{}, cut)
+		cut := faultpipe.Script{Faults: []faultpipe.Fault{{Byte: 10, Do: faultpipe.Cut(errCable)}}}
+		near, _ := faultpipe.Pipe(faultpipe.Script{}, cut)
 		c, err := Connect(t.Context(), IO(near.R, near.W, 0), nil, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestCancelledTurnWhoseConnectionEnds(t *testing.T) {
 // Close as long as it may.
 func TestPeerThatReadsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := chaos.Pipe(chaos.Script{}, chaos.Script{Faults: []chaos.Fault{{Byte: 100, Do: chaos.Stall()}}})
+		near, far := faultpipe.Pipe(faultpipe.Script{}, faultpipe.Script{Faults: []faultpipe.Fault{{Byte: 100, Do: faultpipe.Stall()}}})
 		c, err := Connect(t.Context(), IO(near.R, near.W, 0), nil, &Options{CloseTime: time.Minute})
 		if err != nil {
 			t.Fatal(err)
@@ -240,8 +240,8 @@ func TestPeerThatReadsNoMore(t *testing.T) {
 // A wire that is slow delays, and changes nothing.
 func TestSlowWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := chaos.Script{Chunks: chaos.OneByte, Faults: []chaos.Fault{{Byte: 20, Do: chaos.Delay(time.Hour)}}}
-		a, b := chaos.Pipe(slow, slow)
+		slow := faultpipe.Script{Chunks: faultpipe.OneByte, Faults: []faultpipe.Fault{{Byte: 20, Do: faultpipe.Delay(time.Hour)}}}
+		a, b := faultpipe.Pipe(slow, slow)
 		server, err := Connect(t.Context(), IO(a.R, a.W, 0), func(*Conn) []Route { return []Route{echoMethod.Handle(echo)} }, nil)
 		if err != nil {
 			t.Fatal(err)

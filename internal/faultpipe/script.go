@@ -1,6 +1,6 @@
 // This file owns the script: what can happen, and where.
 
-package chaos
+package faultpipe
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-// Package chaos makes connections that fail by a script, so that tests can show what becomes of a
+// Package faultpipe makes connections that fail by a script, so that tests can show what becomes of a
 // connection when its bytes are cut, lost, repeated, held up or mixed with others.
 //
 // It works on bytes and knows no message, because most faults of a wire fall within a message: a
@@ -8,4 +8,4 @@
 // waits durably, so that a hang is a deadlock that the bubble reports, and time is simulated.
 //
 // What happens is decided by the script and, where that uses one, by a seed, never by chance.
-package chaos
+package faultpipe

@@ -1,7 +1,7 @@
 // This file owns the pipe: two directions of bytes with a bounded buffer each, and the faults of a script
 // applied as the bytes pass.
 
-package chaos
+package faultpipe
 
 import (
 	"bytes"
