@@ -606,3 +606,38 @@ func TestExtensions(t *testing.T) {
 	}
 	p.expect(`{"jsonrpc":"2.0","method":"_x/note"}`)
 }
+
+// Null parameters are none, wherever they stand in the message.
+func TestNullParams(t *testing.T) {
+	got := make(chan string, 2)
+	m := NotificationMethod[json.RawMessage]{Name: "_n"}
+	peer, _ := newPeer(t, []Route{m.Handle(func(_ context.Context, p *json.RawMessage) error {
+		got <- string(*p)
+		return nil
+	})}, nil)
+	peer.send(`{"jsonrpc":"2.0","method":"_n","params":null}`, `{"params":null,"jsonrpc":"2.0","method":"_n"}`)
+	if a, b := receive(t, got), receive(t, got); a != "{}" || b != "{}" {
+		t.Errorf("got %s and %s", a, b)
+	}
+}
+
+// $/cancel_request is the runtime's, also where a route has that name.
+func TestCancelRequestRoute(t *testing.T) {
+	started := make(chan struct{})
+	routes := []Route{
+		NotificationMethod[json.RawMessage]{Name: methodCancelRequest}.Handle(func(context.Context, *json.RawMessage) error {
+			t.Error("the route was served")
+			return nil
+		}),
+		askMethod.Handle(func(ctx context.Context, _ *sessionParams) (*askResult, error) {
+			close(started)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}),
+	}
+	peer, _ := newPeer(t, routes, nil)
+	peer.send(request(1, "ask", `{}`))
+	receive(t, started)
+	peer.send(note(methodCancelRequest, `{"requestId":1}`))
+	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"Request cancelled"}}`)
+}

@@ -208,3 +208,28 @@ func TestTurnUntil(t *testing.T) {
 		})
 	}
 }
+
+// unwritable is a result that cannot be encoded.
+type unwritable struct{}
+
+func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
+
+// A turn whose answer cannot be encoded is answered with an error: its work is dropped, and the session is
+// free.
+func TestKeepTurnWithUnwritableAnswer(t *testing.T) {
+	dropped := make(chan struct{})
+	turn := RequestMethod[turnParams, unwritable]{Name: "turn"}.Handle(func(ctx context.Context, _ *turnParams) (*unwritable, error) {
+		KeepTurn(ctx, func(context.Context, func()) { t.Error("the work was done") }, func() { close(dropped) })
+		return &unwritable{}, nil
+	})
+	turn.Turn = true
+	peer, c := newPeer(t, []Route{turn}, nil)
+	peer.send(request(1, "turn", `{"sessionId":"s"}`))
+	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}`)
+	receive(t, dropped)
+	_, _, end, err := c.OpenTurn(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+}

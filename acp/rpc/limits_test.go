@@ -291,3 +291,25 @@ func TestOverflowFailsTheCallOfALoop(t *testing.T) {
 		}
 	})
 }
+
+// A handler that waits for a turn that it has started in the background holds its queue up as one that
+// runs a turn does: at the limit the turn fails.
+func TestOverflowFailsTheTurnThatAHandlerStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		done := make(chan error, 1)
+		var c *Conn
+		p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
+			if u.N == 0 {
+				_, err := StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate).Result()
+				done <- err
+			}
+			return nil
+		}, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
+		for i := range 100 {
+			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+		}
+		if err := receive(t, done); !errors.Is(err, ErrOverflow) {
+			t.Error(err)
+		}
+	})
+}

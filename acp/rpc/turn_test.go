@@ -390,3 +390,31 @@ func TestCancelSessionWithoutTurn(t *testing.T) {
 	p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
 	p.expect(`{"jsonrpc":"2.0","id":"p","result":{"outcome":"cancelled"}}`)
 }
+
+// A session is cancelled also when its only turn of this side has not been sent yet: what the peer does
+// there, and asks, may belong to something else.
+func TestCancelSessionBeforeItsTurnIsSent(t *testing.T) {
+	asked, held := make(chan struct{}), make(chan struct{})
+	p, c := newPeer(t, clientRoutes(nil, func(ctx context.Context, _ *sessionParams) (*askResult, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}), &Options{Hooks: Hooks{Call: func(_ context.Context, call CallInfo) (context.Context, func(error)) {
+		if call.Method == "prompt" {
+			<-held
+		}
+		return nil, nil
+	}}})
+	p.send(request("q", "ask", `{"sessionId":"s"}`))
+	receive(t, asked)
+	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	if err := c.CancelSession(t.Context(), inS); err != nil {
+		t.Error(err)
+	}
+	close(held)
+	if _, err := turn.Result(); !errors.Is(err, ErrTurnCancelled) {
+		t.Errorf("got %v", err)
+	}
+	p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
+	p.expect(`{"jsonrpc":"2.0","id":"q","result":{"outcome":"cancelled"}}`)
+}
