@@ -112,7 +112,6 @@ type driver struct {
 	t   *testing.T
 	in  io.WriteCloser
 	out *bufio.Reader
-	cmd *exec.Cmd
 }
 
 // drive starts the child agent, initialized and with a session.
@@ -133,7 +132,7 @@ func drive(t *testing.T) (d *driver, session string) {
 	}
 	// Whatever happens, no test waits forever.
 	watchdog := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
-	d = &driver{t, in, bufio.NewReaderSize(out, 1<<20), cmd}
+	d = &driver{t, in, bufio.NewReaderSize(out, 1<<20)}
 	t.Cleanup(func() {
 		in.Close()
 		io.Copy(io.Discard, out)

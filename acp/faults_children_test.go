@@ -447,7 +447,7 @@ func TestClientGoesAway(t *testing.T) {
 			}
 			watchdog := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 			defer watchdog.Stop()
-			d := &driver{t, in, bufio.NewReader(out), cmd}
+			d := &driver{t, in, bufio.NewReader(out)}
 			d.send(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}`)
 			d.prompt(1, d.newSession(), "updates 1000000000")
 			d.read()

@@ -187,7 +187,6 @@ func TestClientFollowsTranscripts(t *testing.T) {
 	const cart = "func total(p []float64) (t float64) {\n\tfor _, x := range p {\n\t\tt += x\n\t}\n\treturn\n}\n"
 	for _, test := range []struct {
 		name, dir string
-		info      string
 		ask       acp.PermissionOptionID
 		prompt    []acp.ContentBlock
 		again     string // a second prompt

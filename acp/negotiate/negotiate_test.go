@@ -314,10 +314,10 @@ const asks = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilit
 
 // connecting starts to connect a client that speaks both versions to a raw agent, which has read its
 // request.
-func connecting(t *testing.T, ctx context.Context) (c *client, agent raw, result <-chan error) {
+func connecting(t *testing.T, ctx context.Context) (agent raw, result <-chan error) {
 	t.Helper()
 	near, far := rpc.Pipe()
-	c = newClient("12")
+	c := newClient("12")
 	done := make(chan error, 1)
 	agent = rawEnd(t, far)
 	go func() {
@@ -328,7 +328,7 @@ func connecting(t *testing.T, ctx context.Context) (c *client, agent raw, result
 		done <- err
 	}()
 	agent.want(asks)
-	return c, agent, done
+	return agent, done
 }
 
 // What an agent sends before its answer reaches the connection that goes on.
@@ -338,7 +338,7 @@ func TestClientReadsWhatComesBeforeTheAnswer(t *testing.T) {
 		"2": `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}}`,
 	} {
 		t.Run(version, func(t *testing.T) {
-			_, agent, result := connecting(t, t.Context())
+			agent, result := connecting(t, t.Context())
 			agent.send(`{"jsonrpc":"2.0","id":1,"method":"_a.test/ping"}`)
 			agent.send(answer)
 			agent.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found","data":{"method":"_a.test/ping"}}}`)
@@ -358,7 +358,7 @@ func TestClientReadsWhatComesBeforeTheAnswer(t *testing.T) {
 func TestClientFails(t *testing.T) {
 	for _, version := range []v2draft.ProtocolVersion{0, 3} {
 		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) {
-			_, agent, result := connecting(t, t.Context())
+			agent, result := connecting(t, t.Context())
 			agent.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":%d}}`, version))
 			err := <-result
 			if e, ok := errors.AsType[*v2draft.VersionError](err); !ok || e.Got != version {
@@ -367,14 +367,14 @@ func TestClientFails(t *testing.T) {
 		})
 	}
 	t.Run("error", func(t *testing.T) {
-		_, agent, result := connecting(t, t.Context())
+		agent, result := connecting(t, t.Context())
 		agent.send(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"go away"}}`)
 		if err := <-result; !errors.Is(err, rpc.ErrAuthRequired) {
 			t.Errorf("got %v, want %v", err, rpc.ErrAuthRequired)
 		}
 	})
 	t.Run("end", func(t *testing.T) {
-		_, agent, result := connecting(t, t.Context())
+		agent, result := connecting(t, t.Context())
 		agent.Close()
 		if err := <-result; !errors.Is(err, rpc.ErrClosed) {
 			t.Errorf("got %v, want %v", err, rpc.ErrClosed)
@@ -382,7 +382,7 @@ func TestClientFails(t *testing.T) {
 	})
 	t.Run("context", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		_, agent, result := connecting(t, ctx)
+		agent, result := connecting(t, ctx)
 		why := errors.New("enough")
 		cancel(why)
 		if err := <-result; !errors.Is(err, why) {
@@ -391,7 +391,7 @@ func TestClientFails(t *testing.T) {
 		agent.wantEnd()
 	})
 	t.Run("flood", func(t *testing.T) {
-		_, agent, result := connecting(t, t.Context())
+		agent, result := connecting(t, t.Context())
 		line := []byte(`{"jsonrpc":"2.0","method":"_a.test/note","params":"` + strings.Repeat("x", 1<<16) + "\"}\n")
 		for range 1000 {
 			if agent.Write(line) != nil {

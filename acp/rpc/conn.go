@@ -141,7 +141,6 @@ type Conn struct {
 
 	following atomic.Int32 // turns of this side that go on after their answer
 	feeding   atomic.Int32 // turns of this side whose updates are read
-	closing   bool         // Close was called
 	stopped   bool         // no more tasks
 	cause     error        // why the connection is over, nil when this side ended it
 	closeErr  error        // what closing the stream gave
@@ -298,7 +297,6 @@ func (c *Conn) stop() {
 // Further calls wait likewise. A handler must not call Close: it would wait for itself.
 func (c *Conn) Close() error {
 	c.mu.Lock()
-	c.closing = true
 	c.mu.Unlock()
 	c.cancel(ErrClosed)
 	<-c.closed

@@ -18,14 +18,13 @@ import (
 
 // table is what a test prints, columns parted by tabs.
 type table struct {
-	t    *testing.T
 	text strings.Builder
 	w    *tabwriter.Writer
 }
 
 // newTable makes a table that is printed at the end of the test.
 func newTable(t *testing.T, head ...string) *table {
-	tab := &table{t: t}
+	tab := &table{}
 	tab.w = tabwriter.NewWriter(&tab.text, 0, 0, 2, ' ', 0)
 	tab.row(head...)
 	t.Cleanup(func() {
