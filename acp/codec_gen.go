@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // A runtime of another generation does not have this constant.
@@ -27,7 +26,7 @@ func (x *WriteTextFileRequest) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Path)
 	e.Name("content")
 	e.Str(x.Content)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -47,7 +46,7 @@ func (x *WriteTextFileRequest) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -73,9 +72,9 @@ func (x *ReadTextFileRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("path")
 	e.Str(x.Path)
-	rpc.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
-	rpc.EncodeOpt(e, "limit", x.Limit, codec.EncodeUint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
+	codec.EncodeOpt(e, "limit", x.Limit, codec.EncodeUint)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -92,13 +91,13 @@ func (x *ReadTextFileRequest) DecodeJSON(d *codec.Decoder) {
 			x.Path = d.Str()
 		case "line":
 			o.Once(2)
-			x.Line = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.Line = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "limit":
 			o.Once(3)
-			x.Limit = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.Limit = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -120,7 +119,7 @@ func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	x.ToolCall.EncodeJSON(e)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -140,7 +139,7 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 			x.Options = codec.DecodeSlice[PermissionOption](d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -158,12 +157,12 @@ func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
 	x.ToolCallID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "kind", &x.Kind)
-	rpc.EncodeOptValue(e, "status", &x.Status)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
+	codec.EncodeOptValue(e, "kind", &x.Kind)
+	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
 	if x.RawInput != nil {
 		e.Name("rawInput")
 		e.Raw(x.RawInput)
@@ -172,7 +171,7 @@ func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 		e.Name("rawOutput")
 		e.Raw(x.RawOutput)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -186,22 +185,22 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.ToolCallID.DecodeJSON(d)
 		case "kind":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Kind)
+			codec.DecodeOptValueLenient(d, &x.Kind)
 		case "status":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Status)
+			codec.DecodeOptValueLenient(d, &x.Status)
 		case "title":
 			o.Once(3)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "name":
 			o.Once(4)
-			x.Name = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "content":
 			o.Once(5)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
 		case "locations":
 			o.Once(6)
-			x.Locations = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallLocation])
+			x.Locations = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallLocation])
 		case "rawInput":
 			o.Once(7)
 			x.RawInput = d.Raw()
@@ -210,7 +209,7 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.RawOutput = d.Raw()
 		case "_meta":
 			o.Once(9)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -348,10 +347,10 @@ func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *Annotations) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
+	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -361,16 +360,16 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "audience":
 			o.Once(0)
-			x.Audience = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
+			x.Audience = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
 		case "lastModified":
 			o.Once(1)
-			x.LastModified = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.LastModified = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "priority":
 			o.Once(2)
-			x.Priority = rpc.DecodeOptLenient(d, (*codec.Decoder).Float)
+			x.Priority = codec.DecodeOptLenient(d, (*codec.Decoder).Float)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -391,10 +390,10 @@ func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TextContent) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("text")
 	e.Str(x.Text)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -405,13 +404,13 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "text":
 			o.Once(0)
 			x.Text = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -427,13 +426,13 @@ func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ImageContent) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
 	e.Str(x.MimeType)
-	rpc.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -444,7 +443,7 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "data":
 			o.Once(0)
 			x.Data = d.Str()
@@ -453,10 +452,10 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 			x.MimeType = d.Str()
 		case "uri":
 			o.Once(3)
-			x.URI = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.URI = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -472,12 +471,12 @@ func (x *AudioContent) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AudioContent) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
 	e.Str(x.MimeType)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -488,7 +487,7 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "data":
 			o.Once(0)
 			x.Data = d.Str()
@@ -497,7 +496,7 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 			x.MimeType = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -513,16 +512,16 @@ func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "size", x.Size, codec.EncodeInt)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "size", x.Size, codec.EncodeInt)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("uri")
 	e.Str(x.URI)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -533,28 +532,28 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "description":
 			o.Once(3)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "mimeType":
 			o.Once(4)
-			x.MimeType = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.MimeType = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "name":
 			o.Once(0)
 			x.Name = d.Str()
 		case "size":
 			o.Once(5)
-			x.Size = rpc.DecodeOptLenient(d, codec.DecodeInt[int64])
+			x.Size = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
 		case "title":
 			o.Once(6)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "uri":
 			o.Once(1)
 			x.URI = d.Str()
 		case "_meta":
 			o.Once(7)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -599,12 +598,12 @@ func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TextResourceContents) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("text")
 	e.Str(x.Text)
 	e.Name("uri")
 	e.Str(x.URI)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -615,7 +614,7 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "mimeType":
 			o.Once(2)
-			x.MimeType = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.MimeType = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "text":
 			o.Once(0)
 			x.Text = d.Str()
@@ -624,7 +623,7 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -642,10 +641,10 @@ func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 func (x *BlobResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("blob")
 	e.Str(x.Blob)
-	rpc.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("uri")
 	e.Str(x.URI)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -659,13 +658,13 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.Blob = d.Str()
 		case "mimeType":
 			o.Once(2)
-			x.MimeType = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.MimeType = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "uri":
 			o.Once(1)
 			x.URI = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -681,10 +680,10 @@ func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *EmbeddedResource) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("resource")
 	x.Resource.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -695,13 +694,13 @@ func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "resource":
 			o.Once(0)
 			x.Resource.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -719,7 +718,7 @@ func (x *Content) EncodeJSON(e *codec.Encoder) {
 func (x *Content) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -733,7 +732,7 @@ func (x *Content) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -751,10 +750,10 @@ func (x *Diff) EncodeJSON(e *codec.Encoder) {
 func (x *Diff) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
-	rpc.EncodeOpt(e, "oldText", x.OldText, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "oldText", x.OldText, (*codec.Encoder).Str)
 	e.Name("newText")
 	e.Str(x.NewText)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -768,13 +767,13 @@ func (x *Diff) DecodeJSON(d *codec.Decoder) {
 			x.Path = d.Str()
 		case "oldText":
 			o.Once(2)
-			x.OldText = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.OldText = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "newText":
 			o.Once(1)
 			x.NewText = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -798,7 +797,7 @@ func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 func (x *Terminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -812,7 +811,7 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -830,8 +829,8 @@ func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallLocation) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
-	rpc.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -845,10 +844,10 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 			x.Path = d.Str()
 		case "line":
 			o.Once(1)
-			x.Line = rpc.DecodeOptLenient(d, codec.DecodeUint[uint32])
+			x.Line = codec.DecodeOptLenient(d, codec.DecodeUint[uint32])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -870,7 +869,7 @@ func (x *PermissionOption) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("kind")
 	x.Kind.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -890,7 +889,7 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 			x.Kind.DecodeJSON(d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -930,9 +929,9 @@ func (x *CreateTerminalRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("env")
 		codec.EncodeSlice(e, x.Env)
 	}
-	rpc.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "outputByteLimit", x.OutputByteLimit, codec.EncodeUint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "outputByteLimit", x.OutputByteLimit, codec.EncodeUint)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -959,13 +958,13 @@ func (x *CreateTerminalRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "cwd":
 			o.Once(4)
-			x.Cwd = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Cwd = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "outputByteLimit":
 			o.Once(5)
-			x.OutputByteLimit = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.OutputByteLimit = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -985,7 +984,7 @@ func (x *EnvVariable) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1002,7 +1001,7 @@ func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 			x.Value = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1022,7 +1021,7 @@ func (x *TerminalOutputRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1039,7 +1038,7 @@ func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1059,7 +1058,7 @@ func (x *ReleaseTerminalRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1076,7 +1075,7 @@ func (x *ReleaseTerminalRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1096,7 +1095,7 @@ func (x *WaitForTerminalExitRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1113,7 +1112,7 @@ func (x *WaitForTerminalExitRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1133,7 +1132,7 @@ func (x *KillTerminalRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1150,7 +1149,7 @@ func (x *KillTerminalRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1168,7 +1167,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 func (x *CreateElicitationRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("message")
 	e.Str(x.Message)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationRequestForm:
 		e.Tag("mode", "form")
@@ -1202,7 +1201,7 @@ func (x *CreateElicitationRequest) decodeMembers(d *codec.Decoder) {
 			x.Message = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1236,7 +1235,7 @@ func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationSessionScope) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1250,7 +1249,7 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "toolCallId":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.ToolCallID)
+			codec.DecodeOptValueLenient(d, &x.ToolCallID)
 		default:
 			d.Skip()
 		}
@@ -1268,7 +1267,7 @@ func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationRequestScope) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
-	e.Check(codec.ID(x.RequestID, true))
+	e.Check(codec.IDInParams(x.RequestID, true))
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1280,7 +1279,7 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
-			d.Check(codec.ID(x.RequestID, true))
+			d.Check(codec.IDInParams(x.RequestID, true))
 		default:
 			d.Skip()
 		}
@@ -1300,14 +1299,14 @@ func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 		e.Name("type")
 		x.Type.EncodeJSON(e)
 	}
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	if x.Properties != nil {
 		e.Name("properties")
 		codec.EncodeMap(e, x.Properties)
 	}
-	rpc.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1320,19 +1319,19 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.Type)
 		case "title":
 			o.Once(1)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "properties":
 			o.Once(2)
 			x.Properties = codec.DecodeMap[ElicitationPropertySchema](d)
 		case "required":
 			o.Once(3)
-			x.Required = rpc.DecodeOpt(d, codec.DecodeStrings[string])
+			x.Required = codec.DecodeOpt(d, codec.DecodeStrings[string])
 		case "description":
 			o.Once(4)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1422,8 +1421,8 @@ func (x *EnumOption) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Const)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1440,10 +1439,10 @@ func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1459,16 +1458,16 @@ func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
-	rpc.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
-	rpc.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "format", &x.Format)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
-	rpc.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
+	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
+	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "format", &x.Format)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
+	codec.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1478,34 +1477,34 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minLength":
 			o.Once(2)
-			x.MinLength = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.MinLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "maxLength":
 			o.Once(3)
-			x.MaxLength = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.MaxLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "pattern":
 			o.Once(4)
-			x.Pattern = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "format":
 			o.Once(5)
-			rpc.DecodeOptValue(d, &x.Format)
+			codec.DecodeOptValue(d, &x.Format)
 		case "default":
 			o.Once(6)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "enum":
 			o.Once(7)
-			x.Enum = rpc.DecodeOpt(d, codec.DecodeStrings[string])
+			x.Enum = codec.DecodeOpt(d, codec.DecodeStrings[string])
 		case "oneOf":
 			o.Once(8)
-			x.OneOf = rpc.DecodeOpt(d, codec.DecodeSlice[EnumOption])
+			x.OneOf = codec.DecodeOpt(d, codec.DecodeSlice[EnumOption])
 		case "_meta":
 			o.Once(9)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1520,12 +1519,12 @@ func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *NumberPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
-	rpc.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1535,22 +1534,22 @@ func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minimum":
 			o.Once(2)
-			x.Minimum = rpc.DecodeOpt(d, (*codec.Decoder).Float)
+			x.Minimum = codec.DecodeOpt(d, (*codec.Decoder).Float)
 		case "maximum":
 			o.Once(3)
-			x.Maximum = rpc.DecodeOpt(d, (*codec.Decoder).Float)
+			x.Maximum = codec.DecodeOpt(d, (*codec.Decoder).Float)
 		case "default":
 			o.Once(4)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Float)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Float)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1565,12 +1564,12 @@ func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *IntegerPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
-	rpc.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
-	rpc.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
+	codec.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
+	codec.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1580,22 +1579,22 @@ func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minimum":
 			o.Once(2)
-			x.Minimum = rpc.DecodeOpt(d, codec.DecodeInt[int64])
+			x.Minimum = codec.DecodeOpt(d, codec.DecodeInt[int64])
 		case "maximum":
 			o.Once(3)
-			x.Maximum = rpc.DecodeOpt(d, codec.DecodeInt[int64])
+			x.Maximum = codec.DecodeOpt(d, codec.DecodeInt[int64])
 		case "default":
 			o.Once(4)
-			x.Default = rpc.DecodeOptLenient(d, codec.DecodeInt[int64])
+			x.Default = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1610,10 +1609,10 @@ func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *BooleanPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1623,16 +1622,16 @@ func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "default":
 			o.Once(2)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Bool)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1684,7 +1683,7 @@ func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 func (x *StringMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("enum")
 	codec.EncodeStrings(e, x.Enum)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1698,7 +1697,7 @@ func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 			x.Enum = codec.DecodeStrings[string](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1716,7 +1715,7 @@ func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 func (x *TitledMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("anyOf")
 	codec.EncodeSlice(e, x.AnyOf)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1730,7 +1729,7 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 			x.AnyOf = codec.DecodeSlice[EnumOption](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1746,14 +1745,14 @@ func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
-	rpc.EncodeOpt(e, "maxItems", x.MaxItems, codec.EncodeUint)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
+	codec.EncodeOpt(e, "maxItems", x.MaxItems, codec.EncodeUint)
 	e.Name("items")
 	x.Items.EncodeJSON(e)
-	rpc.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1764,25 +1763,25 @@ func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(1)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minItems":
 			o.Once(3)
-			x.MinItems = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.MinItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "maxItems":
 			o.Once(4)
-			x.MaxItems = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.MaxItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "items":
 			o.Once(0)
 			x.Items.DecodeJSON(d)
 		case "default":
 			o.Once(5)
-			x.Default = rpc.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
+			x.Default = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1928,8 +1927,8 @@ func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("authMethods")
 		codec.EncodeSlice(e, x.AuthMethods)
 	}
-	rpc.EncodeOptValue(e, "agentInfo", &x.AgentInfo)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "agentInfo", &x.AgentInfo)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1949,10 +1948,10 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 			x.AuthMethods = codec.Lenient(d, codec.DecodeSliceLenient[AuthMethod])
 		case "agentInfo":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.AgentInfo)
+			codec.DecodeOptValueLenient(d, &x.AgentInfo)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1994,7 +1993,7 @@ func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("auth")
 		x.Auth.EncodeJSON(e)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2019,7 +2018,7 @@ func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.Auth)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2046,7 +2045,7 @@ func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("embeddedContext")
 		e.Bool(x.EmbeddedContext)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2065,7 +2064,7 @@ func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.EmbeddedContext = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2088,7 +2087,7 @@ func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("sse")
 		e.Bool(x.SSE)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2104,7 +2103,7 @@ func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.SSE = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2119,12 +2118,12 @@ func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "list", &x.List)
-	rpc.EncodeOptValue(e, "delete", &x.Delete)
-	rpc.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
-	rpc.EncodeOptValue(e, "resume", &x.Resume)
-	rpc.EncodeOptValue(e, "close", &x.Close)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "list", &x.List)
+	codec.EncodeOptValue(e, "delete", &x.Delete)
+	codec.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
+	codec.EncodeOptValue(e, "resume", &x.Resume)
+	codec.EncodeOptValue(e, "close", &x.Close)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2134,22 +2133,22 @@ func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "list":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.List)
+			codec.DecodeOptValueLenient(d, &x.List)
 		case "delete":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Delete)
+			codec.DecodeOptValueLenient(d, &x.Delete)
 		case "additionalDirectories":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.AdditionalDirectories)
+			codec.DecodeOptValueLenient(d, &x.AdditionalDirectories)
 		case "resume":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Resume)
+			codec.DecodeOptValueLenient(d, &x.Resume)
 		case "close":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.Close)
+			codec.DecodeOptValueLenient(d, &x.Close)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2164,7 +2163,7 @@ func (x *SessionListCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionListCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2174,7 +2173,7 @@ func (x *SessionListCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2189,7 +2188,7 @@ func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionDeleteCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2199,7 +2198,7 @@ func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2214,7 +2213,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) 
 }
 
 func (x *SessionAdditionalDirectoriesCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2224,7 +2223,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) 
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2239,7 +2238,7 @@ func (x *SessionResumeCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionResumeCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2249,7 +2248,7 @@ func (x *SessionResumeCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2264,7 +2263,7 @@ func (x *SessionCloseCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionCloseCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2274,7 +2273,7 @@ func (x *SessionCloseCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2289,8 +2288,8 @@ func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AgentAuthCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "logout", &x.Logout)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "logout", &x.Logout)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2300,10 +2299,10 @@ func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "logout":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Logout)
+			codec.DecodeOptValueLenient(d, &x.Logout)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2318,7 +2317,7 @@ func (x *LogoutCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2328,7 +2327,7 @@ func (x *LogoutCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2388,7 +2387,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 	x.ID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	if x.Args != nil {
 		e.Name("args")
 		codec.EncodeStrings(e, x.Args)
@@ -2397,7 +2396,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 		e.Name("env")
 		codec.EncodeStringMap(e, x.Env)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2414,7 +2413,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "args":
 			o.Once(3)
 			if !d.NullAs("[]") {
@@ -2427,7 +2426,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2447,8 +2446,8 @@ func (x *AuthMethodAgent) encodeMembers(e *codec.Encoder) {
 	x.ID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2465,10 +2464,10 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2486,10 +2485,10 @@ func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 func (x *Implementation) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("version")
 	e.Str(x.Version)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2503,13 +2502,13 @@ func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "version":
 			o.Once(1)
 			x.Version = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2525,7 +2524,7 @@ func (x *AuthenticateResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AuthenticateResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2535,7 +2534,7 @@ func (x *AuthenticateResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2550,7 +2549,7 @@ func (x *LogoutResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2560,7 +2559,7 @@ func (x *LogoutResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2577,9 +2576,9 @@ func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "modes", &x.Modes)
-	rpc.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "modes", &x.Modes)
+	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2593,13 +2592,13 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "modes":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Modes)
+			codec.DecodeOptValueLenient(d, &x.Modes)
 		case "configOptions":
 			o.Once(2)
-			x.ConfigOptions = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
+			x.ConfigOptions = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2619,7 +2618,7 @@ func (x *SessionModeState) encodeMembers(e *codec.Encoder) {
 	x.CurrentModeID.EncodeJSON(e)
 	e.Name("availableModes")
 	codec.EncodeSlice(e, x.AvailableModes)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2636,7 +2635,7 @@ func (x *SessionModeState) DecodeJSON(d *codec.Decoder) {
 			x.AvailableModes = codec.Lenient(d, codec.DecodeSliceLenient[SessionMode])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2662,8 +2661,8 @@ func (x *SessionMode) encodeMembers(e *codec.Encoder) {
 	x.ID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2680,10 +2679,10 @@ func (x *SessionMode) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2703,9 +2702,9 @@ func (x *SessionConfigOption) encodeMembers(e *codec.Encoder) {
 	x.ID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "category", &x.Category)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "category", &x.Category)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
 		e.Tag("type", "select")
@@ -2742,13 +2741,13 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "category":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Category)
+			codec.DecodeOptValueLenient(d, &x.Category)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2832,8 +2831,8 @@ func (x *SessionConfigSelectOption) encodeMembers(e *codec.Encoder) {
 	x.Value.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2850,10 +2849,10 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2875,7 +2874,7 @@ func (x *SessionConfigSelectGroup) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2895,7 +2894,7 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 			x.Options = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigSelectOption])
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2978,9 +2977,9 @@ func (x *LoadSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LoadSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "modes", &x.Modes)
-	rpc.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "modes", &x.Modes)
+	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2990,13 +2989,13 @@ func (x *LoadSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "modes":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Modes)
+			codec.DecodeOptValueLenient(d, &x.Modes)
 		case "configOptions":
 			o.Once(1)
-			x.ConfigOptions = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
+			x.ConfigOptions = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3013,8 +3012,8 @@ func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 func (x *ListSessionsResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessions")
 	codec.EncodeSlice(e, x.Sessions)
-	rpc.EncodeOpt(e, "nextCursor", x.NextCursor, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "nextCursor", x.NextCursor, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3028,10 +3027,10 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 			x.Sessions = codec.Lenient(d, codec.DecodeSliceLenient[SessionInfo])
 		case "nextCursor":
 			o.Once(1)
-			x.NextCursor = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.NextCursor = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3055,9 +3054,9 @@ func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 		e.Name("additionalDirectories")
 		codec.EncodeStrings(e, x.AdditionalDirectories)
 	}
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3077,13 +3076,13 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 			x.AdditionalDirectories = codec.Lenient(d, codec.DecodeStringsLenient[string])
 		case "title":
 			o.Once(3)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "updatedAt":
 			o.Once(4)
-			x.UpdatedAt = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3099,7 +3098,7 @@ func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *DeleteSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3109,7 +3108,7 @@ func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3124,9 +3123,9 @@ func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "modes", &x.Modes)
-	rpc.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "modes", &x.Modes)
+	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3136,13 +3135,13 @@ func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "modes":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Modes)
+			codec.DecodeOptValueLenient(d, &x.Modes)
 		case "configOptions":
 			o.Once(1)
-			x.ConfigOptions = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
+			x.ConfigOptions = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3157,7 +3156,7 @@ func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CloseSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3167,7 +3166,7 @@ func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3182,7 +3181,7 @@ func (x *SetSessionModeResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SetSessionModeResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3192,7 +3191,7 @@ func (x *SetSessionModeResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3209,7 +3208,7 @@ func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *SetSessionConfigOptionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3223,7 +3222,7 @@ func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3241,7 +3240,7 @@ func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 func (x *PromptResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("stopReason")
 	x.StopReason.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3255,7 +3254,7 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 			x.StopReason.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3281,7 +3280,7 @@ func (x *SessionNotification) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("update")
 	x.Update.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3298,7 +3297,7 @@ func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 			x.Update.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3444,8 +3443,8 @@ func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 func (x *ContentChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "messageId", &x.MessageID)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "messageId", &x.MessageID)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3459,10 +3458,10 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "messageId":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.MessageID)
+			codec.DecodeOptValueLenient(d, &x.MessageID)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3482,7 +3481,7 @@ func (x *ToolCall) encodeMembers(e *codec.Encoder) {
 	x.ToolCallID.EncodeJSON(e)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
 	if x.Kind != "" {
 		e.Name("kind")
 		x.Kind.EncodeJSON(e)
@@ -3507,7 +3506,7 @@ func (x *ToolCall) encodeMembers(e *codec.Encoder) {
 		e.Name("rawOutput")
 		e.Raw(x.RawOutput)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3524,7 +3523,7 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "name":
 			o.Once(2)
-			x.Name = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "kind":
 			o.Once(3)
 			codec.LenientValue(d, &x.Kind)
@@ -3545,7 +3544,7 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 			x.RawOutput = d.Raw()
 		case "_meta":
 			o.Once(9)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3567,7 +3566,7 @@ func (x *PlanEntry) encodeMembers(e *codec.Encoder) {
 	x.Priority.EncodeJSON(e)
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3587,7 +3586,7 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3617,7 +3616,7 @@ func (x *Plan) EncodeJSON(e *codec.Encoder) {
 func (x *Plan) encodeMembers(e *codec.Encoder) {
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3631,7 +3630,7 @@ func (x *Plan) DecodeJSON(d *codec.Decoder) {
 			x.Entries = codec.Lenient(d, codec.DecodeSliceLenient[PlanEntry])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3651,8 +3650,8 @@ func (x *AvailableCommand) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("description")
 	e.Str(x.Description)
-	rpc.EncodeOptValue(e, "input", &x.Input)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "input", &x.Input)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3669,10 +3668,10 @@ func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 			x.Description = d.Str()
 		case "input":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Input)
+			codec.DecodeOptValueLenient(d, &x.Input)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3708,7 +3707,7 @@ func (x *UnstructuredCommandInput) EncodeJSON(e *codec.Encoder) {
 func (x *UnstructuredCommandInput) encodeMembers(e *codec.Encoder) {
 	e.Name("hint")
 	e.Str(x.Hint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3722,7 +3721,7 @@ func (x *UnstructuredCommandInput) DecodeJSON(d *codec.Decoder) {
 			x.Hint = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3740,7 +3739,7 @@ func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *AvailableCommandsUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("availableCommands")
 	codec.EncodeSlice(e, x.AvailableCommands)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3754,7 +3753,7 @@ func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3772,7 +3771,7 @@ func (x *CurrentModeUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *CurrentModeUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("currentModeId")
 	x.CurrentModeID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3786,7 +3785,7 @@ func (x *CurrentModeUpdate) DecodeJSON(d *codec.Decoder) {
 			x.CurrentModeID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3804,7 +3803,7 @@ func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *ConfigOptionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3818,7 +3817,7 @@ func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3834,9 +3833,9 @@ func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionInfoUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3846,13 +3845,13 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "updatedAt":
 			o.Once(1)
-			x.UpdatedAt = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3871,7 +3870,7 @@ func (x *Cost) encodeMembers(e *codec.Encoder) {
 	e.Float(x.Amount)
 	e.Name("currency")
 	e.Str(x.Currency)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3888,7 +3887,7 @@ func (x *Cost) DecodeJSON(d *codec.Decoder) {
 			x.Currency = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3908,8 +3907,8 @@ func (x *UsageUpdate) encodeMembers(e *codec.Encoder) {
 	e.Uint(x.Used)
 	e.Name("size")
 	e.Uint(x.Size)
-	rpc.EncodeOptValue(e, "cost", &x.Cost)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cost", &x.Cost)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3926,10 +3925,10 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Size = codec.DecodeUint[uint64](d)
 		case "cost":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Cost)
+			codec.DecodeOptValueLenient(d, &x.Cost)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3956,8 +3955,8 @@ func (x *Notice) encodeMembers(e *codec.Encoder) {
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3975,10 +3974,10 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinLength(x.Title, 1))
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4010,9 +4009,9 @@ func (x *CompactionUpdate) encodeMembers(e *codec.Encoder) {
 	x.CompactionID.EncodeJSON(e)
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
+	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4029,13 +4028,13 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "summary":
 			o.Once(2)
-			x.Summary = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Summary = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "error":
 			o.Once(3)
-			x.Error = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Error = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4055,7 +4054,7 @@ func (x *CompactionSummaryChunk) encodeMembers(e *codec.Encoder) {
 	x.CompactionID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4072,7 +4071,7 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4090,7 +4089,7 @@ func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CompleteElicitationNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
 	x.ElicitationID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4104,7 +4103,7 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 			x.ElicitationID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4124,8 +4123,8 @@ func (x *InitializeRequest) encodeMembers(e *codec.Encoder) {
 	x.ProtocolVersion.EncodeJSON(e)
 	e.Name("clientCapabilities")
 	x.ClientCapabilities.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "clientInfo", &x.ClientInfo)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "clientInfo", &x.ClientInfo)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4142,10 +4141,10 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.ClientCapabilities)
 		case "clientInfo":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.ClientInfo)
+			codec.DecodeOptValueLenient(d, &x.ClientInfo)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4169,13 +4168,13 @@ func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("terminal")
 		e.Bool(x.Terminal)
 	}
-	rpc.EncodeOptValue(e, "session", &x.Session)
+	codec.EncodeOptValue(e, "session", &x.Session)
 	if !x.Auth.IsZero() {
 		e.Name("auth")
 		x.Auth.EncodeJSON(e)
 	}
-	rpc.EncodeOptValue(e, "elicitation", &x.Elicitation)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "elicitation", &x.Elicitation)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4191,16 +4190,16 @@ func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.Terminal = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "session":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Session)
+			codec.DecodeOptValueLenient(d, &x.Session)
 		case "auth":
 			o.Once(3)
 			codec.LenientValue(d, &x.Auth)
 		case "elicitation":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.Elicitation)
+			codec.DecodeOptValueLenient(d, &x.Elicitation)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4223,7 +4222,7 @@ func (x *FileSystemCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("writeTextFile")
 		e.Bool(x.WriteTextFile)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4239,7 +4238,7 @@ func (x *FileSystemCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.WriteTextFile = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4254,10 +4253,10 @@ func (x *ClientSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ClientSessionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "compaction", &x.Compaction)
-	rpc.EncodeOptValue(e, "configOptions", &x.ConfigOptions)
-	rpc.EncodeOptValue(e, "notices", &x.Notices)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "compaction", &x.Compaction)
+	codec.EncodeOptValue(e, "configOptions", &x.ConfigOptions)
+	codec.EncodeOptValue(e, "notices", &x.Notices)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4267,16 +4266,16 @@ func (x *ClientSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compaction":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Compaction)
+			codec.DecodeOptValueLenient(d, &x.Compaction)
 		case "configOptions":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.ConfigOptions)
+			codec.DecodeOptValueLenient(d, &x.ConfigOptions)
 		case "notices":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Notices)
+			codec.DecodeOptValueLenient(d, &x.Notices)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4308,8 +4307,8 @@ func (x *SessionConfigOptionsCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionConfigOptionsCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "boolean", &x.Boolean)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "boolean", &x.Boolean)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4319,10 +4318,10 @@ func (x *SessionConfigOptionsCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "boolean":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Boolean)
+			codec.DecodeOptValueLenient(d, &x.Boolean)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4337,7 +4336,7 @@ func (x *BooleanConfigOptionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *BooleanConfigOptionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4347,7 +4346,7 @@ func (x *BooleanConfigOptionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4383,7 +4382,7 @@ func (x *AuthCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("terminal")
 		e.Bool(x.Terminal)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4396,7 +4395,7 @@ func (x *AuthCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.Terminal = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4411,9 +4410,9 @@ func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "form", &x.Form)
-	rpc.EncodeOptValue(e, "url", &x.URL)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "form", &x.Form)
+	codec.EncodeOptValue(e, "url", &x.URL)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4423,13 +4422,13 @@ func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "form":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Form)
+			codec.DecodeOptValueLenient(d, &x.Form)
 		case "url":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.URL)
+			codec.DecodeOptValueLenient(d, &x.URL)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4444,7 +4443,7 @@ func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationFormCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4454,7 +4453,7 @@ func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4469,7 +4468,7 @@ func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationURLCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4479,7 +4478,7 @@ func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4496,7 +4495,7 @@ func (x *AuthenticateRequest) EncodeJSON(e *codec.Encoder) {
 func (x *AuthenticateRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
 	x.MethodID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4510,7 +4509,7 @@ func (x *AuthenticateRequest) DecodeJSON(d *codec.Decoder) {
 			x.MethodID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4526,7 +4525,7 @@ func (x *LogoutRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4536,7 +4535,7 @@ func (x *LogoutRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4559,7 +4558,7 @@ func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 	}
 	e.Name("mcpServers")
 	codec.EncodeSlice(e, x.MCPServers)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4583,7 +4582,7 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4645,7 +4644,7 @@ func (x *HTTPHeader) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4662,7 +4661,7 @@ func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 			x.Value = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4684,7 +4683,7 @@ func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 	e.Str(x.URL)
 	e.Name("headers")
 	codec.EncodeSlice(e, x.Headers)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4706,7 +4705,7 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4728,7 +4727,7 @@ func (x *MCPServerSSE) encodeMembers(e *codec.Encoder) {
 	e.Str(x.URL)
 	e.Name("headers")
 	codec.EncodeSlice(e, x.Headers)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4750,7 +4749,7 @@ func (x *MCPServerSSE) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4774,7 +4773,7 @@ func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 	codec.EncodeStrings(e, x.Args)
 	e.Name("env")
 	codec.EncodeSlice(e, x.Env)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4801,7 +4800,7 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4827,7 +4826,7 @@ func (x *LoadSessionRequest) encodeMembers(e *codec.Encoder) {
 	}
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4854,7 +4853,7 @@ func (x *LoadSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4870,9 +4869,9 @@ func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ListSessionsRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "cursor", x.Cursor, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "cursor", x.Cursor, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4882,13 +4881,13 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cwd":
 			o.Once(0)
-			x.Cwd = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Cwd = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "cursor":
 			o.Once(1)
-			x.Cursor = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Cursor = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4905,7 +4904,7 @@ func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *DeleteSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4919,7 +4918,7 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4947,7 +4946,7 @@ func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("mcpServers")
 		codec.EncodeSlice(e, x.MCPServers)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4974,7 +4973,7 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4992,7 +4991,7 @@ func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *CloseSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5006,7 +5005,7 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5026,7 +5025,7 @@ func (x *SetSessionModeRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("modeId")
 	x.ModeID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5043,7 +5042,7 @@ func (x *SetSessionModeRequest) DecodeJSON(d *codec.Decoder) {
 			x.ModeID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5063,7 +5062,7 @@ func (x *SetSessionConfigOptionRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("configId")
 	x.ConfigID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SetSessionConfigOptionRequestBoolean:
 		e.Tag("type", "boolean")
@@ -5099,7 +5098,7 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 			x.ConfigID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5175,7 +5174,7 @@ func (x *PromptRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("prompt")
 	codec.EncodeSlice(e, x.Prompt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5192,7 +5191,7 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 			x.Prompt = codec.DecodeSlice[ContentBlock](d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5208,7 +5207,7 @@ func (x *WriteTextFileResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *WriteTextFileResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5218,7 +5217,7 @@ func (x *WriteTextFileResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5235,7 +5234,7 @@ func (x *ReadTextFileResponse) EncodeJSON(e *codec.Encoder) {
 func (x *ReadTextFileResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	e.Str(x.Content)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5249,7 +5248,7 @@ func (x *ReadTextFileResponse) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5267,7 +5266,7 @@ func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *RequestPermissionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("outcome")
 	x.Outcome.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5281,7 +5280,7 @@ func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder) {
 			x.Outcome.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5347,7 +5346,7 @@ func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 func (x *SelectedPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
 	x.OptionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5361,7 +5360,7 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 			x.OptionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5379,7 +5378,7 @@ func (x *CreateTerminalResponse) EncodeJSON(e *codec.Encoder) {
 func (x *CreateTerminalResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5393,7 +5392,7 @@ func (x *CreateTerminalResponse) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5413,8 +5412,8 @@ func (x *TerminalOutputResponse) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Output)
 	e.Name("truncated")
 	e.Bool(x.Truncated)
-	rpc.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5431,10 +5430,10 @@ func (x *TerminalOutputResponse) DecodeJSON(d *codec.Decoder) {
 			x.Truncated = d.Bool()
 		case "exitStatus":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.ExitStatus)
+			codec.DecodeOptValueLenient(d, &x.ExitStatus)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5450,9 +5449,9 @@ func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalExitStatus) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
-	rpc.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
+	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5462,13 +5461,13 @@ func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "exitCode":
 			o.Once(0)
-			x.ExitCode = rpc.DecodeOptLenient(d, codec.DecodeUint[uint32])
+			x.ExitCode = codec.DecodeOptLenient(d, codec.DecodeUint[uint32])
 		case "signal":
 			o.Once(1)
-			x.Signal = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Signal = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5483,7 +5482,7 @@ func (x *ReleaseTerminalResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ReleaseTerminalResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5493,7 +5492,7 @@ func (x *ReleaseTerminalResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5508,9 +5507,9 @@ func (x *WaitForTerminalExitResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *WaitForTerminalExitResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
-	rpc.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
+	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5520,13 +5519,13 @@ func (x *WaitForTerminalExitResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "exitCode":
 			o.Once(0)
-			x.ExitCode = rpc.DecodeOptLenient(d, codec.DecodeUint[uint32])
+			x.ExitCode = codec.DecodeOptLenient(d, codec.DecodeUint[uint32])
 		case "signal":
 			o.Once(1)
-			x.Signal = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Signal = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5541,7 +5540,7 @@ func (x *KillTerminalResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *KillTerminalResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5551,7 +5550,7 @@ func (x *KillTerminalResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5566,7 +5565,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CreateElicitationResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationResponseAccept:
 		e.Tag("action", "accept")
@@ -5599,7 +5598,7 @@ func (x *CreateElicitationResponse) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5691,7 +5690,7 @@ func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationAcceptAction) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5701,7 +5700,7 @@ func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "content":
 			o.Once(0)
-			x.Content = rpc.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
+			x.Content = codec.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
 		default:
 			d.Skip()
 		}
@@ -5718,7 +5717,7 @@ func (x *CancelNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CancelNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5732,7 +5731,7 @@ func (x *CancelNotification) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5750,8 +5749,8 @@ func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CancelRequestNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
-	e.Check(codec.ID(x.RequestID, true))
-	rpc.EncodeMeta(e, x.Meta)
+	e.Check(codec.IDInParams(x.RequestID, true))
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5763,10 +5762,10 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
-			d.Check(codec.ID(x.RequestID, true))
+			d.Check(codec.IDInParams(x.RequestID, true))
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}

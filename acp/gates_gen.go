@@ -3,7 +3,7 @@
 
 package acp
 
-import "github.com/acpgo/sdk/acp/rpc"
+import "github.com/acpgo/sdk/acp/codec"
 
 // serves reports whether an agent that advertises x serves a method.
 func (x *AgentCapabilities) serves(method string) bool {
@@ -119,22 +119,22 @@ func (x *AgentCapabilities) lacksForPrompt(req *PromptRequest) string {
 // of those that one capability stands for.
 func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	if h.Logout != nil {
-		x.Auth.Logout = rpc.Some(LogoutCapabilities{})
+		x.Auth.Logout = codec.Some(LogoutCapabilities{})
 	}
 	if h.LoadSession != nil {
 		x.LoadSession = true
 	}
 	if h.ListSessions != nil {
-		x.SessionCapabilities.List = rpc.Some(SessionListCapabilities{})
+		x.SessionCapabilities.List = codec.Some(SessionListCapabilities{})
 	}
 	if h.DeleteSession != nil {
-		x.SessionCapabilities.Delete = rpc.Some(SessionDeleteCapabilities{})
+		x.SessionCapabilities.Delete = codec.Some(SessionDeleteCapabilities{})
 	}
 	if h.ResumeSession != nil {
-		x.SessionCapabilities.Resume = rpc.Some(SessionResumeCapabilities{})
+		x.SessionCapabilities.Resume = codec.Some(SessionResumeCapabilities{})
 	}
 	if h.CloseSession != nil {
-		x.SessionCapabilities.Close = rpc.Some(SessionCloseCapabilities{})
+		x.SessionCapabilities.Close = codec.Some(SessionCloseCapabilities{})
 	}
 	return x, nil
 }

@@ -6,7 +6,7 @@ package acp
 import (
 	"encoding/json"
 
-	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/codec"
 )
 
 // WriteTextFileRequest asks to write content to a text file.
@@ -22,8 +22,8 @@ type WriteTextFileRequest struct {
 	// The text content to write to the file.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionID is a unique identifier for a conversation session between a client and agent.
@@ -49,13 +49,13 @@ type ReadTextFileRequest struct {
 	Path string `json:"path"`
 
 	// Line number to start reading from (1-based).
-	Line rpc.Opt[uint32] `json:"line,omitzero"`
+	Line codec.Opt[uint32] `json:"line,omitzero"`
 
 	// Maximum number of lines to read.
-	Limit rpc.Opt[uint32] `json:"limit,omitzero"`
+	Limit codec.Opt[uint32] `json:"limit,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RequestPermissionRequest asks for user permission to execute a tool call.
@@ -75,8 +75,8 @@ type RequestPermissionRequest struct {
 	// Available permission options for the user to choose from.
 	Options []PermissionOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallUpdate is an update to an existing tool call.
@@ -92,25 +92,25 @@ type ToolCallUpdate struct {
 	ToolCallID ToolCallID `json:"toolCallId"`
 
 	// Update the tool kind.
-	Kind rpc.Opt[ToolKind] `json:"kind,omitzero"`
+	Kind codec.Opt[ToolKind] `json:"kind,omitzero"`
 
 	// Update the execution status.
-	Status rpc.Opt[ToolCallStatus] `json:"status,omitzero"`
+	Status codec.Opt[ToolCallStatus] `json:"status,omitzero"`
 
 	// Update the human-readable title.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Update the programmatic name of the tool being invoked.
 	//
 	// This field is optional. Omitting it or sending `null` both mean that the existing name is
 	// left unchanged.
-	Name rpc.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero"`
 
 	// Replace the content collection.
-	Content rpc.Opt[[]ToolCallContent] `json:"content,omitzero"`
+	Content codec.Opt[[]ToolCallContent] `json:"content,omitzero"`
 
 	// Replace the locations collection.
-	Locations rpc.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
+	Locations codec.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
 
 	// Update the raw input.
 	RawInput json.RawMessage `json:"rawInput,omitzero"`
@@ -118,8 +118,8 @@ type ToolCallUpdate struct {
 	// Update the raw output.
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallID is the unique identifier for a tool call within a session.
@@ -131,34 +131,34 @@ type ToolCallID string
 // how objects are used or displayed.
 type Annotations struct {
 	// Intended recipients for this content, such as the user or assistant.
-	Audience rpc.Opt[[]Role] `json:"audience,omitzero"`
+	Audience codec.Opt[[]Role] `json:"audience,omitzero"`
 
 	// Timestamp indicating when the underlying resource was last modified.
-	LastModified rpc.Opt[string] `json:"lastModified,omitzero"`
+	LastModified codec.Opt[string] `json:"lastModified,omitzero"`
 
 	// Relative importance of this content when clients choose what to surface.
-	Priority rpc.Opt[float64] `json:"priority,omitzero"`
+	Priority codec.Opt[float64] `json:"priority,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TextContent is text provided to or from an LLM.
 type TextContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Text payload carried by this content block.
 	Text string `json:"text"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ImageContent is an image provided to or from an LLM.
 type ImageContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Base64-encoded media payload.
 	Data string `json:"data"`
@@ -167,16 +167,16 @@ type ImageContent struct {
 	MimeType string `json:"mimeType"`
 
 	// URI associated with this resource or media payload.
-	URI rpc.Opt[string] `json:"uri,omitzero"`
+	URI codec.Opt[string] `json:"uri,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AudioContent: Audio provided to or from an LLM.
 type AudioContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Base64-encoded media payload.
 	Data string `json:"data"`
@@ -184,42 +184,42 @@ type AudioContent struct {
 	// MIME type describing the encoded media payload.
 	MimeType string `json:"mimeType"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResourceLink is a resource that the server is capable of reading, included in a prompt or tool
 // call result.
 type ResourceLink struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Optional human-readable details shown with this protocol object.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// MIME type describing the encoded media payload.
-	MimeType rpc.Opt[string] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[string] `json:"mimeType,omitzero"`
 
 	// Human-readable name shown for this protocol object.
 	Name string `json:"name"`
 
 	// Optional size of the linked resource in bytes, if known.
-	Size rpc.Opt[int64] `json:"size,omitzero"`
+	Size codec.Opt[int64] `json:"size,omitzero"`
 
 	// Optional display title for end-user UI.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// URI associated with this resource or media payload.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TextResourceContents: Text-based resource contents.
 type TextResourceContents struct {
 	// MIME type describing the encoded media payload.
-	MimeType rpc.Opt[string] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[string] `json:"mimeType,omitzero"`
 
 	// Text payload carried by this content block.
 	Text string `json:"text"`
@@ -227,8 +227,8 @@ type TextResourceContents struct {
 	// URI associated with this resource or media payload.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BlobResourceContents: Binary resource contents.
@@ -237,25 +237,25 @@ type BlobResourceContents struct {
 	Blob string `json:"blob"`
 
 	// MIME type describing the encoded media payload.
-	MimeType rpc.Opt[string] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[string] `json:"mimeType,omitzero"`
 
 	// URI associated with this resource or media payload.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // EmbeddedResource is the contents of a resource, embedded into a prompt or tool call result.
 type EmbeddedResource struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Embedded resource payload, either text or binary data.
 	Resource EmbeddedResourceResource `json:"resource"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Content is the standard content block (text, images, resources).
@@ -263,8 +263,8 @@ type Content struct {
 	// The actual content block.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Diff is a diff representing file modifications.
@@ -279,13 +279,13 @@ type Diff struct {
 	Path string `json:"path"`
 
 	// The original content (omitted or `null` for new files).
-	OldText rpc.Opt[string] `json:"oldText,omitzero"`
+	OldText codec.Opt[string] `json:"oldText,omitzero"`
 
 	// The new content after modification.
 	NewText string `json:"newText"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalID is the identifier used for terminal values on the wire.
@@ -304,8 +304,8 @@ type Terminal struct {
 	// Identifier of the terminal instance to embed in the content stream.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallLocation is a file location being accessed or modified by a tool.
@@ -321,10 +321,10 @@ type ToolCallLocation struct {
 	Path string `json:"path"`
 
 	// Optional 1-based line number within the file.
-	Line rpc.Opt[uint32] `json:"line,omitzero"`
+	Line codec.Opt[uint32] `json:"line,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PermissionOption is an option presented to the user when requesting permission.
@@ -338,8 +338,8 @@ type PermissionOption struct {
 	// Hint about the nature of this permission option.
 	Kind PermissionOptionKind `json:"kind"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PermissionOptionID is the unique identifier for a permission option.
@@ -362,7 +362,7 @@ type CreateTerminalRequest struct {
 	Env []EnvVariable `json:"env,omitzero"`
 
 	// Working directory for the command. Must be an absolute path.
-	Cwd rpc.Opt[string] `json:"cwd,omitzero"`
+	Cwd codec.Opt[string] `json:"cwd,omitzero"`
 
 	// Maximum number of output bytes to retain.
 	//
@@ -371,10 +371,10 @@ type CreateTerminalRequest struct {
 	//
 	// The Client MUST ensure truncation happens at a character boundary to maintain valid string
 	// output, even if this means the retained output is slightly less than the specified limit.
-	OutputByteLimit rpc.Opt[uint64] `json:"outputByteLimit,omitzero"`
+	OutputByteLimit codec.Opt[uint64] `json:"outputByteLimit,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // EnvVariable is an environment variable to set when launching an MCP server.
@@ -385,8 +385,8 @@ type EnvVariable struct {
 	// The value to set for the environment variable.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalOutputRequest asks to get the current output and status of a terminal.
@@ -397,8 +397,8 @@ type TerminalOutputRequest struct {
 	// The ID of the terminal to get output from.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReleaseTerminalRequest asks to release a terminal and free its resources.
@@ -409,8 +409,8 @@ type ReleaseTerminalRequest struct {
 	// The ID of the terminal to release.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // WaitForTerminalExitRequest asks to wait for a terminal command to exit.
@@ -421,8 +421,8 @@ type WaitForTerminalExitRequest struct {
 	// The ID of the terminal to wait for.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // KillTerminalRequest asks to kill a terminal without releasing it.
@@ -433,8 +433,8 @@ type KillTerminalRequest struct {
 	// The ID of the terminal to kill.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationSessionScope: Session-scoped elicitation, optionally tied to a specific tool call.
@@ -450,14 +450,14 @@ type ElicitationSessionScope struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session
 	// without a specific tool call.
-	ToolCallID rpc.Opt[ToolCallID] `json:"toolCallId,omitzero"`
+	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero"`
 }
 
 // ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside
 // of a session (e.g., during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The request this elicitation is tied to.
-	RequestID rpc.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId"`
 }
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
@@ -471,7 +471,7 @@ type ElicitationSchema struct {
 	// Optional title for the schema.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Property definitions (must be primitive types).
 	Properties map[string]ElicitationPropertySchema `json:"properties,omitzero"`
@@ -479,15 +479,15 @@ type ElicitationSchema struct {
 	// List of required property names.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no property names are required.
-	Required rpc.Opt[[]string] `json:"required,omitzero"`
+	Required codec.Opt[[]string] `json:"required,omitzero"`
 
 	// Optional description of what this schema represents.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TypeOrDefault returns Type or, when it is absent, the schema's default, "object".
@@ -510,10 +510,10 @@ type EnumOption struct {
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // StringPropertySchema is the schema for string properties in an elicitation form.
@@ -523,48 +523,48 @@ type StringPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum length constraint.
-	MinLength rpc.Opt[uint32] `json:"minLength,omitzero"`
+	MinLength codec.Opt[uint32] `json:"minLength,omitzero"`
 
 	// Maximum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum length constraint.
-	MaxLength rpc.Opt[uint32] `json:"maxLength,omitzero"`
+	MaxLength codec.Opt[uint32] `json:"maxLength,omitzero"`
 
 	// Pattern the string must match.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no pattern constraint.
-	Pattern rpc.Opt[string] `json:"pattern,omitzero"`
+	Pattern codec.Opt[string] `json:"pattern,omitzero"`
 
 	// String format.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no format constraint.
-	Format rpc.Opt[StringFormat] `json:"format,omitzero"`
+	Format codec.Opt[StringFormat] `json:"format,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[string] `json:"default,omitzero"`
+	Default codec.Opt[string] `json:"default,omitzero"`
 
 	// Enum values for untitled single-select enums. Optional. Omitted and `null` are equivalent and
 	// mean no untitled single-select choices are declared by `enum`.
-	Enum rpc.Opt[[]string] `json:"enum,omitzero"`
+	Enum codec.Opt[[]string] `json:"enum,omitzero"`
 
 	// Titled enum options for titled single-select enums. Optional. Omitted and `null` are
 	// equivalent and mean no titled single-select choices are declared by `oneOf`.
-	OneOf rpc.Opt[[]EnumOption] `json:"oneOf,omitzero"`
+	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NumberPropertySchema is the schema for number (floating-point) properties in an elicitation form.
@@ -572,30 +572,30 @@ type NumberPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum rpc.Opt[float64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[float64] `json:"minimum,omitzero"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum rpc.Opt[float64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[float64] `json:"maximum,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[float64] `json:"default,omitzero"`
+	Default codec.Opt[float64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IntegerPropertySchema is the schema for integer properties in an elicitation form.
@@ -603,30 +603,30 @@ type IntegerPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum rpc.Opt[int64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[int64] `json:"minimum,omitzero"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum rpc.Opt[int64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[int64] `json:"maximum,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[int64] `json:"default,omitzero"`
+	Default codec.Opt[int64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BooleanPropertySchema is the schema for boolean properties in an elicitation form.
@@ -634,20 +634,20 @@ type BooleanPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[bool] `json:"default,omitzero"`
+	Default codec.Opt[bool] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // StringMultiSelectItems: String item schema for multi-select enum properties.
@@ -655,8 +655,8 @@ type StringMultiSelectItems struct {
 	// Allowed enum values.
 	Enum []string `json:"enum"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TitledMultiSelectItems holds the items definition for titled multi-select enum properties.
@@ -664,8 +664,8 @@ type TitledMultiSelectItems struct {
 	// Titled enum options.
 	AnyOf []EnumOption `json:"anyOf"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation
@@ -674,22 +674,22 @@ type MultiSelectPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum selection count.
-	MinItems rpc.Opt[uint64] `json:"minItems,omitzero"`
+	MinItems codec.Opt[uint64] `json:"minItems,omitzero"`
 
 	// Maximum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum selection count.
-	MaxItems rpc.Opt[uint64] `json:"maxItems,omitzero"`
+	MaxItems codec.Opt[uint64] `json:"maxItems,omitzero"`
 
 	// The items definition describing allowed values.
 	Items MultiSelectItems `json:"items"`
@@ -697,10 +697,10 @@ type MultiSelectPropertySchema struct {
 	// Default selected values.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
-	Default rpc.Opt[[]string] `json:"default,omitzero"`
+	Default codec.Opt[[]string] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationID is the unique identifier for an elicitation.
@@ -731,10 +731,10 @@ type InitializeResponse struct {
 	// Information about the Agent name and version sent to the Client.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	AgentInfo rpc.Opt[Implementation] `json:"agentInfo,omitzero"`
+	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProtocolVersion is the protocol version identifier.
@@ -766,8 +766,8 @@ type AgentCapabilities struct {
 	// Authentication-related capabilities supported by the agent.
 	Auth AgentAuthCapabilities `json:"auth,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -808,8 +808,8 @@ type PromptCapabilities struct {
 	// for pieces of context that are referenced in the message.
 	EmbeddedContext bool `json:"embeddedContext,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -830,8 +830,8 @@ type MCPCapabilities struct {
 	// Agent supports `sse` MCP servers.
 	SSE bool `json:"sse,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -860,13 +860,13 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports listing sessions.
-	List rpc.Opt[SessionListCapabilities] `json:"list,omitzero"`
+	List codec.Opt[SessionListCapabilities] `json:"list,omitzero"`
 
 	// Whether the agent supports `session/delete`.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports deleting sessions from `session/list`.
-	Delete rpc.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
+	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
 
 	// Whether the agent supports `additionalDirectories` on supported session lifecycle requests.
 	//
@@ -875,22 +875,22 @@ type SessionCapabilities struct {
 	//
 	// Agents that also support `session/list` may return `SessionInfo.additionalDirectories` to
 	// report the complete ordered additional-root list associated with a listed session.
-	AdditionalDirectories rpc.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
 
 	// Whether the agent supports `session/resume`.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports resuming sessions.
-	Resume rpc.Opt[SessionResumeCapabilities] `json:"resume,omitzero"`
+	Resume codec.Opt[SessionResumeCapabilities] `json:"resume,omitzero"`
 
 	// Whether the agent supports `session/close`.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports closing sessions.
-	Close rpc.Opt[SessionCloseCapabilities] `json:"close,omitzero"`
+	Close codec.Opt[SessionCloseCapabilities] `json:"close,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -907,16 +907,16 @@ func (x SessionCapabilities) IsZero() bool {
 //
 // Supplying `{}` means the agent supports listing sessions.
 type SessionListCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionDeleteCapabilities holds the capabilities for the `session/delete` method.
 //
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session
@@ -927,24 +927,24 @@ type SessionDeleteCapabilities struct {
 // `SessionInfo.additionalDirectories` to report the complete ordered additional-root list
 // associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionResumeCapabilities holds the capabilities for the `session/resume` method.
 //
 // Supplying `{}` means the agent supports resuming sessions.
 type SessionResumeCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionCloseCapabilities holds the capabilities for the `session/close` method.
 //
 // Supplying `{}` means the agent supports closing sessions.
 type SessionCloseCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentAuthCapabilities: Authentication-related capabilities supported by the agent.
@@ -953,10 +953,10 @@ type AgentAuthCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports the logout method.
-	Logout rpc.Opt[LogoutCapabilities] `json:"logout,omitzero"`
+	Logout codec.Opt[LogoutCapabilities] `json:"logout,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -969,8 +969,8 @@ func (x AgentAuthCapabilities) IsZero() bool {
 //
 // Supplying `{}` means the agent supports the logout method.
 type LogoutCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodID is the identifier used for auth method values on the wire.
@@ -992,7 +992,7 @@ type AuthMethodTerminal struct {
 	Name string `json:"name"`
 
 	// Optional human-readable description of this authentication method.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Additional arguments to append to the configured agent invocation for terminal auth.
 	Args []string `json:"args,omitzero"`
@@ -1001,8 +1001,8 @@ type AuthMethodTerminal struct {
 	// These values override same-named variables in the base launch configuration.
 	Env map[string]string `json:"env,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodAgent: Agent handles authentication itself through `authenticate`.
@@ -1016,10 +1016,10 @@ type AuthMethodAgent struct {
 	Name string `json:"name"`
 
 	// Optional human-readable description of this authentication method.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Implementation is metadata about the implementation of the client or agent. Describes the name
@@ -1033,26 +1033,26 @@ type Implementation struct {
 	// understood.
 	//
 	// If not provided, the name should be used for display.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Version of the implementation. Can be displayed to the user or used for debugging or metrics
 	// purposes. (e.g. "1.0.0").
 	Version string `json:"version"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthenticateResponse is the response to the `authenticate` method.
 type AuthenticateResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutResponse is the response to the `logout` method.
 type LogoutResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NewSessionResponse is the response from creating a new session.
@@ -1071,13 +1071,13 @@ type NewSessionResponse struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/session-modes
-	Modes rpc.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions rpc.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionModeState is the set of modes and the one currently active.
@@ -1088,8 +1088,8 @@ type SessionModeState struct {
 	// The set of modes that the Agent can operate in.
 	AvailableModes []SessionMode `json:"availableModes"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionModeID is the unique identifier for a Session Mode.
@@ -1110,10 +1110,10 @@ type SessionMode struct {
 	Name string `json:"name"`
 
 	// Optional human-readable details shown with this protocol object.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigID is the unique identifier for a session configuration option.
@@ -1135,10 +1135,10 @@ type SessionConfigSelectOption struct {
 	Name string `json:"name"`
 
 	// Optional description for this option value.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigSelectGroup is a group of possible values for a session configuration option.
@@ -1152,8 +1152,8 @@ type SessionConfigSelectGroup struct {
 	// The set of option values in this group.
 	Options []SessionConfigSelectOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigGroupID is the unique identifier for a session configuration option value group.
@@ -1183,13 +1183,13 @@ type LoadSessionResponse struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/session-modes
-	Modes rpc.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions rpc.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListSessionsResponse is the response from listing sessions.
@@ -1199,10 +1199,10 @@ type ListSessionsResponse struct {
 
 	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch
 	// the next page. If absent, there are no more results.
-	NextCursor rpc.Opt[string] `json:"nextCursor,omitzero"`
+	NextCursor codec.Opt[string] `json:"nextCursor,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionInfo is information about a session returned by session/list.
@@ -1220,19 +1220,19 @@ type SessionInfo struct {
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero"`
 
 	// Human-readable title for the session.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// ISO 8601 timestamp of last activity.
-	UpdatedAt rpc.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResumeSessionResponse is the response from resuming an existing session.
@@ -1242,25 +1242,25 @@ type ResumeSessionResponse struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/session-modes
-	Modes rpc.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions rpc.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionModeResponse is the response to `session/set_mode` method.
 type SetSessionModeResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionConfigOptionResponse is the response to `session/set_config_option` method.
@@ -1268,8 +1268,8 @@ type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptResponse is the response from processing a user prompt.
@@ -1281,8 +1281,8 @@ type PromptResponse struct {
 	// Indicates why the agent stopped processing the turn.
 	StopReason StopReason `json:"stopReason"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionNotification is the notification containing a session update from the agent.
@@ -1299,8 +1299,8 @@ type SessionNotification struct {
 	// The actual update content.
 	Update SessionUpdate `json:"update"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MessageID is the unique identifier for a message within a session.
@@ -1317,10 +1317,10 @@ type ContentChunk struct {
 	//
 	// All chunks belonging to the same message share the same `messageId`. A change in `messageId`
 	// indicates a new message has started.
-	MessageID rpc.Opt[MessageID] `json:"messageId,omitzero"`
+	MessageID codec.Opt[MessageID] `json:"messageId,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCall represents a tool call that the language model has requested.
@@ -1342,7 +1342,7 @@ type ToolCall struct {
 	//
 	// This field is optional. Omitting it or sending `null` both mean that no tool name is
 	// available.
-	Name rpc.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero"`
 
 	// The category of tool being invoked. Helps clients choose appropriate icons and UI treatment.
 	Kind ToolKind `json:"kind,omitzero"`
@@ -1362,8 +1362,8 @@ type ToolCall struct {
 	// Raw output returned by the tool.
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanEntry is a single entry in the execution plan.
@@ -1383,8 +1383,8 @@ type PlanEntry struct {
 	// Current execution status of this task.
 	Status PlanEntryStatus `json:"status"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Plan is an execution plan for accomplishing complex tasks.
@@ -1403,8 +1403,8 @@ type Plan struct {
 	// status. The client replaces the entire plan with each update.
 	Entries []PlanEntry `json:"entries"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AvailableCommand is information about a command.
@@ -1416,10 +1416,10 @@ type AvailableCommand struct {
 	Description string `json:"description"`
 
 	// Input for the command if required.
-	Input rpc.Opt[AvailableCommandInput] `json:"input,omitzero"`
+	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UnstructuredCommandInput: All text that was typed after the command name is provided as input.
@@ -1427,8 +1427,8 @@ type UnstructuredCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
 	Hint string `json:"hint"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AvailableCommandsUpdate says that available commands are ready or have changed.
@@ -1436,8 +1436,8 @@ type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
 	AvailableCommands []AvailableCommand `json:"availableCommands"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CurrentModeUpdate says that the current mode of the session has changed.
@@ -1449,8 +1449,8 @@ type CurrentModeUpdate struct {
 	// The ID of the current mode.
 	CurrentModeID SessionModeID `json:"currentModeId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ConfigOptionUpdate says that session configuration options have been updated.
@@ -1458,8 +1458,8 @@ type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionInfoUpdate is an update to session metadata. All fields are optional to support partial
@@ -1469,13 +1469,13 @@ type ConfigOptionUpdate struct {
 // Clients can use it to keep session titles and state current.
 type SessionInfoUpdate struct {
 	// Human-readable title for the session. Set to null to clear.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// ISO 8601 timestamp of last activity. Set to null to clear.
-	UpdatedAt rpc.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Cost information for a session.
@@ -1487,8 +1487,8 @@ type Cost struct {
 	// such as "credits".
 	Currency string `json:"currency"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UsageUpdate is the context window and cost update for a session.
@@ -1500,10 +1500,10 @@ type UsageUpdate struct {
 	Size uint64 `json:"size"`
 
 	// Cumulative session cost (optional).
-	Cost rpc.Opt[Cost] `json:"cost,omitzero"`
+	Cost codec.Opt[Cost] `json:"cost,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Notice: Fire-and-forget information for the user.
@@ -1526,10 +1526,10 @@ type Notice struct {
 	// Optional plain-text detail or guidance.
 	//
 	// Omitted and `null` are equivalent and mean no description was supplied.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionID is the unique identifier for a context compaction within a session.
@@ -1551,13 +1551,13 @@ type CompactionUpdate struct {
 	Status CompactionStatus `json:"status"`
 
 	// Complete replacement user-displayable summary content for the compaction.
-	Summary rpc.Opt[[]ContentBlock] `json:"summary,omitzero"`
+	Summary codec.Opt[[]ContentBlock] `json:"summary,omitzero"`
 
 	// Human-readable error details for the compaction.
-	Error rpc.Opt[string] `json:"error,omitzero"`
+	Error codec.Opt[string] `json:"error,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID
@@ -1570,8 +1570,8 @@ type CompactionSummaryChunk struct {
 	// One content block to append.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompleteElicitationNotification is the notification sent by the agent when a URL-based
@@ -1580,8 +1580,8 @@ type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
 	ElicitationID ElicitationID `json:"elicitationId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // InitializeRequest holds the parameters for the initialize method.
@@ -1601,10 +1601,10 @@ type InitializeRequest struct {
 	// Information about the Client name and version sent to the Agent.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	ClientInfo rpc.Opt[Implementation] `json:"clientInfo,omitzero"`
+	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ClientCapabilities holds the capabilities supported by the client.
@@ -1626,7 +1626,7 @@ type ClientCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise any session-related
 	// extensions.
-	Session rpc.Opt[ClientSessionCapabilities] `json:"session,omitzero"`
+	Session codec.Opt[ClientSessionCapabilities] `json:"session,omitzero"`
 
 	// Authentication capabilities supported by the client. Determines which authentication method
 	// types the agent may include in its `InitializeResponse`.
@@ -1636,10 +1636,10 @@ type ClientCapabilities struct {
 	// agent may use.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise elicitation support.
-	Elicitation rpc.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
+	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -1664,8 +1664,8 @@ type FileSystemCapabilities struct {
 	// Whether the Client supports `fs/write_text_file` requests.
 	WriteTextFile bool `json:"writeTextFile,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -1679,22 +1679,22 @@ func (x FileSystemCapabilities) IsZero() bool {
 type ClientSessionCapabilities struct {
 	// Support for ID-addressed context compaction updates. Omitted or `null` means unsupported.
 	// `{}` advertises the complete compaction contract.
-	Compaction rpc.Opt[CompactionCapabilities] `json:"compaction,omitzero"`
+	Compaction codec.Opt[CompactionCapabilities] `json:"compaction,omitzero"`
 
 	// Config option capabilities supported by the client.
 	//
 	// Omitted or `null` both mean the client does not advertise support for any config option
 	// extensions.
-	ConfigOptions rpc.Opt[SessionConfigOptionsCapabilities] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[SessionConfigOptionsCapabilities] `json:"configOptions,omitzero"`
 
 	// Support for live user-facing `notice` session updates.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means the client can present notices to the user.
-	Notices rpc.Opt[NoticeCapabilities] `json:"notices,omitzero"`
+	Notices codec.Opt[NoticeCapabilities] `json:"notices,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionCapabilities declares client support for ID-addressed context compaction updates.
@@ -1708,18 +1708,18 @@ type SessionConfigOptionsCapabilities struct {
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means agents may include `type: "boolean"` entries in `configOptions`, and the client may
 	// send `session/set_config_option` requests with `type: "boolean"` and a boolean `value`.
-	Boolean rpc.Opt[BooleanConfigOptionCapabilities] `json:"boolean,omitzero"`
+	Boolean codec.Opt[BooleanConfigOptionCapabilities] `json:"boolean,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BooleanConfigOptionCapabilities holds the capabilities for boolean session configuration options.
 //
 // Supplying `{}` means the client supports boolean session configuration options.
 type BooleanConfigOptionCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NoticeCapabilities declares client support for presenting live notices to the user.
@@ -1737,8 +1737,8 @@ type AuthCapabilities struct {
 	// in its authentication methods.
 	Terminal bool `json:"terminal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -1753,24 +1753,24 @@ type ElicitationCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean form support is not advertised.
 	// Supplying `{}` explicitly advertises form support.
-	Form rpc.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
+	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
 
 	// Whether the client supports URL-based elicitation.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means the client supports URL-based elicitation.
-	URL rpc.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
+	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationFormCapabilities: Form-based elicitation capabilities.
 //
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationURLCapabilities: URL-based elicitation capabilities.
@@ -1779,8 +1779,8 @@ type ElicitationFormCapabilities struct {
 //
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthenticateRequest holds the parameters for the authenticate method.
@@ -1791,16 +1791,16 @@ type AuthenticateRequest struct {
 	// initialize response.
 	MethodID AuthMethodID `json:"methodId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutRequest holds the parameters for the logout method.
 //
 // Terminates the current authenticated session.
 type LogoutRequest struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NewSessionRequest holds the parameters for creating a new session.
@@ -1822,8 +1822,8 @@ type NewSessionRequest struct {
 	// List of MCP (Model Context Protocol) servers the agent should connect to.
 	MCPServers []MCPServer `json:"mcpServers"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // HTTPHeader is an HTTP header to set when making requests to the MCP server.
@@ -1836,8 +1836,8 @@ type HTTPHeader struct {
 	// The value to set for the HTTP header.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerHTTP: HTTP transport configuration for MCP.
@@ -1853,8 +1853,8 @@ type MCPServerHTTP struct {
 	// HTTP headers to set when making requests to the MCP server.
 	Headers []HTTPHeader `json:"headers"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerSSE: SSE transport configuration for MCP.
@@ -1870,8 +1870,8 @@ type MCPServerSSE struct {
 	// HTTP headers to set when making requests to the MCP server.
 	Headers []HTTPHeader `json:"headers"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerStdio: Stdio transport configuration for MCP.
@@ -1890,8 +1890,8 @@ type MCPServerStdio struct {
 	// Environment variables to set when launching the MCP server.
 	Env []EnvVariable `json:"env"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LoadSessionRequest holds the parameters for loading an existing session.
@@ -1918,8 +1918,8 @@ type LoadSessionRequest struct {
 	// The ID of the session to load.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListSessionsRequest holds the parameters for listing existing sessions.
@@ -1927,13 +1927,13 @@ type LoadSessionRequest struct {
 // Only available if the Agent supports the `sessionCapabilities.list` capability.
 type ListSessionsRequest struct {
 	// Filter sessions by working directory. Must be an absolute path.
-	Cwd rpc.Opt[string] `json:"cwd,omitzero"`
+	Cwd codec.Opt[string] `json:"cwd,omitzero"`
 
 	// Opaque cursor token from a previous response's nextCursor field for cursor-based pagination.
-	Cursor rpc.Opt[string] `json:"cursor,omitzero"`
+	Cursor codec.Opt[string] `json:"cursor,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DeleteSessionRequest holds the parameters for deleting an existing session from `session/list`.
@@ -1943,8 +1943,8 @@ type DeleteSessionRequest struct {
 	// The ID of the session to delete.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResumeSessionRequest holds the parameters for resuming an existing session.
@@ -1970,8 +1970,8 @@ type ResumeSessionRequest struct {
 	// List of MCP servers to connect to for this session.
 	MCPServers []MCPServer `json:"mcpServers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionRequest holds the parameters for closing an active session.
@@ -1984,8 +1984,8 @@ type CloseSessionRequest struct {
 	// The ID of the session to close.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionModeRequest holds the parameters for setting a session mode.
@@ -1996,8 +1996,8 @@ type SetSessionModeRequest struct {
 	// The ID of the mode to set.
 	ModeID SessionModeID `json:"modeId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptRequest holds the parameters for sending a user prompt to the agent.
@@ -2025,14 +2025,14 @@ type PromptRequest struct {
 	// to include pieces of context from sources the agent may not have access to.
 	Prompt []ContentBlock `json:"prompt"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // WriteTextFileResponse is the response to `fs/write_text_file`.
 type WriteTextFileResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReadTextFileResponse is the response containing the contents of a text file.
@@ -2040,8 +2040,8 @@ type ReadTextFileResponse struct {
 	// Content payload returned by this response.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RequestPermissionResponse is the response to a permission request.
@@ -2049,8 +2049,8 @@ type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
 	Outcome RequestPermissionOutcome `json:"outcome"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SelectedPermissionOutcome says that the user selected one of the provided options.
@@ -2058,8 +2058,8 @@ type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
 	OptionID PermissionOptionID `json:"optionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CreateTerminalResponse is the response containing the ID of the created terminal.
@@ -2067,8 +2067,8 @@ type CreateTerminalResponse struct {
 	// The unique identifier for the created terminal.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalOutputResponse is the response containing the terminal output and exit status.
@@ -2080,52 +2080,52 @@ type TerminalOutputResponse struct {
 	Truncated bool `json:"truncated"`
 
 	// Exit status if the command has completed.
-	ExitStatus rpc.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
+	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalExitStatus is the exit status of a terminal command.
 type TerminalExitStatus struct {
 	// The process exit code (may be null if terminated by signal).
-	ExitCode rpc.Opt[uint32] `json:"exitCode,omitzero"`
+	ExitCode codec.Opt[uint32] `json:"exitCode,omitzero"`
 
 	// The signal that terminated the process (may be null if exited normally).
-	Signal rpc.Opt[string] `json:"signal,omitzero"`
+	Signal codec.Opt[string] `json:"signal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReleaseTerminalResponse is the response to terminal/release method.
 type ReleaseTerminalResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // WaitForTerminalExitResponse is the response containing the exit status of a terminal command.
 type WaitForTerminalExitResponse struct {
 	// The process exit code (may be null if terminated by signal).
-	ExitCode rpc.Opt[uint32] `json:"exitCode,omitzero"`
+	ExitCode codec.Opt[uint32] `json:"exitCode,omitzero"`
 
 	// The signal that terminated the process (may be null if exited normally).
-	Signal rpc.Opt[string] `json:"signal,omitzero"`
+	Signal codec.Opt[string] `json:"signal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // KillTerminalResponse is the response to `terminal/kill` method.
 type KillTerminalResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationAcceptAction says that the user accepted the elicitation and provided content.
 type ElicitationAcceptAction struct {
 	// The user-provided content, if any, as an object matching the requested schema.
-	Content rpc.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
+	Content codec.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
 }
 
 // CancelNotification is the notification to cancel ongoing operations for a session.
@@ -2137,8 +2137,8 @@ type CancelNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelRequestNotification is the notification to cancel an ongoing request.
@@ -2148,8 +2148,8 @@ type CancelNotification struct {
 // [Cancellation]: https://agentclientprotocol.com/protocol/v1/cancellation
 type CancelRequestNotification struct {
 	// The ID of the request to cancel.
-	RequestID rpc.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }

@@ -6,7 +6,7 @@ package acp
 import (
 	"encoding/json"
 
-	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/codec"
 )
 
 // ToolCallContent is content produced by a tool call.
@@ -225,8 +225,8 @@ type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
 	Message string `json:"message"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant CreateElicitationRequestVariant `json:"-"`
@@ -568,13 +568,13 @@ type SessionConfigOption struct {
 	Name string `json:"name"`
 
 	// Optional description for the Client to display to the user.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Optional semantic category for this option (UX only).
-	Category rpc.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
+	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant SessionConfigOptionVariant `json:"-"`
@@ -959,8 +959,8 @@ type SetSessionConfigOptionRequest struct {
 	// The ID of the configuration option to set.
 	ConfigID SessionConfigID `json:"configId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
@@ -1077,8 +1077,8 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 //
 // The member action tells the variants apart.
 type CreateElicitationResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant CreateElicitationResponseVariant `json:"-"`

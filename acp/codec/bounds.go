@@ -104,16 +104,14 @@ var (
 	errBigID  = errors.New("an id here must be a string or an integer of 64 bits")
 )
 
-// ID asks of a request id, whose String is its JSON, what parameters may hold: a string, an integer of
-// 64 bits or, if nullable is set, null.
-func ID(v fmt.Stringer, nullable bool) error {
-	d := Decoder{data: []byte(v.String()), left: 1}
-	switch d.Kind() {
-	case 'n':
-		if !nullable {
-			return errNullID
-		}
-	case '0':
+// IDInParams asks of a request id what parameters may hold: a string, an integer of 64 bits or, if
+// nullable is set, null.
+func IDInParams(id ID, nullable bool) error {
+	switch {
+	case id.kind == idNull && !nullable:
+		return errNullID
+	case id.kind == idText && id.str[0] != '"':
+		d := Decoder{data: []byte(id.str), left: 1}
 		if d.Int(64); d.err != nil {
 			return errBigID
 		}

@@ -31,13 +31,13 @@ func TestBounds(t *testing.T) {
 		{codec.URI(""), `"" is no absolute URI`},
 		{codec.DateTime("2026-11-02T10:00:00.5+02:00"), ""},
 		{codec.DateTime("2026-11-02"), `"2026-11-02" is no RFC 3339 time`},
-		{codec.ID(text(`"a"`), false), ""},
-		{codec.ID(text("7.0"), false), ""},
-		{codec.ID(text("-9223372036854775808"), false), ""},
-		{codec.ID(text("9223372036854775808"), false), "an id here must be a string or an integer of 64 bits"},
-		{codec.ID(text("1.5"), true), "an id here must be a string or an integer of 64 bits"},
-		{codec.ID(text("null"), true), ""},
-		{codec.ID(text("null"), false), "an id here must not be null"},
+		{codec.IDInParams(id(`"a"`), false), ""},
+		{codec.IDInParams(id("7.0"), false), ""},
+		{codec.IDInParams(id("-9223372036854775808"), false), ""},
+		{codec.IDInParams(id("9223372036854775808"), false), "an id here must be a string or an integer of 64 bits"},
+		{codec.IDInParams(id("1.5"), true), "an id here must be a string or an integer of 64 bits"},
+		{codec.IDInParams(id("null"), true), ""},
+		{codec.IDInParams(id("null"), false), "an id here must not be null"},
 	}
 	for i, test := range tests {
 		if got := fmt.Sprint(test.err); test.err == nil && test.want != "" || test.err != nil && got != test.want {
@@ -46,9 +46,13 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-type text json.RawMessage
-
-func (t text) String() string { return string(t) }
+// id returns the request id that is written so.
+func id(text string) (id codec.ID) {
+	if err := json.Unmarshal([]byte(text), &id); err != nil {
+		panic(err)
+	}
+	return id
+}
 
 func TestCheck(t *testing.T) {
 	d := codec.NewDecoder([]byte(`{"s":"é","t":1}`))

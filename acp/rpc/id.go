@@ -1,15 +1,14 @@
-// This file owns the request id as a value in parameters ($/cancel_request, elicitation scopes).
+// This file owns the request id as callers of this package see it.
 
 package rpc
 
-import "github.com/acpgo/sdk/internal/wire"
+import "github.com/acpgo/sdk/acp/codec"
 
-// ID is a JSON-RPC request id: a string, an integer or null (the schema's RequestId). The zero value
-// is null. IDs are comparable: two are equal when type and value are.
-type ID = wire.ID
+// ID is a JSON-RPC request id: a string, a number or null (the schema's RequestId), see [codec.ID].
+type ID = codec.ID
 
 // StringID returns a string id.
-func StringID(s string) ID { return wire.StringID(s) }
+func StringID(s string) ID { return codec.StringID(s) }
 
 // IntID returns an integer id.
-func IntID(n int64) ID { return wire.IntID(n) }
+func IntID(n int64) ID { return codec.IntID(n) }

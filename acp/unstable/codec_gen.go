@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // A runtime of another generation does not have this constant.
@@ -27,7 +26,7 @@ func (x *WriteTextFileRequest) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Path)
 	e.Name("content")
 	e.Str(x.Content)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -47,7 +46,7 @@ func (x *WriteTextFileRequest) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -73,9 +72,9 @@ func (x *ReadTextFileRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("path")
 	e.Str(x.Path)
-	rpc.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
-	rpc.EncodeOpt(e, "limit", x.Limit, codec.EncodeUint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
+	codec.EncodeOpt(e, "limit", x.Limit, codec.EncodeUint)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -92,13 +91,13 @@ func (x *ReadTextFileRequest) DecodeJSON(d *codec.Decoder) {
 			x.Path = d.Str()
 		case "line":
 			o.Once(2)
-			x.Line = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.Line = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "limit":
 			o.Once(3)
-			x.Limit = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.Limit = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -120,7 +119,7 @@ func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	x.ToolCall.EncodeJSON(e)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -140,7 +139,7 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 			x.Options = codec.DecodeSlice[PermissionOption](d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -158,12 +157,12 @@ func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
 	x.ToolCallID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "kind", &x.Kind)
-	rpc.EncodeOptValue(e, "status", &x.Status)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
+	codec.EncodeOptValue(e, "kind", &x.Kind)
+	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
 	if x.RawInput != nil {
 		e.Name("rawInput")
 		e.Raw(x.RawInput)
@@ -172,7 +171,7 @@ func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 		e.Name("rawOutput")
 		e.Raw(x.RawOutput)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -186,22 +185,22 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.ToolCallID.DecodeJSON(d)
 		case "kind":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Kind)
+			codec.DecodeOptValueLenient(d, &x.Kind)
 		case "status":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Status)
+			codec.DecodeOptValueLenient(d, &x.Status)
 		case "title":
 			o.Once(3)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "name":
 			o.Once(4)
-			x.Name = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "content":
 			o.Once(5)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
 		case "locations":
 			o.Once(6)
-			x.Locations = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallLocation])
+			x.Locations = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallLocation])
 		case "rawInput":
 			o.Once(7)
 			x.RawInput = d.Raw()
@@ -210,7 +209,7 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.RawOutput = d.Raw()
 		case "_meta":
 			o.Once(9)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -348,10 +347,10 @@ func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *Annotations) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
+	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -361,16 +360,16 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "audience":
 			o.Once(0)
-			x.Audience = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
+			x.Audience = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
 		case "lastModified":
 			o.Once(1)
-			x.LastModified = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.LastModified = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "priority":
 			o.Once(2)
-			x.Priority = rpc.DecodeOptLenient(d, (*codec.Decoder).Float)
+			x.Priority = codec.DecodeOptLenient(d, (*codec.Decoder).Float)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -391,10 +390,10 @@ func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TextContent) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("text")
 	e.Str(x.Text)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -405,13 +404,13 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "text":
 			o.Once(0)
 			x.Text = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -427,13 +426,13 @@ func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ImageContent) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
 	e.Str(x.MimeType)
-	rpc.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -444,7 +443,7 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "data":
 			o.Once(0)
 			x.Data = d.Str()
@@ -453,10 +452,10 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 			x.MimeType = d.Str()
 		case "uri":
 			o.Once(3)
-			x.URI = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.URI = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -472,12 +471,12 @@ func (x *AudioContent) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AudioContent) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
 	e.Str(x.MimeType)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -488,7 +487,7 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "data":
 			o.Once(0)
 			x.Data = d.Str()
@@ -497,7 +496,7 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 			x.MimeType = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -513,16 +512,16 @@ func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "size", x.Size, codec.EncodeInt)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "size", x.Size, codec.EncodeInt)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("uri")
 	e.Str(x.URI)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -533,28 +532,28 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "description":
 			o.Once(3)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "mimeType":
 			o.Once(4)
-			x.MimeType = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.MimeType = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "name":
 			o.Once(0)
 			x.Name = d.Str()
 		case "size":
 			o.Once(5)
-			x.Size = rpc.DecodeOptLenient(d, codec.DecodeInt[int64])
+			x.Size = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
 		case "title":
 			o.Once(6)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "uri":
 			o.Once(1)
 			x.URI = d.Str()
 		case "_meta":
 			o.Once(7)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -599,12 +598,12 @@ func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TextResourceContents) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("text")
 	e.Str(x.Text)
 	e.Name("uri")
 	e.Str(x.URI)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -615,7 +614,7 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "mimeType":
 			o.Once(2)
-			x.MimeType = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.MimeType = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "text":
 			o.Once(0)
 			x.Text = d.Str()
@@ -624,7 +623,7 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -642,10 +641,10 @@ func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 func (x *BlobResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("blob")
 	e.Str(x.Blob)
-	rpc.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("uri")
 	e.Str(x.URI)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -659,13 +658,13 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.Blob = d.Str()
 		case "mimeType":
 			o.Once(2)
-			x.MimeType = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.MimeType = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "uri":
 			o.Once(1)
 			x.URI = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -681,10 +680,10 @@ func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *EmbeddedResource) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("resource")
 	x.Resource.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -695,13 +694,13 @@ func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "annotations":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "resource":
 			o.Once(0)
 			x.Resource.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -719,7 +718,7 @@ func (x *Content) EncodeJSON(e *codec.Encoder) {
 func (x *Content) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -733,7 +732,7 @@ func (x *Content) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -751,10 +750,10 @@ func (x *Diff) EncodeJSON(e *codec.Encoder) {
 func (x *Diff) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
-	rpc.EncodeOpt(e, "oldText", x.OldText, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "oldText", x.OldText, (*codec.Encoder).Str)
 	e.Name("newText")
 	e.Str(x.NewText)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -768,13 +767,13 @@ func (x *Diff) DecodeJSON(d *codec.Decoder) {
 			x.Path = d.Str()
 		case "oldText":
 			o.Once(2)
-			x.OldText = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.OldText = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "newText":
 			o.Once(1)
 			x.NewText = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -798,7 +797,7 @@ func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 func (x *Terminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -812,7 +811,7 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -830,8 +829,8 @@ func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallLocation) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
-	rpc.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -845,10 +844,10 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 			x.Path = d.Str()
 		case "line":
 			o.Once(1)
-			x.Line = rpc.DecodeOptLenient(d, codec.DecodeUint[uint32])
+			x.Line = codec.DecodeOptLenient(d, codec.DecodeUint[uint32])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -870,7 +869,7 @@ func (x *PermissionOption) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("kind")
 	x.Kind.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -890,7 +889,7 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 			x.Kind.DecodeJSON(d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -930,9 +929,9 @@ func (x *CreateTerminalRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("env")
 		codec.EncodeSlice(e, x.Env)
 	}
-	rpc.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "outputByteLimit", x.OutputByteLimit, codec.EncodeUint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "outputByteLimit", x.OutputByteLimit, codec.EncodeUint)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -959,13 +958,13 @@ func (x *CreateTerminalRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "cwd":
 			o.Once(4)
-			x.Cwd = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Cwd = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "outputByteLimit":
 			o.Once(5)
-			x.OutputByteLimit = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.OutputByteLimit = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -985,7 +984,7 @@ func (x *EnvVariable) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1002,7 +1001,7 @@ func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 			x.Value = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1022,7 +1021,7 @@ func (x *TerminalOutputRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1039,7 +1038,7 @@ func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1059,7 +1058,7 @@ func (x *ReleaseTerminalRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1076,7 +1075,7 @@ func (x *ReleaseTerminalRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1096,7 +1095,7 @@ func (x *WaitForTerminalExitRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1113,7 +1112,7 @@ func (x *WaitForTerminalExitRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1133,7 +1132,7 @@ func (x *KillTerminalRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1150,7 +1149,7 @@ func (x *KillTerminalRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1168,7 +1167,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 func (x *CreateElicitationRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("message")
 	e.Str(x.Message)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationRequestForm:
 		e.Tag("mode", "form")
@@ -1202,7 +1201,7 @@ func (x *CreateElicitationRequest) decodeMembers(d *codec.Decoder) {
 			x.Message = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1236,7 +1235,7 @@ func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationSessionScope) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1250,7 +1249,7 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "toolCallId":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.ToolCallID)
+			codec.DecodeOptValueLenient(d, &x.ToolCallID)
 		default:
 			d.Skip()
 		}
@@ -1268,7 +1267,7 @@ func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationRequestScope) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
-	e.Check(codec.ID(x.RequestID, true))
+	e.Check(codec.IDInParams(x.RequestID, true))
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1280,7 +1279,7 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
-			d.Check(codec.ID(x.RequestID, true))
+			d.Check(codec.IDInParams(x.RequestID, true))
 		default:
 			d.Skip()
 		}
@@ -1300,14 +1299,14 @@ func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 		e.Name("type")
 		x.Type.EncodeJSON(e)
 	}
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	if x.Properties != nil {
 		e.Name("properties")
 		codec.EncodeMap(e, x.Properties)
 	}
-	rpc.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1320,19 +1319,19 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.Type)
 		case "title":
 			o.Once(1)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "properties":
 			o.Once(2)
 			x.Properties = codec.DecodeMap[ElicitationPropertySchema](d)
 		case "required":
 			o.Once(3)
-			x.Required = rpc.DecodeOpt(d, codec.DecodeStrings[string])
+			x.Required = codec.DecodeOpt(d, codec.DecodeStrings[string])
 		case "description":
 			o.Once(4)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1422,8 +1421,8 @@ func (x *EnumOption) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Const)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1440,10 +1439,10 @@ func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1459,16 +1458,16 @@ func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
-	rpc.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
-	rpc.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "format", &x.Format)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
-	rpc.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
+	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
+	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "format", &x.Format)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
+	codec.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1478,34 +1477,34 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minLength":
 			o.Once(2)
-			x.MinLength = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.MinLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "maxLength":
 			o.Once(3)
-			x.MaxLength = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.MaxLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "pattern":
 			o.Once(4)
-			x.Pattern = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "format":
 			o.Once(5)
-			rpc.DecodeOptValue(d, &x.Format)
+			codec.DecodeOptValue(d, &x.Format)
 		case "default":
 			o.Once(6)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "enum":
 			o.Once(7)
-			x.Enum = rpc.DecodeOpt(d, codec.DecodeStrings[string])
+			x.Enum = codec.DecodeOpt(d, codec.DecodeStrings[string])
 		case "oneOf":
 			o.Once(8)
-			x.OneOf = rpc.DecodeOpt(d, codec.DecodeSlice[EnumOption])
+			x.OneOf = codec.DecodeOpt(d, codec.DecodeSlice[EnumOption])
 		case "_meta":
 			o.Once(9)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1520,12 +1519,12 @@ func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *NumberPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
-	rpc.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1535,22 +1534,22 @@ func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minimum":
 			o.Once(2)
-			x.Minimum = rpc.DecodeOpt(d, (*codec.Decoder).Float)
+			x.Minimum = codec.DecodeOpt(d, (*codec.Decoder).Float)
 		case "maximum":
 			o.Once(3)
-			x.Maximum = rpc.DecodeOpt(d, (*codec.Decoder).Float)
+			x.Maximum = codec.DecodeOpt(d, (*codec.Decoder).Float)
 		case "default":
 			o.Once(4)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Float)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Float)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1565,12 +1564,12 @@ func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *IntegerPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
-	rpc.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
-	rpc.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
+	codec.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
+	codec.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1580,22 +1579,22 @@ func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minimum":
 			o.Once(2)
-			x.Minimum = rpc.DecodeOpt(d, codec.DecodeInt[int64])
+			x.Minimum = codec.DecodeOpt(d, codec.DecodeInt[int64])
 		case "maximum":
 			o.Once(3)
-			x.Maximum = rpc.DecodeOpt(d, codec.DecodeInt[int64])
+			x.Maximum = codec.DecodeOpt(d, codec.DecodeInt[int64])
 		case "default":
 			o.Once(4)
-			x.Default = rpc.DecodeOptLenient(d, codec.DecodeInt[int64])
+			x.Default = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1610,10 +1609,10 @@ func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *BooleanPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1623,16 +1622,16 @@ func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "default":
 			o.Once(2)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Bool)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1684,7 +1683,7 @@ func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 func (x *StringMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("enum")
 	codec.EncodeStrings(e, x.Enum)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1698,7 +1697,7 @@ func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 			x.Enum = codec.DecodeStrings[string](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1716,7 +1715,7 @@ func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 func (x *TitledMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("anyOf")
 	codec.EncodeSlice(e, x.AnyOf)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1730,7 +1729,7 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 			x.AnyOf = codec.DecodeSlice[EnumOption](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1746,14 +1745,14 @@ func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
-	rpc.EncodeOpt(e, "maxItems", x.MaxItems, codec.EncodeUint)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
+	codec.EncodeOpt(e, "maxItems", x.MaxItems, codec.EncodeUint)
 	e.Name("items")
 	x.Items.EncodeJSON(e)
-	rpc.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1764,25 +1763,25 @@ func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(1)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minItems":
 			o.Once(3)
-			x.MinItems = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.MinItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "maxItems":
 			o.Once(4)
-			x.MaxItems = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.MaxItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "items":
 			o.Once(0)
 			x.Items.DecodeJSON(d)
 		case "default":
 			o.Once(5)
-			x.Default = rpc.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
+			x.Default = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1926,8 +1925,8 @@ func (x *MessageMCPRequest) encodeMembers(e *codec.Encoder) {
 	x.RequestID.EncodeJSON(e)
 	e.Name("method")
 	e.Str(x.Method)
-	rpc.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1947,10 +1946,10 @@ func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder) {
 			x.Method = d.Str()
 		case "params":
 			o.Once(3)
-			x.Params = rpc.DecodeOpt(d, codec.DecodeRawMap)
+			x.Params = codec.DecodeOpt(d, codec.DecodeRawMap)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1986,8 +1985,8 @@ func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("authMethods")
 		codec.EncodeSlice(e, x.AuthMethods)
 	}
-	rpc.EncodeOptValue(e, "agentInfo", &x.AgentInfo)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "agentInfo", &x.AgentInfo)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2007,10 +2006,10 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 			x.AuthMethods = codec.Lenient(d, codec.DecodeSliceLenient[AuthMethod])
 		case "agentInfo":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.AgentInfo)
+			codec.DecodeOptValueLenient(d, &x.AgentInfo)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2052,8 +2051,8 @@ func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("auth")
 		x.Auth.EncodeJSON(e)
 	}
-	rpc.EncodeOptValue(e, "providers", &x.Providers)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "providers", &x.Providers)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2078,10 +2077,10 @@ func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.Auth)
 		case "providers":
 			o.Once(5)
-			rpc.DecodeOptValueLenient(d, &x.Providers)
+			codec.DecodeOptValueLenient(d, &x.Providers)
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2108,7 +2107,7 @@ func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("embeddedContext")
 		e.Bool(x.EmbeddedContext)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2127,7 +2126,7 @@ func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.EmbeddedContext = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2154,7 +2153,7 @@ func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("acp")
 		e.Bool(x.ACP)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2173,7 +2172,7 @@ func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.ACP = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2188,17 +2187,17 @@ func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "list", &x.List)
-	rpc.EncodeOptValue(e, "delete", &x.Delete)
-	rpc.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
-	rpc.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	rpc.EncodeOptValue(e, "fork", &x.Fork)
-	rpc.EncodeOptValue(e, "archive", &x.Archive)
-	rpc.EncodeOptValue(e, "status", &x.Status)
-	rpc.EncodeOptValue(e, "title", &x.Title)
-	rpc.EncodeOptValue(e, "resume", &x.Resume)
-	rpc.EncodeOptValue(e, "close", &x.Close)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "list", &x.List)
+	codec.EncodeOptValue(e, "delete", &x.Delete)
+	codec.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
+	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
+	codec.EncodeOptValue(e, "fork", &x.Fork)
+	codec.EncodeOptValue(e, "archive", &x.Archive)
+	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeOptValue(e, "title", &x.Title)
+	codec.EncodeOptValue(e, "resume", &x.Resume)
+	codec.EncodeOptValue(e, "close", &x.Close)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2208,37 +2207,37 @@ func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "list":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.List)
+			codec.DecodeOptValueLenient(d, &x.List)
 		case "delete":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Delete)
+			codec.DecodeOptValueLenient(d, &x.Delete)
 		case "additionalDirectories":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.AdditionalDirectories)
+			codec.DecodeOptValueLenient(d, &x.AdditionalDirectories)
 		case "systemPrompt":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.SystemPrompt)
+			codec.DecodeOptValueLenient(d, &x.SystemPrompt)
 		case "fork":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.Fork)
+			codec.DecodeOptValueLenient(d, &x.Fork)
 		case "archive":
 			o.Once(5)
-			rpc.DecodeOptValueLenient(d, &x.Archive)
+			codec.DecodeOptValueLenient(d, &x.Archive)
 		case "status":
 			o.Once(6)
-			rpc.DecodeOptValueLenient(d, &x.Status)
+			codec.DecodeOptValueLenient(d, &x.Status)
 		case "title":
 			o.Once(7)
-			rpc.DecodeOptValueLenient(d, &x.Title)
+			codec.DecodeOptValueLenient(d, &x.Title)
 		case "resume":
 			o.Once(8)
-			rpc.DecodeOptValueLenient(d, &x.Resume)
+			codec.DecodeOptValueLenient(d, &x.Resume)
 		case "close":
 			o.Once(9)
-			rpc.DecodeOptValueLenient(d, &x.Close)
+			codec.DecodeOptValueLenient(d, &x.Close)
 		case "_meta":
 			o.Once(10)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2253,7 +2252,7 @@ func (x *SessionListCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionListCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2263,7 +2262,7 @@ func (x *SessionListCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2278,7 +2277,7 @@ func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionDeleteCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2288,7 +2287,7 @@ func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2303,7 +2302,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) 
 }
 
 func (x *SessionAdditionalDirectoriesCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2313,7 +2312,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) 
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2328,8 +2327,8 @@ func (x *SessionSystemPromptCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionSystemPromptCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "mode", &x.Mode)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "mode", &x.Mode)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2339,10 +2338,10 @@ func (x *SessionSystemPromptCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "mode":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Mode)
+			codec.DecodeOptValueLenient(d, &x.Mode)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2357,8 +2356,8 @@ func (x *SessionSystemPromptModeCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionSystemPromptModeCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "override", &x.Override)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "override", &x.Override)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2368,10 +2367,10 @@ func (x *SessionSystemPromptModeCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "override":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Override)
+			codec.DecodeOptValueLenient(d, &x.Override)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2386,7 +2385,7 @@ func (x *SessionSystemPromptOverrideCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionSystemPromptOverrideCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2396,7 +2395,7 @@ func (x *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2411,7 +2410,7 @@ func (x *SessionForkCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionForkCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2421,7 +2420,7 @@ func (x *SessionForkCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2436,7 +2435,7 @@ func (x *SessionArchiveCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionArchiveCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2446,7 +2445,7 @@ func (x *SessionArchiveCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2461,7 +2460,7 @@ func (x *SessionStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionStatusCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2471,7 +2470,7 @@ func (x *SessionStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2486,7 +2485,7 @@ func (x *SessionTitleCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionTitleCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2496,7 +2495,7 @@ func (x *SessionTitleCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2511,7 +2510,7 @@ func (x *SessionResumeCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionResumeCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2521,7 +2520,7 @@ func (x *SessionResumeCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2536,7 +2535,7 @@ func (x *SessionCloseCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionCloseCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2546,7 +2545,7 @@ func (x *SessionCloseCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2561,9 +2560,9 @@ func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AgentAuthCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "status", &x.Status)
-	rpc.EncodeOptValue(e, "logout", &x.Logout)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeOptValue(e, "logout", &x.Logout)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2573,13 +2572,13 @@ func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "status":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Status)
+			codec.DecodeOptValueLenient(d, &x.Status)
 		case "logout":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Logout)
+			codec.DecodeOptValueLenient(d, &x.Logout)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2594,7 +2593,7 @@ func (x *AuthStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AuthStatusCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2604,7 +2603,7 @@ func (x *AuthStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2619,7 +2618,7 @@ func (x *LogoutCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2629,7 +2628,7 @@ func (x *LogoutCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2644,7 +2643,7 @@ func (x *ProvidersCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ProvidersCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2654,7 +2653,7 @@ func (x *ProvidersCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2714,7 +2713,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 	x.ID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	if x.Args != nil {
 		e.Name("args")
 		codec.EncodeStrings(e, x.Args)
@@ -2723,7 +2722,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 		e.Name("env")
 		codec.EncodeStringMap(e, x.Env)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2740,7 +2739,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "args":
 			o.Once(3)
 			if !d.NullAs("[]") {
@@ -2753,7 +2752,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2773,8 +2772,8 @@ func (x *AuthMethodAgent) encodeMembers(e *codec.Encoder) {
 	x.ID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2791,10 +2790,10 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2812,10 +2811,10 @@ func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 func (x *Implementation) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("version")
 	e.Str(x.Version)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2829,13 +2828,13 @@ func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "version":
 			o.Once(1)
 			x.Version = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2851,7 +2850,7 @@ func (x *AuthenticateResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AuthenticateResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2861,7 +2860,7 @@ func (x *AuthenticateResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2878,7 +2877,7 @@ func (x *ListProvidersResponse) EncodeJSON(e *codec.Encoder) {
 func (x *ListProvidersResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("providers")
 	codec.EncodeSlice(e, x.Providers)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2892,7 +2891,7 @@ func (x *ListProvidersResponse) DecodeJSON(d *codec.Decoder) {
 			x.Providers = codec.DecodeSlice[ProviderInfo](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2914,8 +2913,8 @@ func (x *ProviderInfo) encodeMembers(e *codec.Encoder) {
 	codec.EncodeSlice(e, x.Supported)
 	e.Name("required")
 	e.Bool(x.Required)
-	rpc.EncodeOptValue(e, "current", &x.Current)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "current", &x.Current)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2935,10 +2934,10 @@ func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 			x.Required = d.Bool()
 		case "current":
 			o.Once(3)
-			rpc.DecodeOptValue(d, &x.Current)
+			codec.DecodeOptValue(d, &x.Current)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2970,7 +2969,7 @@ func (x *ProviderCurrentConfig) encodeMembers(e *codec.Encoder) {
 	x.ApiType.EncodeJSON(e)
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2987,7 +2986,7 @@ func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 			x.BaseURL = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3003,7 +3002,7 @@ func (x *SetProviderResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SetProviderResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3013,7 +3012,7 @@ func (x *SetProviderResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3028,7 +3027,7 @@ func (x *DisableProviderResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *DisableProviderResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3038,7 +3037,7 @@ func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3053,7 +3052,7 @@ func (x *LogoutResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3063,7 +3062,7 @@ func (x *LogoutResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3084,7 +3083,7 @@ func (x *AuthStatusResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3101,7 +3100,7 @@ func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder) {
 			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3125,11 +3124,11 @@ func (x *AuthAccount) EncodeJSON(e *codec.Encoder) {
 func (x *AuthAccount) encodeMembers(e *codec.Encoder) {
 	e.Name("label")
 	e.Str(x.Label)
-	rpc.EncodeOpt(e, "active", x.Active, (*codec.Encoder).Bool)
-	rpc.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "email", x.Email, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "organization", x.Organization, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "active", x.Active, (*codec.Encoder).Bool)
+	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "email", x.Email, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "organization", x.Organization, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3143,19 +3142,19 @@ func (x *AuthAccount) DecodeJSON(d *codec.Decoder) {
 			x.Label = d.Str()
 		case "active":
 			o.Once(1)
-			x.Active = rpc.DecodeOptLenient(d, (*codec.Decoder).Bool)
+			x.Active = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
 		case "name":
 			o.Once(2)
-			x.Name = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "email":
 			o.Once(3)
-			x.Email = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Email = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "organization":
 			o.Once(4)
-			x.Organization = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Organization = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3173,9 +3172,9 @@ func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "modes", &x.Modes)
-	rpc.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "modes", &x.Modes)
+	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3189,13 +3188,13 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "modes":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Modes)
+			codec.DecodeOptValueLenient(d, &x.Modes)
 		case "configOptions":
 			o.Once(2)
-			x.ConfigOptions = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
+			x.ConfigOptions = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3215,7 +3214,7 @@ func (x *SessionModeState) encodeMembers(e *codec.Encoder) {
 	x.CurrentModeID.EncodeJSON(e)
 	e.Name("availableModes")
 	codec.EncodeSlice(e, x.AvailableModes)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3232,7 +3231,7 @@ func (x *SessionModeState) DecodeJSON(d *codec.Decoder) {
 			x.AvailableModes = codec.Lenient(d, codec.DecodeSliceLenient[SessionMode])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3258,8 +3257,8 @@ func (x *SessionMode) encodeMembers(e *codec.Encoder) {
 	x.ID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3276,10 +3275,10 @@ func (x *SessionMode) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3299,9 +3298,9 @@ func (x *SessionConfigOption) encodeMembers(e *codec.Encoder) {
 	x.ID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "category", &x.Category)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "category", &x.Category)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
 		e.Tag("type", "select")
@@ -3338,13 +3337,13 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "category":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Category)
+			codec.DecodeOptValueLenient(d, &x.Category)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3428,8 +3427,8 @@ func (x *SessionConfigSelectOption) encodeMembers(e *codec.Encoder) {
 	x.Value.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3446,10 +3445,10 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3471,7 +3470,7 @@ func (x *SessionConfigSelectGroup) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3491,7 +3490,7 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 			x.Options = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigSelectOption])
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3574,9 +3573,9 @@ func (x *LoadSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LoadSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "modes", &x.Modes)
-	rpc.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "modes", &x.Modes)
+	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3586,13 +3585,13 @@ func (x *LoadSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "modes":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Modes)
+			codec.DecodeOptValueLenient(d, &x.Modes)
 		case "configOptions":
 			o.Once(1)
-			x.ConfigOptions = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
+			x.ConfigOptions = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3609,8 +3608,8 @@ func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 func (x *ListSessionsResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessions")
 	codec.EncodeSlice(e, x.Sessions)
-	rpc.EncodeOpt(e, "nextCursor", x.NextCursor, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "nextCursor", x.NextCursor, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3624,10 +3623,10 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 			x.Sessions = codec.Lenient(d, codec.DecodeSliceLenient[SessionInfo])
 		case "nextCursor":
 			o.Once(1)
-			x.NextCursor = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.NextCursor = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3651,10 +3650,10 @@ func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 		e.Name("additionalDirectories")
 		codec.EncodeStrings(e, x.AdditionalDirectories)
 	}
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "archived", x.Archived, (*codec.Encoder).Bool)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "archived", x.Archived, (*codec.Encoder).Bool)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3674,16 +3673,16 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 			x.AdditionalDirectories = codec.Lenient(d, codec.DecodeStringsLenient[string])
 		case "title":
 			o.Once(3)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "updatedAt":
 			o.Once(4)
-			x.UpdatedAt = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "archived":
 			o.Once(5)
-			x.Archived = rpc.DecodeOptLenient(d, (*codec.Decoder).Bool)
+			x.Archived = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3699,7 +3698,7 @@ func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *DeleteSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3709,7 +3708,7 @@ func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3726,9 +3725,9 @@ func (x *ForkSessionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *ForkSessionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "modes", &x.Modes)
-	rpc.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "modes", &x.Modes)
+	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3742,13 +3741,13 @@ func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "modes":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Modes)
+			codec.DecodeOptValueLenient(d, &x.Modes)
 		case "configOptions":
 			o.Once(2)
-			x.ConfigOptions = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
+			x.ConfigOptions = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3764,7 +3763,7 @@ func (x *ArchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ArchiveSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3774,7 +3773,7 @@ func (x *ArchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3789,7 +3788,7 @@ func (x *UnarchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *UnarchiveSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3799,7 +3798,7 @@ func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3816,7 +3815,7 @@ func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder) {
 func (x *SessionStatusResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3830,7 +3829,7 @@ func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3854,7 +3853,7 @@ func (x *SetSessionTitleResponse) EncodeJSON(e *codec.Encoder) {
 func (x *SetSessionTitleResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3868,7 +3867,7 @@ func (x *SetSessionTitleResponse) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3884,9 +3883,9 @@ func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "modes", &x.Modes)
-	rpc.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "modes", &x.Modes)
+	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3896,13 +3895,13 @@ func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "modes":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Modes)
+			codec.DecodeOptValueLenient(d, &x.Modes)
 		case "configOptions":
 			o.Once(1)
-			x.ConfigOptions = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
+			x.ConfigOptions = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3917,7 +3916,7 @@ func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CloseSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3927,7 +3926,7 @@ func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3942,7 +3941,7 @@ func (x *SetSessionModeResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SetSessionModeResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3952,7 +3951,7 @@ func (x *SetSessionModeResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3969,7 +3968,7 @@ func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *SetSessionConfigOptionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3983,7 +3982,7 @@ func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4001,8 +4000,8 @@ func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 func (x *PromptResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("stopReason")
 	x.StopReason.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "usage", &x.Usage)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "usage", &x.Usage)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4016,10 +4015,10 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 			x.StopReason.DecodeJSON(d)
 		case "usage":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Usage)
+			codec.DecodeOptValueLenient(d, &x.Usage)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4047,10 +4046,10 @@ func (x *Usage) encodeMembers(e *codec.Encoder) {
 	e.Uint(x.InputTokens)
 	e.Name("outputTokens")
 	e.Uint(x.OutputTokens)
-	rpc.EncodeOpt(e, "thoughtTokens", x.ThoughtTokens, codec.EncodeUint)
-	rpc.EncodeOpt(e, "cachedReadTokens", x.CachedReadTokens, codec.EncodeUint)
-	rpc.EncodeOpt(e, "cachedWriteTokens", x.CachedWriteTokens, codec.EncodeUint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "thoughtTokens", x.ThoughtTokens, codec.EncodeUint)
+	codec.EncodeOpt(e, "cachedReadTokens", x.CachedReadTokens, codec.EncodeUint)
+	codec.EncodeOpt(e, "cachedWriteTokens", x.CachedWriteTokens, codec.EncodeUint)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4070,16 +4069,16 @@ func (x *Usage) DecodeJSON(d *codec.Decoder) {
 			x.OutputTokens = codec.DecodeUint[uint64](d)
 		case "thoughtTokens":
 			o.Once(3)
-			x.ThoughtTokens = rpc.DecodeOptLenient(d, codec.DecodeUint[uint64])
+			x.ThoughtTokens = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
 		case "cachedReadTokens":
 			o.Once(4)
-			x.CachedReadTokens = rpc.DecodeOptLenient(d, codec.DecodeUint[uint64])
+			x.CachedReadTokens = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
 		case "cachedWriteTokens":
 			o.Once(5)
-			x.CachedWriteTokens = rpc.DecodeOptLenient(d, codec.DecodeUint[uint64])
+			x.CachedWriteTokens = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4099,7 +4098,7 @@ func (x *SessionNotification) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("update")
 	x.Update.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4116,7 +4115,7 @@ func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 			x.Update.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4297,8 +4296,8 @@ func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 func (x *ContentChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "messageId", &x.MessageID)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "messageId", &x.MessageID)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4312,10 +4311,10 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "messageId":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.MessageID)
+			codec.DecodeOptValueLenient(d, &x.MessageID)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4335,7 +4334,7 @@ func (x *ToolCall) encodeMembers(e *codec.Encoder) {
 	x.ToolCallID.EncodeJSON(e)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
 	if x.Kind != "" {
 		e.Name("kind")
 		x.Kind.EncodeJSON(e)
@@ -4360,7 +4359,7 @@ func (x *ToolCall) encodeMembers(e *codec.Encoder) {
 		e.Name("rawOutput")
 		e.Raw(x.RawOutput)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4377,7 +4376,7 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "name":
 			o.Once(2)
-			x.Name = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "kind":
 			o.Once(3)
 			codec.LenientValue(d, &x.Kind)
@@ -4398,7 +4397,7 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 			x.RawOutput = d.Raw()
 		case "_meta":
 			o.Once(9)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4420,7 +4419,7 @@ func (x *PlanEntry) encodeMembers(e *codec.Encoder) {
 	x.Priority.EncodeJSON(e)
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4440,7 +4439,7 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4470,7 +4469,7 @@ func (x *Plan) EncodeJSON(e *codec.Encoder) {
 func (x *Plan) encodeMembers(e *codec.Encoder) {
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4484,7 +4483,7 @@ func (x *Plan) DecodeJSON(d *codec.Decoder) {
 			x.Entries = codec.Lenient(d, codec.DecodeSliceLenient[PlanEntry])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4555,7 +4554,7 @@ func (x *PlanItems) encodeMembers(e *codec.Encoder) {
 	x.PlanID.EncodeJSON(e)
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4572,7 +4571,7 @@ func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 			x.Entries = codec.Lenient(d, codec.DecodeSliceLenient[PlanEntry])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4592,7 +4591,7 @@ func (x *PlanFile) encodeMembers(e *codec.Encoder) {
 	x.PlanID.EncodeJSON(e)
 	e.Name("uri")
 	e.Str(x.URI)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4609,7 +4608,7 @@ func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4629,7 +4628,7 @@ func (x *PlanMarkdown) encodeMembers(e *codec.Encoder) {
 	x.PlanID.EncodeJSON(e)
 	e.Name("content")
 	e.Str(x.Content)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4646,7 +4645,7 @@ func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4664,7 +4663,7 @@ func (x *PlanUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *PlanUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("plan")
 	x.Plan.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4678,7 +4677,7 @@ func (x *PlanUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Plan.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4696,7 +4695,7 @@ func (x *PlanRemoved) EncodeJSON(e *codec.Encoder) {
 func (x *PlanRemoved) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
 	x.PlanID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4710,7 +4709,7 @@ func (x *PlanRemoved) DecodeJSON(d *codec.Decoder) {
 			x.PlanID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4730,8 +4729,8 @@ func (x *AvailableCommand) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("description")
 	e.Str(x.Description)
-	rpc.EncodeOptValue(e, "input", &x.Input)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "input", &x.Input)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4748,10 +4747,10 @@ func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 			x.Description = d.Str()
 		case "input":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Input)
+			codec.DecodeOptValueLenient(d, &x.Input)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4787,7 +4786,7 @@ func (x *UnstructuredCommandInput) EncodeJSON(e *codec.Encoder) {
 func (x *UnstructuredCommandInput) encodeMembers(e *codec.Encoder) {
 	e.Name("hint")
 	e.Str(x.Hint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4801,7 +4800,7 @@ func (x *UnstructuredCommandInput) DecodeJSON(d *codec.Decoder) {
 			x.Hint = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4819,7 +4818,7 @@ func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *AvailableCommandsUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("availableCommands")
 	codec.EncodeSlice(e, x.AvailableCommands)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4833,7 +4832,7 @@ func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4851,7 +4850,7 @@ func (x *CurrentModeUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *CurrentModeUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("currentModeId")
 	x.CurrentModeID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4865,7 +4864,7 @@ func (x *CurrentModeUpdate) DecodeJSON(d *codec.Decoder) {
 			x.CurrentModeID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4883,7 +4882,7 @@ func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *ConfigOptionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4897,7 +4896,7 @@ func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4913,9 +4912,9 @@ func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionInfoUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4925,13 +4924,13 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "updatedAt":
 			o.Once(1)
-			x.UpdatedAt = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4950,7 +4949,7 @@ func (x *Cost) encodeMembers(e *codec.Encoder) {
 	e.Float(x.Amount)
 	e.Name("currency")
 	e.Str(x.Currency)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4967,7 +4966,7 @@ func (x *Cost) DecodeJSON(d *codec.Decoder) {
 			x.Currency = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4987,8 +4986,8 @@ func (x *UsageUpdate) encodeMembers(e *codec.Encoder) {
 	e.Uint(x.Used)
 	e.Name("size")
 	e.Uint(x.Size)
-	rpc.EncodeOptValue(e, "cost", &x.Cost)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cost", &x.Cost)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5005,10 +5004,10 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Size = codec.DecodeUint[uint64](d)
 		case "cost":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Cost)
+			codec.DecodeOptValueLenient(d, &x.Cost)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5035,8 +5034,8 @@ func (x *Notice) encodeMembers(e *codec.Encoder) {
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5054,10 +5053,10 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinLength(x.Title, 1))
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5089,9 +5088,9 @@ func (x *CompactionUpdate) encodeMembers(e *codec.Encoder) {
 	x.CompactionID.EncodeJSON(e)
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
+	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5108,13 +5107,13 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "summary":
 			o.Once(2)
-			x.Summary = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Summary = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "error":
 			o.Once(3)
-			x.Error = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Error = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5134,7 +5133,7 @@ func (x *CompactionSummaryChunk) encodeMembers(e *codec.Encoder) {
 	x.CompactionID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5151,7 +5150,7 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5167,8 +5166,8 @@ func (x *SubagentSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SubagentSessionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "cancel", &x.Cancel)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cancel", &x.Cancel)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5178,10 +5177,10 @@ func (x *SubagentSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cancel":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Cancel)
+			codec.DecodeOptValueLenient(d, &x.Cancel)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5196,7 +5195,7 @@ func (x *SessionCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionCancelCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5206,7 +5205,7 @@ func (x *SessionCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5273,7 +5272,7 @@ func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *RunningStateUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5283,7 +5282,7 @@ func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5298,7 +5297,7 @@ func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ErrorStopReason) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "error", &x.Error)
+	codec.EncodeOptValue(e, "error", &x.Error)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5308,7 +5307,7 @@ func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "error":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Error)
+			codec.DecodeOptValueLenient(d, &x.Error)
 		default:
 			d.Skip()
 		}
@@ -5324,8 +5323,8 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 
 // encodeMembers writes the members of x, but those of an unknown variant that were written already.
 func (x *IdleStateUpdate) encodeMembers(e *codec.Encoder, written ...string) {
-	rpc.EncodeOptValue(e, "usage", &x.Usage)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "usage", &x.Usage)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *IdleStateUpdateEndTurn:
 		e.Tag("stopReason", "end_turn")
@@ -5369,10 +5368,10 @@ func (x *IdleStateUpdate) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "usage":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Usage)
+			codec.DecodeOptValueLenient(d, &x.Usage)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5454,7 +5453,7 @@ func (x *IdleStateUpdateCancelled) DecodeJSON(d *codec.Decoder) {
 }
 
 func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
+	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5464,7 +5463,7 @@ func (x *IdleStateUpdateNone) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "stopReason":
 			o.Once(0)
-			x.StopReason = rpc.DecodeOptLenient(d, codec.DecodeNull)
+			x.StopReason = codec.DecodeOptLenient(d, codec.DecodeNull)
 		default:
 			d.Skip()
 		}
@@ -5479,7 +5478,7 @@ func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *RequiresActionStateUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5489,7 +5488,7 @@ func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5504,7 +5503,7 @@ func (x *UnknownStateUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *UnknownStateUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5514,7 +5513,7 @@ func (x *UnknownStateUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5531,13 +5530,13 @@ func (x *SubagentUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *SubagentUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "capabilities", &x.Capabilities)
-	rpc.EncodeOptValue(e, "state", &x.State)
-	rpc.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "additionalDirectories", x.AdditionalDirectories, codec.EncodeStrings)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
+	codec.EncodeOptValue(e, "state", &x.State)
+	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "additionalDirectories", x.AdditionalDirectories, codec.EncodeStrings)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5551,25 +5550,25 @@ func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "title":
 			o.Once(1)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "capabilities":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Capabilities)
+			codec.DecodeOptValueLenient(d, &x.Capabilities)
 		case "state":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.State)
+			codec.DecodeOptValueLenient(d, &x.State)
 		case "cwd":
 			o.Once(5)
-			x.Cwd = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Cwd = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "additionalDirectories":
 			o.Once(6)
-			x.AdditionalDirectories = rpc.DecodeOpt(d, codec.DecodeStrings[string])
+			x.AdditionalDirectories = codec.DecodeOpt(d, codec.DecodeStrings[string])
 		case "_meta":
 			o.Once(7)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5587,12 +5586,12 @@ func (x *SessionMessage) EncodeJSON(e *codec.Encoder) {
 func (x *SessionMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "senderSessionId", &x.SenderSessionID)
-	rpc.EncodeOptValue(e, "recipientSessionId", &x.RecipientSessionID)
-	rpc.EncodeOptValue(e, "senderMessageId", &x.SenderMessageID)
-	rpc.EncodeOptValue(e, "recipientMessageId", &x.RecipientMessageID)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "senderSessionId", &x.SenderSessionID)
+	codec.EncodeOptValue(e, "recipientSessionId", &x.RecipientSessionID)
+	codec.EncodeOptValue(e, "senderMessageId", &x.SenderMessageID)
+	codec.EncodeOptValue(e, "recipientMessageId", &x.RecipientMessageID)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5606,22 +5605,22 @@ func (x *SessionMessage) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "senderSessionId":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.SenderSessionID)
+			codec.DecodeOptValueLenient(d, &x.SenderSessionID)
 		case "recipientSessionId":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.RecipientSessionID)
+			codec.DecodeOptValueLenient(d, &x.RecipientSessionID)
 		case "senderMessageId":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.SenderMessageID)
+			codec.DecodeOptValueLenient(d, &x.SenderMessageID)
 		case "recipientMessageId":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.RecipientMessageID)
+			codec.DecodeOptValueLenient(d, &x.RecipientMessageID)
 		case "content":
 			o.Once(5)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5641,7 +5640,7 @@ func (x *SessionMessageChunk) encodeMembers(e *codec.Encoder) {
 	x.MessageID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5658,7 +5657,7 @@ func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5676,7 +5675,7 @@ func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CompleteElicitationNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
 	x.ElicitationID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5690,7 +5689,7 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 			x.ElicitationID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5712,7 +5711,7 @@ func (x *AuthStatusUpdateNotification) encodeMembers(e *codec.Encoder) {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5729,7 +5728,7 @@ func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder) {
 			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5749,8 +5748,8 @@ func (x *InitializeRequest) encodeMembers(e *codec.Encoder) {
 	x.ProtocolVersion.EncodeJSON(e)
 	e.Name("clientCapabilities")
 	x.ClientCapabilities.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "clientInfo", &x.ClientInfo)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "clientInfo", &x.ClientInfo)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5767,10 +5766,10 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.ClientCapabilities)
 		case "clientInfo":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.ClientInfo)
+			codec.DecodeOptValueLenient(d, &x.ClientInfo)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5794,15 +5793,15 @@ func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("terminal")
 		e.Bool(x.Terminal)
 	}
-	rpc.EncodeOptValue(e, "session", &x.Session)
-	rpc.EncodeOptValue(e, "subagents", &x.Subagents)
-	rpc.EncodeOptValue(e, "plan", &x.Plan)
+	codec.EncodeOptValue(e, "session", &x.Session)
+	codec.EncodeOptValue(e, "subagents", &x.Subagents)
+	codec.EncodeOptValue(e, "plan", &x.Plan)
 	if !x.Auth.IsZero() {
 		e.Name("auth")
 		x.Auth.EncodeJSON(e)
 	}
-	rpc.EncodeOptValue(e, "elicitation", &x.Elicitation)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "elicitation", &x.Elicitation)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5818,22 +5817,22 @@ func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.Terminal = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "session":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Session)
+			codec.DecodeOptValueLenient(d, &x.Session)
 		case "subagents":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Subagents)
+			codec.DecodeOptValueLenient(d, &x.Subagents)
 		case "plan":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.Plan)
+			codec.DecodeOptValueLenient(d, &x.Plan)
 		case "auth":
 			o.Once(5)
 			codec.LenientValue(d, &x.Auth)
 		case "elicitation":
 			o.Once(6)
-			rpc.DecodeOptValueLenient(d, &x.Elicitation)
+			codec.DecodeOptValueLenient(d, &x.Elicitation)
 		case "_meta":
 			o.Once(7)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5856,7 +5855,7 @@ func (x *FileSystemCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("writeTextFile")
 		e.Bool(x.WriteTextFile)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5872,7 +5871,7 @@ func (x *FileSystemCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.WriteTextFile = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5887,10 +5886,10 @@ func (x *ClientSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ClientSessionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "compaction", &x.Compaction)
-	rpc.EncodeOptValue(e, "configOptions", &x.ConfigOptions)
-	rpc.EncodeOptValue(e, "notices", &x.Notices)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "compaction", &x.Compaction)
+	codec.EncodeOptValue(e, "configOptions", &x.ConfigOptions)
+	codec.EncodeOptValue(e, "notices", &x.Notices)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5900,16 +5899,16 @@ func (x *ClientSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compaction":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Compaction)
+			codec.DecodeOptValueLenient(d, &x.Compaction)
 		case "configOptions":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.ConfigOptions)
+			codec.DecodeOptValueLenient(d, &x.ConfigOptions)
 		case "notices":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Notices)
+			codec.DecodeOptValueLenient(d, &x.Notices)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5941,8 +5940,8 @@ func (x *SessionConfigOptionsCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionConfigOptionsCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "boolean", &x.Boolean)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "boolean", &x.Boolean)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5952,10 +5951,10 @@ func (x *SessionConfigOptionsCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "boolean":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Boolean)
+			codec.DecodeOptValueLenient(d, &x.Boolean)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5970,7 +5969,7 @@ func (x *BooleanConfigOptionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *BooleanConfigOptionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5980,7 +5979,7 @@ func (x *BooleanConfigOptionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6012,7 +6011,7 @@ func (x *SubagentCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SubagentCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6022,7 +6021,7 @@ func (x *SubagentCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6037,7 +6036,7 @@ func (x *PlanCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *PlanCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6047,7 +6046,7 @@ func (x *PlanCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6066,7 +6065,7 @@ func (x *AuthCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Name("terminal")
 		e.Bool(x.Terminal)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6079,7 +6078,7 @@ func (x *AuthCapabilities) DecodeJSON(d *codec.Decoder) {
 			x.Terminal = codec.Lenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6094,9 +6093,9 @@ func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "form", &x.Form)
-	rpc.EncodeOptValue(e, "url", &x.URL)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "form", &x.Form)
+	codec.EncodeOptValue(e, "url", &x.URL)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6106,13 +6105,13 @@ func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "form":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Form)
+			codec.DecodeOptValueLenient(d, &x.Form)
 		case "url":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.URL)
+			codec.DecodeOptValueLenient(d, &x.URL)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6127,7 +6126,7 @@ func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationFormCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6137,7 +6136,7 @@ func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6152,7 +6151,7 @@ func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationURLCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6162,7 +6161,7 @@ func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6179,7 +6178,7 @@ func (x *AuthenticateRequest) EncodeJSON(e *codec.Encoder) {
 func (x *AuthenticateRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
 	x.MethodID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6193,7 +6192,7 @@ func (x *AuthenticateRequest) DecodeJSON(d *codec.Decoder) {
 			x.MethodID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6209,7 +6208,7 @@ func (x *ListProvidersRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ListProvidersRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6219,7 +6218,7 @@ func (x *ListProvidersRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6244,7 +6243,7 @@ func (x *SetProviderRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("headers")
 		codec.EncodeStringMap(e, x.Headers)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6267,7 +6266,7 @@ func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 			x.Headers = codec.DecodeStringMap(d)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6285,7 +6284,7 @@ func (x *DisableProviderRequest) EncodeJSON(e *codec.Encoder) {
 func (x *DisableProviderRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("providerId")
 	x.ProviderID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6299,7 +6298,7 @@ func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder) {
 			x.ProviderID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6315,7 +6314,7 @@ func (x *LogoutRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6325,7 +6324,7 @@ func (x *LogoutRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6340,7 +6339,7 @@ func (x *AuthStatusRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AuthStatusRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6350,7 +6349,7 @@ func (x *AuthStatusRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6373,8 +6372,8 @@ func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 	}
 	e.Name("mcpServers")
 	codec.EncodeSlice(e, x.MCPServers)
-	rpc.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6398,10 +6397,10 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "systemPrompt":
 			o.Once(3)
-			rpc.DecodeOptValue(d, &x.SystemPrompt)
+			codec.DecodeOptValue(d, &x.SystemPrompt)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6470,7 +6469,7 @@ func (x *HTTPHeader) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6487,7 +6486,7 @@ func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 			x.Value = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6509,7 +6508,7 @@ func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 	e.Str(x.URL)
 	e.Name("headers")
 	codec.EncodeSlice(e, x.Headers)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6531,7 +6530,7 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6553,7 +6552,7 @@ func (x *MCPServerSSE) encodeMembers(e *codec.Encoder) {
 	e.Str(x.URL)
 	e.Name("headers")
 	codec.EncodeSlice(e, x.Headers)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6575,7 +6574,7 @@ func (x *MCPServerSSE) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6595,7 +6594,7 @@ func (x *MCPServerACP) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("serverId")
 	x.ServerID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6612,7 +6611,7 @@ func (x *MCPServerACP) DecodeJSON(d *codec.Decoder) {
 			x.ServerID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6636,7 +6635,7 @@ func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 	codec.EncodeStrings(e, x.Args)
 	e.Name("env")
 	codec.EncodeSlice(e, x.Env)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6663,7 +6662,7 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6683,7 +6682,7 @@ func (x *SystemPrompt) encodeMembers(e *codec.Encoder) {
 	x.Mode.EncodeJSON(e)
 	e.Name("content")
 	codec.EncodeSlice(e, x.Content)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6700,7 +6699,7 @@ func (x *SystemPrompt) DecodeJSON(d *codec.Decoder) {
 			x.Content = codec.DecodeSlice[ContentBlock](d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6732,8 +6731,8 @@ func (x *LoadSessionRequest) encodeMembers(e *codec.Encoder) {
 	}
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6760,10 +6759,10 @@ func (x *LoadSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "systemPrompt":
 			o.Once(4)
-			rpc.DecodeOptValue(d, &x.SystemPrompt)
+			codec.DecodeOptValue(d, &x.SystemPrompt)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6779,10 +6778,10 @@ func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ListSessionsRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "cursor", x.Cursor, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "archived", &x.Archived)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "cursor", x.Cursor, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "archived", &x.Archived)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6792,16 +6791,16 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cwd":
 			o.Once(0)
-			x.Cwd = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Cwd = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "cursor":
 			o.Once(1)
-			x.Cursor = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Cursor = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "archived":
 			o.Once(2)
-			rpc.DecodeOptValue(d, &x.Archived)
+			codec.DecodeOptValue(d, &x.Archived)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6824,7 +6823,7 @@ func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *DeleteSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6838,7 +6837,7 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6866,8 +6865,8 @@ func (x *ForkSessionRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("mcpServers")
 		codec.EncodeSlice(e, x.MCPServers)
 	}
-	rpc.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6894,10 +6893,10 @@ func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "systemPrompt":
 			o.Once(4)
-			rpc.DecodeOptValue(d, &x.SystemPrompt)
+			codec.DecodeOptValue(d, &x.SystemPrompt)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6915,7 +6914,7 @@ func (x *ArchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *ArchiveSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6929,7 +6928,7 @@ func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6947,7 +6946,7 @@ func (x *UnarchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *UnarchiveSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6961,7 +6960,7 @@ func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6979,7 +6978,7 @@ func (x *SessionStatusRequest) EncodeJSON(e *codec.Encoder) {
 func (x *SessionStatusRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6993,7 +6992,7 @@ func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7013,7 +7012,7 @@ func (x *SetSessionTitleRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7030,7 +7029,7 @@ func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7058,8 +7057,8 @@ func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("mcpServers")
 		codec.EncodeSlice(e, x.MCPServers)
 	}
-	rpc.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7086,10 +7085,10 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "systemPrompt":
 			o.Once(4)
-			rpc.DecodeOptValue(d, &x.SystemPrompt)
+			codec.DecodeOptValue(d, &x.SystemPrompt)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7107,7 +7106,7 @@ func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *CloseSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7121,7 +7120,7 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7141,7 +7140,7 @@ func (x *SetSessionModeRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("modeId")
 	x.ModeID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7158,7 +7157,7 @@ func (x *SetSessionModeRequest) DecodeJSON(d *codec.Decoder) {
 			x.ModeID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7178,7 +7177,7 @@ func (x *SetSessionConfigOptionRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("configId")
 	x.ConfigID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SetSessionConfigOptionRequestBoolean:
 		e.Tag("type", "boolean")
@@ -7214,7 +7213,7 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 			x.ConfigID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7290,7 +7289,7 @@ func (x *PromptRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("prompt")
 	codec.EncodeSlice(e, x.Prompt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7307,7 +7306,7 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 			x.Prompt = codec.DecodeSlice[ContentBlock](d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7323,7 +7322,7 @@ func (x *WriteTextFileResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *WriteTextFileResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7333,7 +7332,7 @@ func (x *WriteTextFileResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7350,7 +7349,7 @@ func (x *ReadTextFileResponse) EncodeJSON(e *codec.Encoder) {
 func (x *ReadTextFileResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	e.Str(x.Content)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7364,7 +7363,7 @@ func (x *ReadTextFileResponse) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7382,7 +7381,7 @@ func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *RequestPermissionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("outcome")
 	x.Outcome.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7396,7 +7395,7 @@ func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder) {
 			x.Outcome.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7462,7 +7461,7 @@ func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 func (x *SelectedPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
 	x.OptionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7476,7 +7475,7 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 			x.OptionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7494,7 +7493,7 @@ func (x *CreateTerminalResponse) EncodeJSON(e *codec.Encoder) {
 func (x *CreateTerminalResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7508,7 +7507,7 @@ func (x *CreateTerminalResponse) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7528,8 +7527,8 @@ func (x *TerminalOutputResponse) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Output)
 	e.Name("truncated")
 	e.Bool(x.Truncated)
-	rpc.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7546,10 +7545,10 @@ func (x *TerminalOutputResponse) DecodeJSON(d *codec.Decoder) {
 			x.Truncated = d.Bool()
 		case "exitStatus":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.ExitStatus)
+			codec.DecodeOptValueLenient(d, &x.ExitStatus)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7565,9 +7564,9 @@ func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalExitStatus) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
-	rpc.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
+	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7577,13 +7576,13 @@ func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "exitCode":
 			o.Once(0)
-			x.ExitCode = rpc.DecodeOptLenient(d, codec.DecodeUint[uint32])
+			x.ExitCode = codec.DecodeOptLenient(d, codec.DecodeUint[uint32])
 		case "signal":
 			o.Once(1)
-			x.Signal = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Signal = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7598,7 +7597,7 @@ func (x *ReleaseTerminalResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ReleaseTerminalResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7608,7 +7607,7 @@ func (x *ReleaseTerminalResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7623,9 +7622,9 @@ func (x *WaitForTerminalExitResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *WaitForTerminalExitResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
-	rpc.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
+	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7635,13 +7634,13 @@ func (x *WaitForTerminalExitResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "exitCode":
 			o.Once(0)
-			x.ExitCode = rpc.DecodeOptLenient(d, codec.DecodeUint[uint32])
+			x.ExitCode = codec.DecodeOptLenient(d, codec.DecodeUint[uint32])
 		case "signal":
 			o.Once(1)
-			x.Signal = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Signal = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7656,7 +7655,7 @@ func (x *KillTerminalResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *KillTerminalResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7666,7 +7665,7 @@ func (x *KillTerminalResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7681,7 +7680,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CreateElicitationResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationResponseAccept:
 		e.Tag("action", "accept")
@@ -7714,7 +7713,7 @@ func (x *CreateElicitationResponse) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7806,7 +7805,7 @@ func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationAcceptAction) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7816,7 +7815,7 @@ func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "content":
 			o.Once(0)
-			x.Content = rpc.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
+			x.Content = codec.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
 		default:
 			d.Skip()
 		}
@@ -7855,7 +7854,7 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 func (x *MessageMCPResponseResult) encodeMembers(e *codec.Encoder) {
 	e.Name("result")
 	e.Raw(x.Result)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7869,7 +7868,7 @@ func (x *MessageMCPResponseResult) DecodeJSON(d *codec.Decoder) {
 			x.Result = d.Raw()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7880,7 +7879,7 @@ func (x *MessageMCPResponseResult) DecodeJSON(d *codec.Decoder) {
 func (x *MessageMCPResponseError) encodeMembers(e *codec.Encoder) {
 	e.Name("error")
 	x.Error.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7894,7 +7893,7 @@ func (x *MessageMCPResponseError) DecodeJSON(d *codec.Decoder) {
 			x.Error.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7952,7 +7951,7 @@ func (x *CancelNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CancelNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7966,7 +7965,7 @@ func (x *CancelNotification) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7988,8 +7987,8 @@ func (x *MessageMCPNotification) encodeMembers(e *codec.Encoder) {
 	x.RequestID.EncodeJSON(e)
 	e.Name("method")
 	e.Str(x.Method)
-	rpc.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8009,10 +8008,10 @@ func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder) {
 			x.Method = d.Str()
 		case "params":
 			o.Once(3)
-			x.Params = rpc.DecodeOpt(d, codec.DecodeRawMap)
+			x.Params = codec.DecodeOpt(d, codec.DecodeRawMap)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8030,8 +8029,8 @@ func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CancelRequestNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
-	e.Check(codec.ID(x.RequestID, true))
-	rpc.EncodeMeta(e, x.Meta)
+	e.Check(codec.IDInParams(x.RequestID, true))
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8043,10 +8042,10 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
-			d.Check(codec.ID(x.RequestID, true))
+			d.Check(codec.IDInParams(x.RequestID, true))
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8068,8 +8067,8 @@ func (x *InitializeProxyRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("clientCapabilities")
 		x.ClientCapabilities.EncodeJSON(e)
 	}
-	rpc.EncodeOptValue(e, "clientInfo", &x.ClientInfo)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "clientInfo", &x.ClientInfo)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8086,10 +8085,10 @@ func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.ClientCapabilities)
 		case "clientInfo":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.ClientInfo)
+			codec.DecodeOptValueLenient(d, &x.ClientInfo)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8111,7 +8110,7 @@ func (x *ProxySuccessorRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("params")
 		e.Raw(x.Params)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8128,7 +8127,7 @@ func (x *ProxySuccessorRequest) DecodeJSON(d *codec.Decoder) {
 			x.Params = d.Raw()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8154,8 +8153,8 @@ func (x *InitializeProxyResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("authMethods")
 		codec.EncodeSlice(e, x.AuthMethods)
 	}
-	rpc.EncodeOptValue(e, "agentInfo", &x.AgentInfo)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "agentInfo", &x.AgentInfo)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8175,10 +8174,10 @@ func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder) {
 			x.AuthMethods = codec.Lenient(d, codec.DecodeSliceLenient[AuthMethod])
 		case "agentInfo":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.AgentInfo)
+			codec.DecodeOptValueLenient(d, &x.AgentInfo)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8206,7 +8205,7 @@ func (x *ProxySuccessorNotification) encodeMembers(e *codec.Encoder) {
 		e.Name("params")
 		e.Raw(x.Params)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8223,7 +8222,7 @@ func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder) {
 			x.Params = d.Raw()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}

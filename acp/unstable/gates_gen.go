@@ -3,7 +3,7 @@
 
 package unstable
 
-import "github.com/acpgo/sdk/acp/rpc"
+import "github.com/acpgo/sdk/acp/codec"
 
 // serves reports whether an agent that advertises x serves a method.
 func (x *AgentCapabilities) serves(method string) bool {
@@ -202,25 +202,25 @@ func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	); err != nil {
 		return x, err
 	} else if all {
-		x.Providers = rpc.Some(ProvidersCapabilities{})
+		x.Providers = codec.Some(ProvidersCapabilities{})
 	}
 	if h.Logout != nil {
-		x.Auth.Logout = rpc.Some(LogoutCapabilities{})
+		x.Auth.Logout = codec.Some(LogoutCapabilities{})
 	}
 	if h.AuthStatus != nil {
-		x.Auth.Status = rpc.Some(AuthStatusCapabilities{})
+		x.Auth.Status = codec.Some(AuthStatusCapabilities{})
 	}
 	if h.LoadSession != nil {
 		x.LoadSession = true
 	}
 	if h.ListSessions != nil {
-		x.SessionCapabilities.List = rpc.Some(SessionListCapabilities{})
+		x.SessionCapabilities.List = codec.Some(SessionListCapabilities{})
 	}
 	if h.DeleteSession != nil {
-		x.SessionCapabilities.Delete = rpc.Some(SessionDeleteCapabilities{})
+		x.SessionCapabilities.Delete = codec.Some(SessionDeleteCapabilities{})
 	}
 	if h.ForkSession != nil {
-		x.SessionCapabilities.Fork = rpc.Some(SessionForkCapabilities{})
+		x.SessionCapabilities.Fork = codec.Some(SessionForkCapabilities{})
 	}
 	if all, err := together(
 		"sessionCapabilities.archive",
@@ -229,19 +229,19 @@ func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	); err != nil {
 		return x, err
 	} else if all {
-		x.SessionCapabilities.Archive = rpc.Some(SessionArchiveCapabilities{})
+		x.SessionCapabilities.Archive = codec.Some(SessionArchiveCapabilities{})
 	}
 	if h.SessionStatus != nil {
-		x.SessionCapabilities.Status = rpc.Some(SessionStatusCapabilities{})
+		x.SessionCapabilities.Status = codec.Some(SessionStatusCapabilities{})
 	}
 	if h.SetSessionTitle != nil {
-		x.SessionCapabilities.Title = rpc.Some(SessionTitleCapabilities{})
+		x.SessionCapabilities.Title = codec.Some(SessionTitleCapabilities{})
 	}
 	if h.ResumeSession != nil {
-		x.SessionCapabilities.Resume = rpc.Some(SessionResumeCapabilities{})
+		x.SessionCapabilities.Resume = codec.Some(SessionResumeCapabilities{})
 	}
 	if h.CloseSession != nil {
-		x.SessionCapabilities.Close = rpc.Some(SessionCloseCapabilities{})
+		x.SessionCapabilities.Close = codec.Some(SessionCloseCapabilities{})
 	}
 	return x, nil
 }

@@ -6,6 +6,7 @@ package unstable
 import (
 	"encoding/json"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
@@ -22,8 +23,8 @@ type WriteTextFileRequest struct {
 	// The text content to write to the file.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionID is a unique identifier for a conversation session between a client and agent.
@@ -49,13 +50,13 @@ type ReadTextFileRequest struct {
 	Path string `json:"path"`
 
 	// Line number to start reading from (1-based).
-	Line rpc.Opt[uint32] `json:"line,omitzero"`
+	Line codec.Opt[uint32] `json:"line,omitzero"`
 
 	// Maximum number of lines to read.
-	Limit rpc.Opt[uint32] `json:"limit,omitzero"`
+	Limit codec.Opt[uint32] `json:"limit,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RequestPermissionRequest asks for user permission to execute a tool call.
@@ -75,8 +76,8 @@ type RequestPermissionRequest struct {
 	// Available permission options for the user to choose from.
 	Options []PermissionOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallUpdate is an update to an existing tool call.
@@ -92,25 +93,25 @@ type ToolCallUpdate struct {
 	ToolCallID ToolCallID `json:"toolCallId"`
 
 	// Update the tool kind.
-	Kind rpc.Opt[ToolKind] `json:"kind,omitzero"`
+	Kind codec.Opt[ToolKind] `json:"kind,omitzero"`
 
 	// Update the execution status.
-	Status rpc.Opt[ToolCallStatus] `json:"status,omitzero"`
+	Status codec.Opt[ToolCallStatus] `json:"status,omitzero"`
 
 	// Update the human-readable title.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Update the programmatic name of the tool being invoked.
 	//
 	// This field is optional. Omitting it or sending `null` both mean that the existing name is
 	// left unchanged.
-	Name rpc.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero"`
 
 	// Replace the content collection.
-	Content rpc.Opt[[]ToolCallContent] `json:"content,omitzero"`
+	Content codec.Opt[[]ToolCallContent] `json:"content,omitzero"`
 
 	// Replace the locations collection.
-	Locations rpc.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
+	Locations codec.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
 
 	// Update the raw input.
 	RawInput json.RawMessage `json:"rawInput,omitzero"`
@@ -118,8 +119,8 @@ type ToolCallUpdate struct {
 	// Update the raw output.
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallID is the unique identifier for a tool call within a session.
@@ -131,34 +132,34 @@ type ToolCallID string
 // how objects are used or displayed.
 type Annotations struct {
 	// Intended recipients for this content, such as the user or assistant.
-	Audience rpc.Opt[[]Role] `json:"audience,omitzero"`
+	Audience codec.Opt[[]Role] `json:"audience,omitzero"`
 
 	// Timestamp indicating when the underlying resource was last modified.
-	LastModified rpc.Opt[string] `json:"lastModified,omitzero"`
+	LastModified codec.Opt[string] `json:"lastModified,omitzero"`
 
 	// Relative importance of this content when clients choose what to surface.
-	Priority rpc.Opt[float64] `json:"priority,omitzero"`
+	Priority codec.Opt[float64] `json:"priority,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TextContent is text provided to or from an LLM.
 type TextContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Text payload carried by this content block.
 	Text string `json:"text"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ImageContent is an image provided to or from an LLM.
 type ImageContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Base64-encoded media payload.
 	Data string `json:"data"`
@@ -167,16 +168,16 @@ type ImageContent struct {
 	MimeType string `json:"mimeType"`
 
 	// URI associated with this resource or media payload.
-	URI rpc.Opt[string] `json:"uri,omitzero"`
+	URI codec.Opt[string] `json:"uri,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AudioContent: Audio provided to or from an LLM.
 type AudioContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Base64-encoded media payload.
 	Data string `json:"data"`
@@ -184,42 +185,42 @@ type AudioContent struct {
 	// MIME type describing the encoded media payload.
 	MimeType string `json:"mimeType"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResourceLink is a resource that the server is capable of reading, included in a prompt or tool
 // call result.
 type ResourceLink struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Optional human-readable details shown with this protocol object.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// MIME type describing the encoded media payload.
-	MimeType rpc.Opt[string] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[string] `json:"mimeType,omitzero"`
 
 	// Human-readable name shown for this protocol object.
 	Name string `json:"name"`
 
 	// Optional size of the linked resource in bytes, if known.
-	Size rpc.Opt[int64] `json:"size,omitzero"`
+	Size codec.Opt[int64] `json:"size,omitzero"`
 
 	// Optional display title for end-user UI.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// URI associated with this resource or media payload.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TextResourceContents: Text-based resource contents.
 type TextResourceContents struct {
 	// MIME type describing the encoded media payload.
-	MimeType rpc.Opt[string] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[string] `json:"mimeType,omitzero"`
 
 	// Text payload carried by this content block.
 	Text string `json:"text"`
@@ -227,8 +228,8 @@ type TextResourceContents struct {
 	// URI associated with this resource or media payload.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BlobResourceContents: Binary resource contents.
@@ -237,25 +238,25 @@ type BlobResourceContents struct {
 	Blob string `json:"blob"`
 
 	// MIME type describing the encoded media payload.
-	MimeType rpc.Opt[string] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[string] `json:"mimeType,omitzero"`
 
 	// URI associated with this resource or media payload.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // EmbeddedResource is the contents of a resource, embedded into a prompt or tool call result.
 type EmbeddedResource struct {
 	// Optional annotations that help clients decide how to display or route this content.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
 	// Embedded resource payload, either text or binary data.
 	Resource EmbeddedResourceResource `json:"resource"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Content is the standard content block (text, images, resources).
@@ -263,8 +264,8 @@ type Content struct {
 	// The actual content block.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Diff is a diff representing file modifications.
@@ -279,13 +280,13 @@ type Diff struct {
 	Path string `json:"path"`
 
 	// The original content (omitted or `null` for new files).
-	OldText rpc.Opt[string] `json:"oldText,omitzero"`
+	OldText codec.Opt[string] `json:"oldText,omitzero"`
 
 	// The new content after modification.
 	NewText string `json:"newText"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalID is the identifier used for terminal values on the wire.
@@ -304,8 +305,8 @@ type Terminal struct {
 	// Identifier of the terminal instance to embed in the content stream.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallLocation is a file location being accessed or modified by a tool.
@@ -321,10 +322,10 @@ type ToolCallLocation struct {
 	Path string `json:"path"`
 
 	// Optional 1-based line number within the file.
-	Line rpc.Opt[uint32] `json:"line,omitzero"`
+	Line codec.Opt[uint32] `json:"line,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PermissionOption is an option presented to the user when requesting permission.
@@ -338,8 +339,8 @@ type PermissionOption struct {
 	// Hint about the nature of this permission option.
 	Kind PermissionOptionKind `json:"kind"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PermissionOptionID is the unique identifier for a permission option.
@@ -362,7 +363,7 @@ type CreateTerminalRequest struct {
 	Env []EnvVariable `json:"env,omitzero"`
 
 	// Working directory for the command. Must be an absolute path.
-	Cwd rpc.Opt[string] `json:"cwd,omitzero"`
+	Cwd codec.Opt[string] `json:"cwd,omitzero"`
 
 	// Maximum number of output bytes to retain.
 	//
@@ -371,10 +372,10 @@ type CreateTerminalRequest struct {
 	//
 	// The Client MUST ensure truncation happens at a character boundary to maintain valid string
 	// output, even if this means the retained output is slightly less than the specified limit.
-	OutputByteLimit rpc.Opt[uint64] `json:"outputByteLimit,omitzero"`
+	OutputByteLimit codec.Opt[uint64] `json:"outputByteLimit,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // EnvVariable is an environment variable to set when launching an MCP server.
@@ -385,8 +386,8 @@ type EnvVariable struct {
 	// The value to set for the environment variable.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalOutputRequest asks to get the current output and status of a terminal.
@@ -397,8 +398,8 @@ type TerminalOutputRequest struct {
 	// The ID of the terminal to get output from.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReleaseTerminalRequest asks to release a terminal and free its resources.
@@ -409,8 +410,8 @@ type ReleaseTerminalRequest struct {
 	// The ID of the terminal to release.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // WaitForTerminalExitRequest asks to wait for a terminal command to exit.
@@ -421,8 +422,8 @@ type WaitForTerminalExitRequest struct {
 	// The ID of the terminal to wait for.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // KillTerminalRequest asks to kill a terminal without releasing it.
@@ -433,8 +434,8 @@ type KillTerminalRequest struct {
 	// The ID of the terminal to kill.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationSessionScope: Session-scoped elicitation, optionally tied to a specific tool call.
@@ -450,14 +451,14 @@ type ElicitationSessionScope struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session
 	// without a specific tool call.
-	ToolCallID rpc.Opt[ToolCallID] `json:"toolCallId,omitzero"`
+	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero"`
 }
 
 // ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside
 // of a session (e.g., during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The request this elicitation is tied to.
-	RequestID rpc.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId"`
 }
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
@@ -471,7 +472,7 @@ type ElicitationSchema struct {
 	// Optional title for the schema.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Property definitions (must be primitive types).
 	Properties map[string]ElicitationPropertySchema `json:"properties,omitzero"`
@@ -479,15 +480,15 @@ type ElicitationSchema struct {
 	// List of required property names.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no property names are required.
-	Required rpc.Opt[[]string] `json:"required,omitzero"`
+	Required codec.Opt[[]string] `json:"required,omitzero"`
 
 	// Optional description of what this schema represents.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TypeOrDefault returns Type or, when it is absent, the schema's default, "object".
@@ -510,10 +511,10 @@ type EnumOption struct {
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // StringPropertySchema is the schema for string properties in an elicitation form.
@@ -523,48 +524,48 @@ type StringPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum length constraint.
-	MinLength rpc.Opt[uint32] `json:"minLength,omitzero"`
+	MinLength codec.Opt[uint32] `json:"minLength,omitzero"`
 
 	// Maximum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum length constraint.
-	MaxLength rpc.Opt[uint32] `json:"maxLength,omitzero"`
+	MaxLength codec.Opt[uint32] `json:"maxLength,omitzero"`
 
 	// Pattern the string must match.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no pattern constraint.
-	Pattern rpc.Opt[string] `json:"pattern,omitzero"`
+	Pattern codec.Opt[string] `json:"pattern,omitzero"`
 
 	// String format.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no format constraint.
-	Format rpc.Opt[StringFormat] `json:"format,omitzero"`
+	Format codec.Opt[StringFormat] `json:"format,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[string] `json:"default,omitzero"`
+	Default codec.Opt[string] `json:"default,omitzero"`
 
 	// Enum values for untitled single-select enums. Optional. Omitted and `null` are equivalent and
 	// mean no untitled single-select choices are declared by `enum`.
-	Enum rpc.Opt[[]string] `json:"enum,omitzero"`
+	Enum codec.Opt[[]string] `json:"enum,omitzero"`
 
 	// Titled enum options for titled single-select enums. Optional. Omitted and `null` are
 	// equivalent and mean no titled single-select choices are declared by `oneOf`.
-	OneOf rpc.Opt[[]EnumOption] `json:"oneOf,omitzero"`
+	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NumberPropertySchema is the schema for number (floating-point) properties in an elicitation form.
@@ -572,30 +573,30 @@ type NumberPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum rpc.Opt[float64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[float64] `json:"minimum,omitzero"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum rpc.Opt[float64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[float64] `json:"maximum,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[float64] `json:"default,omitzero"`
+	Default codec.Opt[float64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IntegerPropertySchema is the schema for integer properties in an elicitation form.
@@ -603,30 +604,30 @@ type IntegerPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum rpc.Opt[int64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[int64] `json:"minimum,omitzero"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum rpc.Opt[int64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[int64] `json:"maximum,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[int64] `json:"default,omitzero"`
+	Default codec.Opt[int64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BooleanPropertySchema is the schema for boolean properties in an elicitation form.
@@ -634,20 +635,20 @@ type BooleanPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[bool] `json:"default,omitzero"`
+	Default codec.Opt[bool] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // StringMultiSelectItems: String item schema for multi-select enum properties.
@@ -655,8 +656,8 @@ type StringMultiSelectItems struct {
 	// Allowed enum values.
 	Enum []string `json:"enum"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TitledMultiSelectItems holds the items definition for titled multi-select enum properties.
@@ -664,8 +665,8 @@ type TitledMultiSelectItems struct {
 	// Titled enum options.
 	AnyOf []EnumOption `json:"anyOf"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation
@@ -674,22 +675,22 @@ type MultiSelectPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum selection count.
-	MinItems rpc.Opt[uint64] `json:"minItems,omitzero"`
+	MinItems codec.Opt[uint64] `json:"minItems,omitzero"`
 
 	// Maximum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum selection count.
-	MaxItems rpc.Opt[uint64] `json:"maxItems,omitzero"`
+	MaxItems codec.Opt[uint64] `json:"maxItems,omitzero"`
 
 	// The items definition describing allowed values.
 	Items MultiSelectItems `json:"items"`
@@ -697,10 +698,10 @@ type MultiSelectPropertySchema struct {
 	// Default selected values.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
-	Default rpc.Opt[[]string] `json:"default,omitzero"`
+	Default codec.Opt[[]string] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationID is the unique identifier for an elicitation.
@@ -728,10 +729,10 @@ type MessageMCPRequest struct {
 	// Optional inner MCP params.
 	//
 	// If omitted or set to `null`, the inner MCP message has no params.
-	Params rpc.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
+	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerACPID: **UNSTABLE**
@@ -781,10 +782,10 @@ type InitializeResponse struct {
 	// Information about the Agent name and version sent to the Client.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	AgentInfo rpc.Opt[Implementation] `json:"agentInfo,omitzero"`
+	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProtocolVersion is the protocol version identifier.
@@ -824,10 +825,10 @@ type AgentCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports provider configuration methods.
-	Providers rpc.Opt[ProvidersCapabilities] `json:"providers,omitzero"`
+	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -869,8 +870,8 @@ type PromptCapabilities struct {
 	// for pieces of context that are referenced in the message.
 	EmbeddedContext bool `json:"embeddedContext,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -898,8 +899,8 @@ type MCPCapabilities struct {
 	// Agent supports `acp` MCP servers.
 	ACP bool `json:"acp,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -929,13 +930,13 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports listing sessions.
-	List rpc.Opt[SessionListCapabilities] `json:"list,omitzero"`
+	List codec.Opt[SessionListCapabilities] `json:"list,omitzero"`
 
 	// Whether the agent supports `session/delete`.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports deleting sessions from `session/list`.
-	Delete rpc.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
+	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
 
 	// Whether the agent supports `additionalDirectories` on supported session lifecycle requests.
 	//
@@ -944,7 +945,7 @@ type SessionCapabilities struct {
 	//
 	// Agents that also support `session/list` may return `SessionInfo.additionalDirectories` to
 	// report the complete ordered additional-root list associated with a listed session.
-	AdditionalDirectories rpc.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -954,7 +955,7 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports `systemPrompt` in `append` mode.
-	SystemPrompt rpc.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -964,7 +965,7 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports forking sessions.
-	Fork rpc.Opt[SessionForkCapabilities] `json:"fork,omitzero"`
+	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -976,7 +977,7 @@ type SessionCapabilities struct {
 	// means the agent supports both methods, the `archived` filter on `session/list`, and
 	// `SessionInfo.archived`. Agents that advertise it MUST also advertise
 	// `sessionCapabilities.list`.
-	Archive rpc.Opt[SessionArchiveCapabilities] `json:"archive,omitzero"`
+	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -986,7 +987,7 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports checking session status.
-	Status rpc.Opt[SessionStatusCapabilities] `json:"status,omitzero"`
+	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -999,22 +1000,22 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports setting session titles.
-	Title rpc.Opt[SessionTitleCapabilities] `json:"title,omitzero"`
+	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero"`
 
 	// Whether the agent supports `session/resume`.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports resuming sessions.
-	Resume rpc.Opt[SessionResumeCapabilities] `json:"resume,omitzero"`
+	Resume codec.Opt[SessionResumeCapabilities] `json:"resume,omitzero"`
 
 	// Whether the agent supports `session/close`.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports closing sessions.
-	Close rpc.Opt[SessionCloseCapabilities] `json:"close,omitzero"`
+	Close codec.Opt[SessionCloseCapabilities] `json:"close,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -1036,16 +1037,16 @@ func (x SessionCapabilities) IsZero() bool {
 //
 // Supplying `{}` means the agent supports listing sessions.
 type SessionListCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionDeleteCapabilities holds the capabilities for the `session/delete` method.
 //
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session
@@ -1056,8 +1057,8 @@ type SessionDeleteCapabilities struct {
 // `SessionInfo.additionalDirectories` to report the complete ordered additional-root list
 // associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionSystemPromptCapabilities: **UNSTABLE**
@@ -1072,10 +1073,10 @@ type SessionSystemPromptCapabilities struct {
 	// Delivery modes the agent supports in addition to `append`.
 	//
 	// Optional. Omitted or `null` both mean the agent supports only `append`.
-	Mode rpc.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero"`
+	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionSystemPromptModeCapabilities: **UNSTABLE**
@@ -1092,10 +1093,10 @@ type SessionSystemPromptModeCapabilities struct {
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports replacing its built-in default instructions with the client-provided
 	// system prompt.
-	Override rpc.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero"`
+	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionSystemPromptOverrideCapabilities: **UNSTABLE**
@@ -1107,8 +1108,8 @@ type SessionSystemPromptModeCapabilities struct {
 // Supplying `{}` means the agent supports replacing its built-in default instructions with the
 // client-provided system prompt.
 type SessionSystemPromptOverrideCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionForkCapabilities: **UNSTABLE**
@@ -1119,8 +1120,8 @@ type SessionSystemPromptOverrideCapabilities struct {
 //
 // Supplying `{}` means the agent supports forking sessions.
 type SessionForkCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionArchiveCapabilities: **UNSTABLE**
@@ -1132,8 +1133,8 @@ type SessionForkCapabilities struct {
 // Supplying `{}` means the agent supports both methods, the `archived` filter on `session/list`,
 // and `SessionInfo.archived`.
 type SessionArchiveCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionStatusCapabilities: **UNSTABLE**
@@ -1144,8 +1145,8 @@ type SessionArchiveCapabilities struct {
 //
 // Supplying `{}` means the agent supports checking session status.
 type SessionStatusCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionTitleCapabilities: **UNSTABLE**
@@ -1157,24 +1158,24 @@ type SessionStatusCapabilities struct {
 // Supplying `{}` means the agent supports `session/set_title`. Agents report titles through
 // `session/list` and `session_info_update` without this capability.
 type SessionTitleCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionResumeCapabilities holds the capabilities for the `session/resume` method.
 //
 // Supplying `{}` means the agent supports resuming sessions.
 type SessionResumeCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionCloseCapabilities holds the capabilities for the `session/close` method.
 //
 // Supplying `{}` means the agent supports closing sessions.
 type SessionCloseCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentAuthCapabilities: Authentication-related capabilities supported by the agent.
@@ -1187,16 +1188,16 @@ type AgentAuthCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports the `auth/status` method.
-	Status rpc.Opt[AuthStatusCapabilities] `json:"status,omitzero"`
+	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero"`
 
 	// Whether the agent supports the logout method.
 	//
 	// Optional. Omitted or `null` both mean the agent does not advertise support. Supplying `{}`
 	// means the agent supports the logout method.
-	Logout rpc.Opt[LogoutCapabilities] `json:"logout,omitzero"`
+	Logout codec.Opt[LogoutCapabilities] `json:"logout,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -1214,16 +1215,16 @@ func (x AgentAuthCapabilities) IsZero() bool {
 //
 // Supplying `{}` means the agent supports the `auth/status` method.
 type AuthStatusCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutCapabilities holds the logout capabilities supported by the agent.
 //
 // Supplying `{}` means the agent supports the logout method.
 type LogoutCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProvidersCapabilities: **UNSTABLE**
@@ -1234,8 +1235,8 @@ type LogoutCapabilities struct {
 //
 // Supplying `{}` means the agent supports provider configuration methods.
 type ProvidersCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodID is the identifier used for auth method values on the wire.
@@ -1257,7 +1258,7 @@ type AuthMethodTerminal struct {
 	Name string `json:"name"`
 
 	// Optional human-readable description of this authentication method.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Additional arguments to append to the configured agent invocation for terminal auth.
 	Args []string `json:"args,omitzero"`
@@ -1266,8 +1267,8 @@ type AuthMethodTerminal struct {
 	// These values override same-named variables in the base launch configuration.
 	Env map[string]string `json:"env,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodAgent: Agent handles authentication itself through `authenticate`.
@@ -1281,10 +1282,10 @@ type AuthMethodAgent struct {
 	Name string `json:"name"`
 
 	// Optional human-readable description of this authentication method.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Implementation is metadata about the implementation of the client or agent. Describes the name
@@ -1298,20 +1299,20 @@ type Implementation struct {
 	// understood.
 	//
 	// If not provided, the name should be used for display.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Version of the implementation. Can be displayed to the user or used for debugging or metrics
 	// purposes. (e.g. "1.0.0").
 	Version string `json:"version"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthenticateResponse is the response to the `authenticate` method.
 type AuthenticateResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListProvidersResponse: **UNSTABLE**
@@ -1323,8 +1324,8 @@ type ListProvidersResponse struct {
 	// Configurable providers with current routing info suitable for UI display.
 	Providers []ProviderInfo `json:"providers"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProviderInfo: **UNSTABLE**
@@ -1344,10 +1345,10 @@ type ProviderInfo struct {
 	Required bool `json:"required"`
 
 	// Current effective non-secret routing config. Null or omitted means provider is disabled.
-	Current rpc.Opt[ProviderCurrentConfig] `json:"current,omitzero"`
+	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProviderID: **UNSTABLE**
@@ -1371,8 +1372,8 @@ type ProviderCurrentConfig struct {
 	// Base URL currently used by this provider.
 	BaseURL string `json:"baseUrl"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetProviderResponse: **UNSTABLE**
@@ -1381,8 +1382,8 @@ type ProviderCurrentConfig struct {
 //
 // Response to `providers/set`.
 type SetProviderResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DisableProviderResponse: **UNSTABLE**
@@ -1391,14 +1392,14 @@ type SetProviderResponse struct {
 //
 // Response to `providers/disable`.
 type DisableProviderResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutResponse is the response to the `logout` method.
 type LogoutResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthStatusResponse: **UNSTABLE**
@@ -1420,8 +1421,8 @@ type AuthStatusResponse struct {
 	// in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthAccount: **UNSTABLE**
@@ -1444,25 +1445,25 @@ type AuthAccount struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not indicate whether this
 	// account is in effect.
-	Active rpc.Opt[bool] `json:"active,omitzero"`
+	Active codec.Opt[bool] `json:"active,omitzero"`
 
 	// Display name of the user, such as a username or full name.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no name is reported.
-	Name rpc.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero"`
 
 	// Email address of the user.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no email is reported.
-	Email rpc.Opt[string] `json:"email,omitzero"`
+	Email codec.Opt[string] `json:"email,omitzero"`
 
 	// Display name of the organization, team, or workspace the account is using.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no organization is reported.
-	Organization rpc.Opt[string] `json:"organization,omitzero"`
+	Organization codec.Opt[string] `json:"organization,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NewSessionResponse is the response from creating a new session.
@@ -1481,13 +1482,13 @@ type NewSessionResponse struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-	Modes rpc.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions rpc.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionModeState is the set of modes and the one currently active.
@@ -1498,8 +1499,8 @@ type SessionModeState struct {
 	// The set of modes that the Agent can operate in.
 	AvailableModes []SessionMode `json:"availableModes"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionModeID is the unique identifier for a Session Mode.
@@ -1520,10 +1521,10 @@ type SessionMode struct {
 	Name string `json:"name"`
 
 	// Optional human-readable details shown with this protocol object.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigID is the unique identifier for a session configuration option.
@@ -1545,10 +1546,10 @@ type SessionConfigSelectOption struct {
 	Name string `json:"name"`
 
 	// Optional description for this option value.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigSelectGroup is a group of possible values for a session configuration option.
@@ -1562,8 +1563,8 @@ type SessionConfigSelectGroup struct {
 	// The set of option values in this group.
 	Options []SessionConfigSelectOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigGroupID is the unique identifier for a session configuration option value group.
@@ -1593,13 +1594,13 @@ type LoadSessionResponse struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-	Modes rpc.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions rpc.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListSessionsResponse is the response from listing sessions.
@@ -1609,10 +1610,10 @@ type ListSessionsResponse struct {
 
 	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch
 	// the next page. If absent, there are no more results.
-	NextCursor rpc.Opt[string] `json:"nextCursor,omitzero"`
+	NextCursor codec.Opt[string] `json:"nextCursor,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionInfo is information about a session returned by session/list.
@@ -1630,10 +1631,10 @@ type SessionInfo struct {
 	AdditionalDirectories []string `json:"additionalDirectories,omitzero"`
 
 	// Human-readable title for the session.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// ISO 8601 timestamp of last activity.
-	UpdatedAt rpc.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -1644,16 +1645,16 @@ type SessionInfo struct {
 	// Optional. Omitted and `null` are equivalent and mean the archive state is not reported.
 	// Agents that advertise the `sessionCapabilities.archive` capability MUST include it on every
 	// listed session.
-	Archived rpc.Opt[bool] `json:"archived,omitzero"`
+	Archived codec.Opt[bool] `json:"archived,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ForkSessionResponse: **UNSTABLE**
@@ -1670,13 +1671,13 @@ type ForkSessionResponse struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-	Modes rpc.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions rpc.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ArchiveSessionResponse: **UNSTABLE**
@@ -1685,8 +1686,8 @@ type ForkSessionResponse struct {
 //
 // Response from archiving a session.
 type ArchiveSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UnarchiveSessionResponse: **UNSTABLE**
@@ -1695,8 +1696,8 @@ type ArchiveSessionResponse struct {
 //
 // Response from unarchiving a session.
 type UnarchiveSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionStatusResponse: **UNSTABLE**
@@ -1713,8 +1714,8 @@ type SessionStatusResponse struct {
 	// Required. Clients MUST treat a value they do not recognize as `saved`.
 	Status SessionStatus `json:"status"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionTitleResponse: **UNSTABLE**
@@ -1729,8 +1730,8 @@ type SetSessionTitleResponse struct {
 	// value rather than the one they sent.
 	Title string `json:"title"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResumeSessionResponse is the response from resuming an existing session.
@@ -1740,25 +1741,25 @@ type ResumeSessionResponse struct {
 	// See protocol docs: [Session Modes]
 	//
 	// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-	Modes rpc.Opt[SessionModeState] `json:"modes,omitzero"`
+	Modes codec.Opt[SessionModeState] `json:"modes,omitzero"`
 
 	// Initial session configuration options if supported by the Agent.
-	ConfigOptions rpc.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[[]SessionConfigOption] `json:"configOptions,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionModeResponse is the response to `session/set_mode` method.
 type SetSessionModeResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionConfigOptionResponse is the response to `session/set_config_option` method.
@@ -1766,8 +1767,8 @@ type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptResponse is the response from processing a user prompt.
@@ -1784,10 +1785,10 @@ type PromptResponse struct {
 	// This capability is not part of the spec yet, and may be removed or changed at any point.
 	//
 	// Token usage for this turn (optional).
-	Usage rpc.Opt[Usage] `json:"usage,omitzero"`
+	Usage codec.Opt[Usage] `json:"usage,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Usage: **UNSTABLE**
@@ -1806,16 +1807,16 @@ type Usage struct {
 	OutputTokens uint64 `json:"outputTokens"`
 
 	// Total thought/reasoning tokens.
-	ThoughtTokens rpc.Opt[uint64] `json:"thoughtTokens,omitzero"`
+	ThoughtTokens codec.Opt[uint64] `json:"thoughtTokens,omitzero"`
 
 	// Total cache read tokens.
-	CachedReadTokens rpc.Opt[uint64] `json:"cachedReadTokens,omitzero"`
+	CachedReadTokens codec.Opt[uint64] `json:"cachedReadTokens,omitzero"`
 
 	// Total cache write tokens.
-	CachedWriteTokens rpc.Opt[uint64] `json:"cachedWriteTokens,omitzero"`
+	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionNotification is the notification containing a session update from the agent.
@@ -1832,8 +1833,8 @@ type SessionNotification struct {
 	// The actual update content.
 	Update SessionUpdate `json:"update"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MessageID is the unique identifier for a message within a session.
@@ -1850,10 +1851,10 @@ type ContentChunk struct {
 	//
 	// All chunks belonging to the same message share the same `messageId`. A change in `messageId`
 	// indicates a new message has started.
-	MessageID rpc.Opt[MessageID] `json:"messageId,omitzero"`
+	MessageID codec.Opt[MessageID] `json:"messageId,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCall represents a tool call that the language model has requested.
@@ -1875,7 +1876,7 @@ type ToolCall struct {
 	//
 	// This field is optional. Omitting it or sending `null` both mean that no tool name is
 	// available.
-	Name rpc.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero"`
 
 	// The category of tool being invoked. Helps clients choose appropriate icons and UI treatment.
 	Kind ToolKind `json:"kind,omitzero"`
@@ -1895,8 +1896,8 @@ type ToolCall struct {
 	// Raw output returned by the tool.
 	RawOutput json.RawMessage `json:"rawOutput,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanEntry is a single entry in the execution plan.
@@ -1916,8 +1917,8 @@ type PlanEntry struct {
 	// Current execution status of this task.
 	Status PlanEntryStatus `json:"status"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Plan is an execution plan for accomplishing complex tasks.
@@ -1936,8 +1937,8 @@ type Plan struct {
 	// status. The client replaces the entire plan with each update.
 	Entries []PlanEntry `json:"entries"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanID: **UNSTABLE**
@@ -1964,8 +1965,8 @@ type PlanItems struct {
 	// their current status. The client replaces that plan with each update.
 	Entries []PlanEntry `json:"entries"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanFile: **UNSTABLE**
@@ -1980,8 +1981,8 @@ type PlanFile struct {
 	// The URI of the file containing the plan.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanMarkdown: **UNSTABLE**
@@ -1996,8 +1997,8 @@ type PlanMarkdown struct {
 	// Markdown content for the plan.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanUpdate: **UNSTABLE**
@@ -2009,8 +2010,8 @@ type PlanUpdate struct {
 	// The updated plan content.
 	Plan PlanUpdateContent `json:"plan"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanRemoved: **UNSTABLE**
@@ -2022,8 +2023,8 @@ type PlanRemoved struct {
 	// The plan ID to remove.
 	PlanID PlanID `json:"planId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AvailableCommand is information about a command.
@@ -2035,10 +2036,10 @@ type AvailableCommand struct {
 	Description string `json:"description"`
 
 	// Input for the command if required.
-	Input rpc.Opt[AvailableCommandInput] `json:"input,omitzero"`
+	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UnstructuredCommandInput: All text that was typed after the command name is provided as input.
@@ -2046,8 +2047,8 @@ type UnstructuredCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
 	Hint string `json:"hint"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AvailableCommandsUpdate says that available commands are ready or have changed.
@@ -2055,8 +2056,8 @@ type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
 	AvailableCommands []AvailableCommand `json:"availableCommands"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CurrentModeUpdate says that the current mode of the session has changed.
@@ -2068,8 +2069,8 @@ type CurrentModeUpdate struct {
 	// The ID of the current mode.
 	CurrentModeID SessionModeID `json:"currentModeId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ConfigOptionUpdate says that session configuration options have been updated.
@@ -2077,8 +2078,8 @@ type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionInfoUpdate is an update to session metadata. All fields are optional to support partial
@@ -2088,13 +2089,13 @@ type ConfigOptionUpdate struct {
 // Clients can use it to keep session titles and state current.
 type SessionInfoUpdate struct {
 	// Human-readable title for the session. Set to null to clear.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// ISO 8601 timestamp of last activity. Set to null to clear.
-	UpdatedAt rpc.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Cost information for a session.
@@ -2106,8 +2107,8 @@ type Cost struct {
 	// such as "credits".
 	Currency string `json:"currency"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UsageUpdate is the context window and cost update for a session.
@@ -2119,10 +2120,10 @@ type UsageUpdate struct {
 	Size uint64 `json:"size"`
 
 	// Cumulative session cost (optional).
-	Cost rpc.Opt[Cost] `json:"cost,omitzero"`
+	Cost codec.Opt[Cost] `json:"cost,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Notice: Fire-and-forget information for the user.
@@ -2145,10 +2146,10 @@ type Notice struct {
 	// Optional plain-text detail or guidance.
 	//
 	// Omitted and `null` are equivalent and mean no description was supplied.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionID is the unique identifier for a context compaction within a session.
@@ -2170,13 +2171,13 @@ type CompactionUpdate struct {
 	Status CompactionStatus `json:"status"`
 
 	// Complete replacement user-displayable summary content for the compaction.
-	Summary rpc.Opt[[]ContentBlock] `json:"summary,omitzero"`
+	Summary codec.Opt[[]ContentBlock] `json:"summary,omitzero"`
 
 	// Human-readable error details for the compaction.
-	Error rpc.Opt[string] `json:"error,omitzero"`
+	Error codec.Opt[string] `json:"error,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID
@@ -2189,8 +2190,8 @@ type CompactionSummaryChunk struct {
 	// One content block to append.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SubagentSessionCapabilities: **UNSTABLE**
@@ -2204,10 +2205,10 @@ type CompactionSummaryChunk struct {
 type SubagentSessionCapabilities struct {
 	// Permits the client to cancel this child's current work without ending the session. Omitted or
 	// `null` means unsupported. An object (including `{}`) means supported.
-	Cancel rpc.Opt[SessionCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionCancelCapabilities: **UNSTABLE**
@@ -2218,14 +2219,14 @@ type SubagentSessionCapabilities struct {
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type SessionCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RunningStateUpdate: Foreground work is in progress.
 type RunningStateUpdate struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ErrorStopReason: **UNSTABLE**
@@ -2238,13 +2239,13 @@ type ErrorStopReason struct {
 	//
 	// Optional. Omitted or `null` both mean the agent is not reporting failure details. Agents
 	// SHOULD include it.
-	Error rpc.Opt[rpc.Error] `json:"error,omitzero"`
+	Error codec.Opt[rpc.Error] `json:"error,omitzero"`
 }
 
 // RequiresActionStateUpdate: Foreground work is blocked on user action.
 type RequiresActionStateUpdate struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UnknownStateUpdate: **UNSTABLE**
@@ -2260,8 +2261,8 @@ type RequiresActionStateUpdate struct {
 // This is not a task outcome or session closure. It does not cancel work, resolve pending requests,
 // or revoke capabilities. Capabilities are updated separately.
 type UnknownStateUpdate struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SubagentUpdate: **UNSTABLE**
@@ -2293,14 +2294,14 @@ type SubagentUpdate struct {
 	//
 	// Omitted means unchanged. `null` clears it. If unset, the Client chooses a fallback
 	// presentation.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// The parent's human-readable description of the child's role or purpose.
 	//
 	// Omitted means unchanged. `null` clears it. If unset, the Client chooses a fallback
 	// presentation. This is current display metadata, not the history of instructions sent to the
 	// child.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Client-initiated session mutations permitted for this subagent session.
 	//
@@ -2308,21 +2309,21 @@ type SubagentUpdate struct {
 	// never supplied, no session mutations are permitted. Read-only operations retain their normal
 	// protocol semantics and capability requirements. A concrete object replaces the whole
 	// capability set.
-	Capabilities rpc.Opt[SubagentSessionCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[SubagentSessionCapabilities] `json:"capabilities,omitzero"`
 
 	// Current state snapshot for the child session.
 	//
 	// Omitted means unchanged. `null` clears the current activity without asserting idle or sending
 	// an `unknown` snapshot. A concrete state replaces the previous state object wholesale. If
 	// never supplied, the current activity is unset/unconfirmed.
-	State rpc.Opt[StateUpdate] `json:"state,omitzero"`
+	State codec.Opt[StateUpdate] `json:"state,omitzero"`
 
 	// The child's working directory. Must be an absolute path.
 	//
 	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While
 	// unset, the child inherits its immediate parent's effective working directory. Clients use
 	// this value for the child's root set and as the default terminal working directory.
-	Cwd rpc.Opt[string] `json:"cwd,omitzero"`
+	Cwd codec.Opt[string] `json:"cwd,omitzero"`
 
 	// Additional workspace roots for the child. Each path must be absolute.
 	//
@@ -2330,10 +2331,10 @@ type SubagentUpdate struct {
 	// unset, the child inherits its immediate parent's effective additional directories,
 	// independently of `cwd`. A concrete array replaces the whole list. `[]` reports no additional
 	// directories. Clients use these values for the child's root set.
-	AdditionalDirectories rpc.Opt[[]string] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[[]string] `json:"additionalDirectories,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionMessage: **UNSTABLE**
@@ -2348,33 +2349,33 @@ type SessionMessage struct {
 	// The sending session.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
-	SenderSessionID rpc.Opt[SessionID] `json:"senderSessionId,omitzero"`
+	SenderSessionID codec.Opt[SessionID] `json:"senderSessionId,omitzero"`
 
 	// The receiving session.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
-	RecipientSessionID rpc.Opt[SessionID] `json:"recipientSessionId,omitzero"`
+	RecipientSessionID codec.Opt[SessionID] `json:"recipientSessionId,omitzero"`
 
 	// On an incoming view, the `messageId` of the same message's outgoing view in the sender's
 	// transcript.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
 	// arrive after the message starts streaming.
-	SenderMessageID rpc.Opt[MessageID] `json:"senderMessageId,omitzero"`
+	SenderMessageID codec.Opt[MessageID] `json:"senderMessageId,omitzero"`
 
 	// On an outgoing view, the `messageId` of the same message's incoming view in the recipient's
 	// transcript.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
 	// arrive after the message starts streaming.
-	RecipientMessageID rpc.Opt[MessageID] `json:"recipientMessageId,omitzero"`
+	RecipientMessageID codec.Opt[MessageID] `json:"recipientMessageId,omitzero"`
 
 	// Omitted leaves content unchanged. `null` or `[]` clears it. A non-empty array replaces all
 	// content.
-	Content rpc.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionMessageChunk: **UNSTABLE**
@@ -2392,8 +2393,8 @@ type SessionMessageChunk struct {
 	// A single content block appended to the message.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompleteElicitationNotification is the notification sent by the agent when a URL-based
@@ -2402,8 +2403,8 @@ type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
 	ElicitationID ElicitationID `json:"elicitationId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthStatusUpdateNotification: **UNSTABLE**
@@ -2429,8 +2430,8 @@ type AuthStatusUpdateNotification struct {
 	// in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // InitializeRequest holds the parameters for the initialize method.
@@ -2450,10 +2451,10 @@ type InitializeRequest struct {
 	// Information about the Client name and version sent to the Agent.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	ClientInfo rpc.Opt[Implementation] `json:"clientInfo,omitzero"`
+	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ClientCapabilities holds the capabilities supported by the client.
@@ -2475,7 +2476,7 @@ type ClientCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise any session-related
 	// extensions.
-	Session rpc.Opt[ClientSessionCapabilities] `json:"session,omitzero"`
+	Session codec.Opt[ClientSessionCapabilities] `json:"session,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -2486,7 +2487,7 @@ type ClientCapabilities struct {
 	// Optional and nullable. Omitted or `null` both mean the client does not advertise support.
 	// Supplying `{}` means the client understands child associations, work-state snapshots,
 	// session-directed messages, and restricted-session semantics.
-	Subagents rpc.Opt[SubagentCapabilities] `json:"subagents,omitzero"`
+	Subagents codec.Opt[SubagentCapabilities] `json:"subagents,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -2496,7 +2497,7 @@ type ClientCapabilities struct {
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means the client can receive both update types.
-	Plan rpc.Opt[PlanCapabilities] `json:"plan,omitzero"`
+	Plan codec.Opt[PlanCapabilities] `json:"plan,omitzero"`
 
 	// Authentication capabilities supported by the client. Determines which authentication method
 	// types the agent may include in its `InitializeResponse`.
@@ -2506,10 +2507,10 @@ type ClientCapabilities struct {
 	// agent may use.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise elicitation support.
-	Elicitation rpc.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
+	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -2536,8 +2537,8 @@ type FileSystemCapabilities struct {
 	// Whether the Client supports `fs/write_text_file` requests.
 	WriteTextFile bool `json:"writeTextFile,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -2551,22 +2552,22 @@ func (x FileSystemCapabilities) IsZero() bool {
 type ClientSessionCapabilities struct {
 	// Support for ID-addressed context compaction updates. Omitted or `null` means unsupported.
 	// `{}` advertises the complete compaction contract.
-	Compaction rpc.Opt[CompactionCapabilities] `json:"compaction,omitzero"`
+	Compaction codec.Opt[CompactionCapabilities] `json:"compaction,omitzero"`
 
 	// Config option capabilities supported by the client.
 	//
 	// Omitted or `null` both mean the client does not advertise support for any config option
 	// extensions.
-	ConfigOptions rpc.Opt[SessionConfigOptionsCapabilities] `json:"configOptions,omitzero"`
+	ConfigOptions codec.Opt[SessionConfigOptionsCapabilities] `json:"configOptions,omitzero"`
 
 	// Support for live user-facing `notice` session updates.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means the client can present notices to the user.
-	Notices rpc.Opt[NoticeCapabilities] `json:"notices,omitzero"`
+	Notices codec.Opt[NoticeCapabilities] `json:"notices,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionCapabilities declares client support for ID-addressed context compaction updates.
@@ -2580,18 +2581,18 @@ type SessionConfigOptionsCapabilities struct {
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means agents may include `type: "boolean"` entries in `configOptions`, and the client may
 	// send `session/set_config_option` requests with `type: "boolean"` and a boolean `value`.
-	Boolean rpc.Opt[BooleanConfigOptionCapabilities] `json:"boolean,omitzero"`
+	Boolean codec.Opt[BooleanConfigOptionCapabilities] `json:"boolean,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BooleanConfigOptionCapabilities holds the capabilities for boolean session configuration options.
 //
 // Supplying `{}` means the client supports boolean session configuration options.
 type BooleanConfigOptionCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NoticeCapabilities declares client support for presenting live notices to the user.
@@ -2607,8 +2608,8 @@ type NoticeCapabilities struct{}
 // messages, and restricted-session semantics. The client must advertise this capability before the
 // agent sends subagent updates or session-directed messages.
 type SubagentCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanCapabilities: **UNSTABLE**
@@ -2617,8 +2618,8 @@ type SubagentCapabilities struct {
 //
 // Capabilities for receiving `plan_update` and `plan_removed` session updates.
 type PlanCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthCapabilities holds the authentication capabilities supported by the client.
@@ -2633,8 +2634,8 @@ type AuthCapabilities struct {
 	// in its authentication methods.
 	Terminal bool `json:"terminal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -2649,24 +2650,24 @@ type ElicitationCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean form support is not advertised.
 	// Supplying `{}` explicitly advertises form support.
-	Form rpc.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
+	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
 
 	// Whether the client supports URL-based elicitation.
 	//
 	// Optional. Omitted or `null` both mean the client does not advertise support. Supplying `{}`
 	// means the client supports URL-based elicitation.
-	URL rpc.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
+	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationFormCapabilities: Form-based elicitation capabilities.
 //
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationURLCapabilities: URL-based elicitation capabilities.
@@ -2675,8 +2676,8 @@ type ElicitationFormCapabilities struct {
 //
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthenticateRequest holds the parameters for the authenticate method.
@@ -2687,8 +2688,8 @@ type AuthenticateRequest struct {
 	// initialize response.
 	MethodID AuthMethodID `json:"methodId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListProvidersRequest: **UNSTABLE**
@@ -2697,8 +2698,8 @@ type AuthenticateRequest struct {
 //
 // Request parameters for `providers/list`.
 type ListProvidersRequest struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetProviderRequest: **UNSTABLE**
@@ -2722,8 +2723,8 @@ type SetProviderRequest struct {
 	// integration-specific headers.
 	Headers map[string]string `json:"headers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DisableProviderRequest: **UNSTABLE**
@@ -2735,16 +2736,16 @@ type DisableProviderRequest struct {
 	// Provider ID to disable.
 	ProviderID ProviderID `json:"providerId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutRequest holds the parameters for the logout method.
 //
 // Terminates the current authenticated session.
 type LogoutRequest struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthStatusRequest: **UNSTABLE**
@@ -2758,8 +2759,8 @@ type LogoutRequest struct {
 // Agents MUST NOT reject it with `auth_required` (`-32000`), since Clients call it to learn whether
 // authentication is required.
 type AuthStatusRequest struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NewSessionRequest holds the parameters for creating a new session.
@@ -2790,10 +2791,10 @@ type NewSessionRequest struct {
 	// Optional. Omitted and `null` are equivalent and mean the Agent uses its own default
 	// instructions. Clients MUST only send this when the Agent advertises
 	// `sessionCapabilities.systemPrompt`.
-	SystemPrompt rpc.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // HTTPHeader is an HTTP header to set when making requests to the MCP server.
@@ -2806,8 +2807,8 @@ type HTTPHeader struct {
 	// The value to set for the HTTP header.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerHTTP: HTTP transport configuration for MCP.
@@ -2823,8 +2824,8 @@ type MCPServerHTTP struct {
 	// HTTP headers to set when making requests to the MCP server.
 	Headers []HTTPHeader `json:"headers"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerSSE: SSE transport configuration for MCP.
@@ -2840,8 +2841,8 @@ type MCPServerSSE struct {
 	// HTTP headers to set when making requests to the MCP server.
 	Headers []HTTPHeader `json:"headers"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerACP: **UNSTABLE**
@@ -2864,8 +2865,8 @@ type MCPServerACP struct {
 	// same ACP connection.
 	ServerID MCPServerACPID `json:"serverId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerStdio: Stdio transport configuration for MCP.
@@ -2884,8 +2885,8 @@ type MCPServerStdio struct {
 	// Environment variables to set when launching the MCP server.
 	Env []EnvVariable `json:"env"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SystemPrompt: **UNSTABLE**
@@ -2914,8 +2915,8 @@ type SystemPrompt struct {
 	// loading, resuming, or forking the session.
 	Content []ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LoadSessionRequest holds the parameters for loading an existing session.
@@ -2952,10 +2953,10 @@ type LoadSessionRequest struct {
 	// stored with the session or use its default instructions. Clients MUST only send this when the
 	// Agent advertises `sessionCapabilities.systemPrompt`, and SHOULD send the same value they used
 	// when the session was created.
-	SystemPrompt rpc.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListSessionsRequest holds the parameters for listing existing sessions.
@@ -2963,10 +2964,10 @@ type LoadSessionRequest struct {
 // Only available if the Agent supports the `sessionCapabilities.list` capability.
 type ListSessionsRequest struct {
 	// Filter sessions by working directory. Must be an absolute path.
-	Cwd rpc.Opt[string] `json:"cwd,omitzero"`
+	Cwd codec.Opt[string] `json:"cwd,omitzero"`
 
 	// Opaque cursor token from a previous response's nextCursor field for cursor-based pagination.
-	Cursor rpc.Opt[string] `json:"cursor,omitzero"`
+	Cursor codec.Opt[string] `json:"cursor,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -2977,10 +2978,10 @@ type ListSessionsRequest struct {
 	// Optional. Omitted and `null` are equivalent and mean `exclude`. Only send this when the Agent
 	// advertises the `sessionCapabilities.archive` capability. The filter combines with `cwd` and
 	// applies before pagination. Clients keep the same value when following `nextCursor`.
-	Archived rpc.Opt[SessionArchiveFilter] `json:"archived,omitzero"`
+	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DeleteSessionRequest holds the parameters for deleting an existing session from `session/list`.
@@ -2990,8 +2991,8 @@ type DeleteSessionRequest struct {
 	// The ID of the session to delete.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ForkSessionRequest: **UNSTABLE**
@@ -3030,10 +3031,10 @@ type ForkSessionRequest struct {
 	// stored with the source session or use its default instructions. Clients MUST only send this
 	// when the Agent advertises `sessionCapabilities.systemPrompt`, and SHOULD send the same value
 	// they used for the source session.
-	SystemPrompt rpc.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ArchiveSessionRequest: **UNSTABLE**
@@ -3052,8 +3053,8 @@ type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UnarchiveSessionRequest: **UNSTABLE**
@@ -3072,8 +3073,8 @@ type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionStatusRequest: **UNSTABLE**
@@ -3091,8 +3092,8 @@ type SessionStatusRequest struct {
 	// The ID of the session to check.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionTitleRequest: **UNSTABLE**
@@ -3120,8 +3121,8 @@ type SetSessionTitleRequest struct {
 	// with `-32602`.
 	Title string `json:"title"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResumeSessionRequest holds the parameters for resuming an existing session.
@@ -3157,10 +3158,10 @@ type ResumeSessionRequest struct {
 	// stored with the session or use its default instructions. Clients MUST only send this when the
 	// Agent advertises `sessionCapabilities.systemPrompt`, and SHOULD send the same value they used
 	// when the session was created.
-	SystemPrompt rpc.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionRequest holds the parameters for closing an active session.
@@ -3173,8 +3174,8 @@ type CloseSessionRequest struct {
 	// The ID of the session to close.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionModeRequest holds the parameters for setting a session mode.
@@ -3185,8 +3186,8 @@ type SetSessionModeRequest struct {
 	// The ID of the mode to set.
 	ModeID SessionModeID `json:"modeId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptRequest holds the parameters for sending a user prompt to the agent.
@@ -3214,14 +3215,14 @@ type PromptRequest struct {
 	// to include pieces of context from sources the agent may not have access to.
 	Prompt []ContentBlock `json:"prompt"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // WriteTextFileResponse is the response to `fs/write_text_file`.
 type WriteTextFileResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReadTextFileResponse is the response containing the contents of a text file.
@@ -3229,8 +3230,8 @@ type ReadTextFileResponse struct {
 	// Content payload returned by this response.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RequestPermissionResponse is the response to a permission request.
@@ -3238,8 +3239,8 @@ type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
 	Outcome RequestPermissionOutcome `json:"outcome"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SelectedPermissionOutcome says that the user selected one of the provided options.
@@ -3247,8 +3248,8 @@ type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
 	OptionID PermissionOptionID `json:"optionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CreateTerminalResponse is the response containing the ID of the created terminal.
@@ -3256,8 +3257,8 @@ type CreateTerminalResponse struct {
 	// The unique identifier for the created terminal.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalOutputResponse is the response containing the terminal output and exit status.
@@ -3269,52 +3270,52 @@ type TerminalOutputResponse struct {
 	Truncated bool `json:"truncated"`
 
 	// Exit status if the command has completed.
-	ExitStatus rpc.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
+	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalExitStatus is the exit status of a terminal command.
 type TerminalExitStatus struct {
 	// The process exit code (may be null if terminated by signal).
-	ExitCode rpc.Opt[uint32] `json:"exitCode,omitzero"`
+	ExitCode codec.Opt[uint32] `json:"exitCode,omitzero"`
 
 	// The signal that terminated the process (may be null if exited normally).
-	Signal rpc.Opt[string] `json:"signal,omitzero"`
+	Signal codec.Opt[string] `json:"signal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReleaseTerminalResponse is the response to terminal/release method.
 type ReleaseTerminalResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // WaitForTerminalExitResponse is the response containing the exit status of a terminal command.
 type WaitForTerminalExitResponse struct {
 	// The process exit code (may be null if terminated by signal).
-	ExitCode rpc.Opt[uint32] `json:"exitCode,omitzero"`
+	ExitCode codec.Opt[uint32] `json:"exitCode,omitzero"`
 
 	// The signal that terminated the process (may be null if exited normally).
-	Signal rpc.Opt[string] `json:"signal,omitzero"`
+	Signal codec.Opt[string] `json:"signal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // KillTerminalResponse is the response to `terminal/kill` method.
 type KillTerminalResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationAcceptAction says that the user accepted the elicitation and provided content.
 type ElicitationAcceptAction struct {
 	// The user-provided content, if any, as an object matching the requested schema.
-	Content rpc.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
+	Content codec.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
 }
 
 // MCPError: **UNSTABLE**
@@ -3345,8 +3346,8 @@ type CancelNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MessageMCPNotification: **UNSTABLE**
@@ -3372,10 +3373,10 @@ type MessageMCPNotification struct {
 	// Optional inner MCP params.
 	//
 	// If omitted or set to `null`, the inner MCP message has no params.
-	Params rpc.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
+	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelRequestNotification is the notification to cancel an ongoing request.
@@ -3385,10 +3386,10 @@ type MessageMCPNotification struct {
 // [Cancellation]: https://agentclientprotocol.com/protocol/v1/draft/cancellation
 type CancelRequestNotification struct {
 	// The ID of the request to cancel.
-	RequestID rpc.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // InitializeProxyRequest: **UNSTABLE**
@@ -3418,10 +3419,10 @@ type InitializeProxyRequest struct {
 	// Information about the Client name and version sent to the Agent.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	ClientInfo rpc.Opt[Implementation] `json:"clientInfo,omitzero"`
+	ClientInfo codec.Opt[Implementation] `json:"clientInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProxySuccessorRequest: **UNSTABLE**
@@ -3455,8 +3456,8 @@ type ProxySuccessorRequest struct {
 	// `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // InitializeProxyResponse: **UNSTABLE**
@@ -3484,10 +3485,10 @@ type InitializeProxyResponse struct {
 	// Information about the Agent name and version sent to the Client.
 	//
 	// Note: in future versions of the protocol, this will be required.
-	AgentInfo rpc.Opt[Implementation] `json:"agentInfo,omitzero"`
+	AgentInfo codec.Opt[Implementation] `json:"agentInfo,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProxySuccessorResponse: **UNSTABLE**
@@ -3521,6 +3522,6 @@ type ProxySuccessorNotification struct {
 	// notification's own `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }

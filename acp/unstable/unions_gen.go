@@ -6,7 +6,7 @@ package unstable
 import (
 	"encoding/json"
 
-	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/codec"
 )
 
 // ToolCallContent is content produced by a tool call.
@@ -225,8 +225,8 @@ type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
 	Message string `json:"message"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant CreateElicitationRequestVariant `json:"-"`
@@ -568,13 +568,13 @@ type SessionConfigOption struct {
 	Name string `json:"name"`
 
 	// Optional description for the Client to display to the user.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Optional semantic category for this option (UX only).
-	Category rpc.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
+	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant SessionConfigOptionVariant `json:"-"`
@@ -1132,10 +1132,10 @@ type IdleStateUpdate struct {
 	// **UNSTABLE** Token usage for completed foreground work.
 	//
 	// Optional. Omitted or `null` means not reported.
-	Usage rpc.Opt[Usage] `json:"usage,omitzero"`
+	Usage codec.Opt[Usage] `json:"usage,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant IdleStateUpdateVariant `json:"-"`
@@ -1184,7 +1184,7 @@ type IdleStateUpdateError ErrorStopReason
 // IdleStateUpdateNone: No stop reason: `stopReason` is omitted or `null`.
 type IdleStateUpdateNone struct {
 	// It is null if it is there: a value makes another variant.
-	StopReason rpc.Opt[struct{}] `json:"stopReason,omitzero"`
+	StopReason codec.Opt[struct{}] `json:"stopReason,omitzero"`
 }
 
 // IdleStateUpdateUnknown keeps a variant of [IdleStateUpdate] that this package does not know.
@@ -1311,8 +1311,8 @@ type SetSessionConfigOptionRequest struct {
 	// The ID of the configuration option to set.
 	ConfigID SessionConfigID `json:"configId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
@@ -1429,8 +1429,8 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 //
 // The member action tells the variants apart.
 type CreateElicitationResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant CreateElicitationResponseVariant `json:"-"`
@@ -1595,8 +1595,8 @@ type MessageMCPResponseResult struct {
 	// Required, even if JSON null.
 	Result json.RawMessage `json:"result"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MessageMCPResponseError is a structured inner MCP error.
@@ -1604,8 +1604,8 @@ type MessageMCPResponseError struct {
 	// Required, non-null MCP error object.
 	Error MCPError `json:"error"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 func (*MessageMCPResponseResult) isMessageMCPResponse() {}

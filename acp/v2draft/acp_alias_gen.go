@@ -15,10 +15,13 @@ import (
 )
 
 type (
-	// Opt is an optional member: absent, null or a value.
-	Opt[T any] = rpc.Opt[T]
-	// Meta is the _meta member, which carries what is not part of the protocol.
-	Meta = rpc.Meta
+	// Opt is an optional member: absent (the zero Opt), null or a value of type T. Some and Null make
+	// one; its methods Get, Value, Or, Present, IsNull, IsZero and Equal read it. They are documented at
+	// [codec.Opt].
+	Opt[T any] = codec.Opt[T]
+	// Meta is the member _meta, which carries what is not part of the protocol: a map of raw JSON whose
+	// methods Get and Set read and write one key as a Go value. They are documented at [codec.Meta].
+	Meta = codec.Meta
 	// Error is a JSON-RPC error: what a peer answered, or what a handler wants it to see.
 	Error = rpc.Error
 	// CallError is what a call returns when the peer answered with an error, which it wraps.
@@ -57,10 +60,10 @@ var (
 )
 
 // Some returns an Opt that holds v.
-func Some[T any](v T) Opt[T] { return rpc.Some(v) }
+func Some[T any](v T) Opt[T] { return codec.Some(v) }
 
 // Null returns an Opt that is null on the wire.
-func Null[T any]() Opt[T] { return rpc.Null[T]() }
+func Null[T any]() Opt[T] { return codec.Null[T]() }
 
 // Stdio returns the transport of an agent over its standard input and output.
 func Stdio() *StdioTransport { return rpc.Stdio() }

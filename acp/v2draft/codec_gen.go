@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // A runtime of another generation does not have this constant.
@@ -25,12 +24,12 @@ func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "subject", &x.Subject)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "subject", &x.Subject)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	e.Check(codec.MinItems(x.Options, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -47,17 +46,17 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "description":
 			o.Once(3)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "subject":
 			o.Once(4)
-			rpc.DecodeOptValue(d, &x.Subject)
+			codec.DecodeOptValue(d, &x.Subject)
 		case "options":
 			o.Once(2)
 			x.Options = codec.DecodeSlice[PermissionOption](d)
 			d.Check(codec.MinItems(x.Options, 1))
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -119,12 +118,12 @@ func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
 	x.ToolCallID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "kind", &x.Kind)
-	rpc.EncodeOptValue(e, "status", &x.Status)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
+	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "kind", &x.Kind)
+	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
 	if x.RawInput != nil {
 		e.Name("rawInput")
 		e.Raw(x.RawInput)
@@ -133,8 +132,8 @@ func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 		e.Name("rawOutput")
 		e.Raw(x.RawOutput)
 	}
-	rpc.EncodeOptValue(e, "capabilities", &x.Capabilities)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -148,22 +147,22 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.ToolCallID.DecodeJSON(d)
 		case "name":
 			o.Once(1)
-			x.Name = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "kind":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Kind)
+			codec.DecodeOptValueLenient(d, &x.Kind)
 		case "status":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.Status)
+			codec.DecodeOptValueLenient(d, &x.Status)
 		case "content":
 			o.Once(5)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
 		case "locations":
 			o.Once(6)
-			x.Locations = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallLocation])
+			x.Locations = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallLocation])
 		case "rawInput":
 			o.Once(7)
 			x.RawInput = d.Raw()
@@ -172,10 +171,10 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.RawOutput = d.Raw()
 		case "capabilities":
 			o.Once(9)
-			rpc.DecodeOptValueLenient(d, &x.Capabilities)
+			codec.DecodeOptValueLenient(d, &x.Capabilities)
 		case "_meta":
 			o.Once(10)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -313,14 +312,14 @@ func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *Annotations) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
+	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
 	if v, ok := x.Priority.Get(); ok {
 		e.Check(codec.Minimum(v, 0))
 		e.Check(codec.Maximum(v, 1))
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -330,13 +329,13 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "audience":
 			o.Once(0)
-			x.Audience = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
+			x.Audience = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
 		case "lastModified":
 			o.Once(1)
-			x.LastModified = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.LastModified = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "priority":
 			o.Once(2)
-			x.Priority = rpc.DecodeOptLenient(d, func(d *codec.Decoder) float64 {
+			x.Priority = codec.DecodeOptLenient(d, func(d *codec.Decoder) float64 {
 				v := d.Float()
 				d.Check(codec.Minimum(v, 0))
 				d.Check(codec.Maximum(v, 1))
@@ -344,7 +343,7 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 			})
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -367,8 +366,8 @@ func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 func (x *TextContent) encodeMembers(e *codec.Encoder) {
 	e.Name("text")
 	e.Str(x.Text)
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -382,10 +381,10 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 			x.Text = d.Str()
 		case "annotations":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -411,12 +410,12 @@ func (x *ImageContent) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Data)
 	e.Name("mimeType")
 	x.MimeType.EncodeJSON(e)
-	rpc.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
 	if v, ok := x.URI.Get(); ok {
 		e.Check(codec.URI(v))
 	}
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -433,13 +432,13 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 			x.MimeType.DecodeJSON(d)
 		case "uri":
 			o.Once(2)
-			x.URI = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.URI = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "annotations":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -459,8 +458,8 @@ func (x *AudioContent) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Data)
 	e.Name("mimeType")
 	x.MimeType.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -477,10 +476,10 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 			x.MimeType.DecodeJSON(d)
 		case "annotations":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -499,10 +498,10 @@ func (x *Icon) encodeMembers(e *codec.Encoder) {
 	e.Name("src")
 	e.Str(x.Src)
 	e.Check(codec.URI(x.Src))
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeOpt(e, "sizes", x.Sizes, codec.EncodeStrings)
-	rpc.EncodeOptValue(e, "theme", &x.Theme)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "sizes", x.Sizes, codec.EncodeStrings)
+	codec.EncodeOptValue(e, "theme", &x.Theme)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -516,16 +515,16 @@ func (x *Icon) DecodeJSON(d *codec.Decoder) {
 			x.Src = d.Str()
 		case "mimeType":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "sizes":
 			o.Once(2)
-			x.Sizes = rpc.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
+			x.Sizes = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
 		case "theme":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Theme)
+			codec.DecodeOptValueLenient(d, &x.Theme)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -552,13 +551,13 @@ func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "icons", x.Icons, codec.EncodeSlice)
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeOpt(e, "size", x.Size, codec.EncodeUint)
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "icons", x.Icons, codec.EncodeSlice)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "size", x.Size, codec.EncodeUint)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -575,25 +574,25 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(3)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "icons":
 			o.Once(4)
-			x.Icons = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[Icon])
+			x.Icons = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Icon])
 		case "mimeType":
 			o.Once(5)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "size":
 			o.Once(6)
-			x.Size = rpc.DecodeOptLenient(d, codec.DecodeUint[uint64])
+			x.Size = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
 		case "annotations":
 			o.Once(7)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(8)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -643,8 +642,8 @@ func (x *TextResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -661,10 +660,10 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "mimeType":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -685,8 +684,8 @@ func (x *BlobResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -703,10 +702,10 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "mimeType":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -724,8 +723,8 @@ func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 func (x *EmbeddedResource) encodeMembers(e *codec.Encoder) {
 	e.Name("resource")
 	x.Resource.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -739,10 +738,10 @@ func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 			x.Resource.DecodeJSON(d)
 		case "annotations":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -760,7 +759,7 @@ func (x *Content) EncodeJSON(e *codec.Encoder) {
 func (x *Content) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -774,7 +773,7 @@ func (x *Content) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -790,9 +789,9 @@ func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *DiffChange) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "fileType", &x.FileType)
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "fileType", &x.FileType)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *DiffChangeAdd:
 		e.Tag("operation", "add")
@@ -831,13 +830,13 @@ func (x *DiffChange) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "fileType":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.FileType)
+			codec.DecodeOptValueLenient(d, &x.FileType)
 		case "mimeType":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -951,7 +950,7 @@ func (x *DiffPatch) encodeMembers(e *codec.Encoder) {
 	x.Format.EncodeJSON(e)
 	e.Name("text")
 	e.Str(x.Text)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -968,7 +967,7 @@ func (x *DiffPatch) DecodeJSON(d *codec.Decoder) {
 			x.Text = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -992,8 +991,8 @@ func (x *Diff) EncodeJSON(e *codec.Encoder) {
 func (x *Diff) encodeMembers(e *codec.Encoder) {
 	e.Name("changes")
 	codec.EncodeSlice(e, x.Changes)
-	rpc.EncodeOptValue(e, "patch", &x.Patch)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "patch", &x.Patch)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1007,10 +1006,10 @@ func (x *Diff) DecodeJSON(d *codec.Decoder) {
 			x.Changes = codec.DecodeSliceLenient[DiffChange](d)
 		case "patch":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Patch)
+			codec.DecodeOptValueLenient(d, &x.Patch)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1034,7 +1033,7 @@ func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 func (x *Terminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1048,7 +1047,7 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1066,11 +1065,11 @@ func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallLocation) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	x.Path.EncodeJSON(e)
-	rpc.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
+	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
 	if v, ok := x.Line.Get(); ok {
 		e.Check(codec.Minimum(v, 1))
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1084,14 +1083,14 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 			x.Path.DecodeJSON(d)
 		case "line":
 			o.Once(1)
-			x.Line = rpc.DecodeOptLenient(d, func(d *codec.Decoder) uint32 {
+			x.Line = codec.DecodeOptLenient(d, func(d *codec.Decoder) uint32 {
 				v := codec.DecodeUint[uint32](d)
 				d.Check(codec.Minimum(v, 1))
 				return v
 			})
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1107,8 +1106,8 @@ func (x *ToolCallCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ToolCallCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "cancel", &x.Cancel)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cancel", &x.Cancel)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1118,10 +1117,10 @@ func (x *ToolCallCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cancel":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Cancel)
+			codec.DecodeOptValueLenient(d, &x.Cancel)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1136,7 +1135,7 @@ func (x *ToolCallCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ToolCallCancelCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1146,7 +1145,7 @@ func (x *ToolCallCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1163,7 +1162,7 @@ func (x *ToolCallPermissionSubject) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallPermissionSubject) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCall")
 	x.ToolCall.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1177,7 +1176,7 @@ func (x *ToolCallPermissionSubject) DecodeJSON(d *codec.Decoder) {
 			x.ToolCall.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1197,9 +1196,9 @@ func (x *CommandPermissionSubject) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Command)
 	e.Name("cwd")
 	x.Cwd.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
-	rpc.EncodeOptValue(e, "terminalId", &x.TerminalID)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	codec.EncodeOptValue(e, "terminalId", &x.TerminalID)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1216,13 +1215,13 @@ func (x *CommandPermissionSubject) DecodeJSON(d *codec.Decoder) {
 			x.Cwd.DecodeJSON(d)
 		case "toolCallId":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.ToolCallID)
+			codec.DecodeOptValueLenient(d, &x.ToolCallID)
 		case "terminalId":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.TerminalID)
+			codec.DecodeOptValueLenient(d, &x.TerminalID)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1244,7 +1243,7 @@ func (x *PermissionOption) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("kind")
 	x.Kind.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1264,7 +1263,7 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 			x.Kind.DecodeJSON(d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1294,7 +1293,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 func (x *CreateElicitationRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("message")
 	e.Str(x.Message)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationRequestForm:
 		e.Tag("mode", "form")
@@ -1328,7 +1327,7 @@ func (x *CreateElicitationRequest) decodeMembers(d *codec.Decoder) {
 			x.Message = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1362,7 +1361,7 @@ func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationSessionScope) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1376,7 +1375,7 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "toolCallId":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.ToolCallID)
+			codec.DecodeOptValueLenient(d, &x.ToolCallID)
 		default:
 			d.Skip()
 		}
@@ -1394,7 +1393,7 @@ func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationRequestScope) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
-	e.Check(codec.ID(x.RequestID, false))
+	e.Check(codec.IDInParams(x.RequestID, false))
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1406,7 +1405,7 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
-			d.Check(codec.ID(x.RequestID, false))
+			d.Check(codec.IDInParams(x.RequestID, false))
 		default:
 			d.Skip()
 		}
@@ -1424,12 +1423,12 @@ func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 	e.Name("type")
 	x.Type.EncodeJSON(e)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("properties")
 	codec.EncodeMap(e, x.Properties)
-	rpc.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1443,19 +1442,19 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 			x.Type.DecodeJSON(d)
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "properties":
 			o.Once(1)
 			x.Properties = codec.DecodeMap[ElicitationPropertySchema](d)
 		case "required":
 			o.Once(3)
-			x.Required = rpc.DecodeOpt(d, codec.DecodeStrings[string])
+			x.Required = codec.DecodeOpt(d, codec.DecodeStrings[string])
 		case "description":
 			o.Once(4)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1546,8 +1545,8 @@ func (x *EnumOption) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Const)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1564,10 +1563,10 @@ func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1583,22 +1582,22 @@ func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
-	rpc.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
-	rpc.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "format", &x.Format)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
+	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
+	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "format", &x.Format)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
 	if v, ok := x.Enum.Get(); ok {
 		e.Check(codec.MinItems(v, 1))
 	}
-	rpc.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
+	codec.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
 	if v, ok := x.OneOf.Get(); ok {
 		e.Check(codec.MinItems(v, 1))
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1608,42 +1607,42 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minLength":
 			o.Once(2)
-			x.MinLength = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.MinLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "maxLength":
 			o.Once(3)
-			x.MaxLength = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.MaxLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "pattern":
 			o.Once(4)
-			x.Pattern = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "format":
 			o.Once(5)
-			rpc.DecodeOptValue(d, &x.Format)
+			codec.DecodeOptValue(d, &x.Format)
 		case "default":
 			o.Once(6)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "enum":
 			o.Once(7)
-			x.Enum = rpc.DecodeOpt(d, func(d *codec.Decoder) []string {
+			x.Enum = codec.DecodeOpt(d, func(d *codec.Decoder) []string {
 				v := codec.DecodeStrings[string](d)
 				d.Check(codec.MinItems(v, 1))
 				return v
 			})
 		case "oneOf":
 			o.Once(8)
-			x.OneOf = rpc.DecodeOpt(d, func(d *codec.Decoder) []EnumOption {
+			x.OneOf = codec.DecodeOpt(d, func(d *codec.Decoder) []EnumOption {
 				v := codec.DecodeSlice[EnumOption](d)
 				d.Check(codec.MinItems(v, 1))
 				return v
 			})
 		case "_meta":
 			o.Once(9)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1658,12 +1657,12 @@ func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *NumberPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
-	rpc.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1673,22 +1672,22 @@ func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minimum":
 			o.Once(2)
-			x.Minimum = rpc.DecodeOpt(d, (*codec.Decoder).Float)
+			x.Minimum = codec.DecodeOpt(d, (*codec.Decoder).Float)
 		case "maximum":
 			o.Once(3)
-			x.Maximum = rpc.DecodeOpt(d, (*codec.Decoder).Float)
+			x.Maximum = codec.DecodeOpt(d, (*codec.Decoder).Float)
 		case "default":
 			o.Once(4)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Float)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Float)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1703,12 +1702,12 @@ func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *IntegerPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
-	rpc.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
-	rpc.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
+	codec.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
+	codec.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1718,22 +1717,22 @@ func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minimum":
 			o.Once(2)
-			x.Minimum = rpc.DecodeOpt(d, codec.DecodeInt[int64])
+			x.Minimum = codec.DecodeOpt(d, codec.DecodeInt[int64])
 		case "maximum":
 			o.Once(3)
-			x.Maximum = rpc.DecodeOpt(d, codec.DecodeInt[int64])
+			x.Maximum = codec.DecodeOpt(d, codec.DecodeInt[int64])
 		case "default":
 			o.Once(4)
-			x.Default = rpc.DecodeOptLenient(d, codec.DecodeInt[int64])
+			x.Default = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1748,10 +1747,10 @@ func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *BooleanPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1761,16 +1760,16 @@ func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "default":
 			o.Once(2)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Bool)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1823,7 +1822,7 @@ func (x *StringMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("enum")
 	codec.EncodeStrings(e, x.Enum)
 	e.Check(codec.MinItems(x.Enum, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1838,7 +1837,7 @@ func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinItems(x.Enum, 1))
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1857,7 +1856,7 @@ func (x *TitledMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("anyOf")
 	codec.EncodeSlice(e, x.AnyOf)
 	e.Check(codec.MinItems(x.AnyOf, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1872,7 +1871,7 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinItems(x.AnyOf, 1))
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1888,14 +1887,14 @@ func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
-	rpc.EncodeOpt(e, "maxItems", x.MaxItems, codec.EncodeUint)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
+	codec.EncodeOpt(e, "maxItems", x.MaxItems, codec.EncodeUint)
 	e.Name("items")
 	x.Items.EncodeJSON(e)
-	rpc.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1906,25 +1905,25 @@ func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(1)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minItems":
 			o.Once(3)
-			x.MinItems = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.MinItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "maxItems":
 			o.Once(4)
-			x.MaxItems = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.MaxItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "items":
 			o.Once(0)
 			x.Items.DecodeJSON(d)
 		case "default":
 			o.Once(5)
-			x.Default = rpc.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
+			x.Default = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2072,7 +2071,7 @@ func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("authMethods")
 		codec.EncodeSlice(e, x.AuthMethods)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2095,7 +2094,7 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 			x.AuthMethods = codec.Lenient(d, codec.DecodeSliceLenient[AuthMethod])
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2119,10 +2118,10 @@ func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 func (x *Implementation) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("version")
 	e.Str(x.Version)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2136,13 +2135,13 @@ func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "version":
 			o.Once(1)
 			x.Version = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2158,9 +2157,9 @@ func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "session", &x.Session)
-	rpc.EncodeOptValue(e, "auth", &x.Auth)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "session", &x.Session)
+	codec.EncodeOptValue(e, "auth", &x.Auth)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2170,13 +2169,13 @@ func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "session":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Session)
+			codec.DecodeOptValueLenient(d, &x.Session)
 		case "auth":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Auth)
+			codec.DecodeOptValueLenient(d, &x.Auth)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2191,11 +2190,11 @@ func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "prompt", &x.Prompt)
-	rpc.EncodeOptValue(e, "mcp", &x.MCP)
-	rpc.EncodeOptValue(e, "delete", &x.Delete)
-	rpc.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "prompt", &x.Prompt)
+	codec.EncodeOptValue(e, "mcp", &x.MCP)
+	codec.EncodeOptValue(e, "delete", &x.Delete)
+	codec.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2205,19 +2204,19 @@ func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "prompt":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Prompt)
+			codec.DecodeOptValueLenient(d, &x.Prompt)
 		case "mcp":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.MCP)
+			codec.DecodeOptValueLenient(d, &x.MCP)
 		case "delete":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Delete)
+			codec.DecodeOptValueLenient(d, &x.Delete)
 		case "additionalDirectories":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.AdditionalDirectories)
+			codec.DecodeOptValueLenient(d, &x.AdditionalDirectories)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2232,10 +2231,10 @@ func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "image", &x.Image)
-	rpc.EncodeOptValue(e, "audio", &x.Audio)
-	rpc.EncodeOptValue(e, "embeddedContext", &x.EmbeddedContext)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "image", &x.Image)
+	codec.EncodeOptValue(e, "audio", &x.Audio)
+	codec.EncodeOptValue(e, "embeddedContext", &x.EmbeddedContext)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2245,16 +2244,16 @@ func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "image":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Image)
+			codec.DecodeOptValueLenient(d, &x.Image)
 		case "audio":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Audio)
+			codec.DecodeOptValueLenient(d, &x.Audio)
 		case "embeddedContext":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.EmbeddedContext)
+			codec.DecodeOptValueLenient(d, &x.EmbeddedContext)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2269,7 +2268,7 @@ func (x *PromptImageCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *PromptImageCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2279,7 +2278,7 @@ func (x *PromptImageCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2294,7 +2293,7 @@ func (x *PromptAudioCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *PromptAudioCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2304,7 +2303,7 @@ func (x *PromptAudioCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2319,7 +2318,7 @@ func (x *PromptEmbeddedContextCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *PromptEmbeddedContextCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2329,7 +2328,7 @@ func (x *PromptEmbeddedContextCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2344,9 +2343,9 @@ func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "stdio", &x.Stdio)
-	rpc.EncodeOptValue(e, "http", &x.HTTP)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "stdio", &x.Stdio)
+	codec.EncodeOptValue(e, "http", &x.HTTP)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2356,13 +2355,13 @@ func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "stdio":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Stdio)
+			codec.DecodeOptValueLenient(d, &x.Stdio)
 		case "http":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.HTTP)
+			codec.DecodeOptValueLenient(d, &x.HTTP)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2377,7 +2376,7 @@ func (x *MCPStdioCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MCPStdioCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2387,7 +2386,7 @@ func (x *MCPStdioCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2402,7 +2401,7 @@ func (x *MCPHTTPCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MCPHTTPCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2412,7 +2411,7 @@ func (x *MCPHTTPCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2427,7 +2426,7 @@ func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionDeleteCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2437,7 +2436,7 @@ func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2452,7 +2451,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) 
 }
 
 func (x *SessionAdditionalDirectoriesCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2462,7 +2461,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) 
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2477,7 +2476,7 @@ func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AgentAuthCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2487,7 +2486,7 @@ func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2550,7 +2549,7 @@ func (x *EnvVariable) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2567,7 +2566,7 @@ func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 			x.Value = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2587,7 +2586,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 	x.MethodID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	if x.Args != nil {
 		e.Name("args")
 		codec.EncodeStrings(e, x.Args)
@@ -2596,7 +2595,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 		e.Name("env")
 		codec.EncodeSlice(e, x.Env)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2613,7 +2612,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "args":
 			o.Once(3)
 			if !d.NullAs("[]") {
@@ -2626,7 +2625,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2646,8 +2645,8 @@ func (x *AuthMethodAgent) encodeMembers(e *codec.Encoder) {
 	x.MethodID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2664,10 +2663,10 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2683,7 +2682,7 @@ func (x *LoginAuthResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LoginAuthResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2693,7 +2692,7 @@ func (x *LoginAuthResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2708,7 +2707,7 @@ func (x *LogoutAuthResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutAuthResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2718,7 +2717,7 @@ func (x *LogoutAuthResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2743,7 +2742,7 @@ func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("availableCommands")
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2763,7 +2762,7 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2783,9 +2782,9 @@ func (x *SessionConfigOption) encodeMembers(e *codec.Encoder) {
 	x.ConfigID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "category", &x.Category)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "category", &x.Category)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
 		e.Tag("type", "select")
@@ -2822,13 +2821,13 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "category":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Category)
+			codec.DecodeOptValueLenient(d, &x.Category)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2918,8 +2917,8 @@ func (x *SessionConfigSelectOption) encodeMembers(e *codec.Encoder) {
 	x.Value.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2936,10 +2935,10 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2962,7 +2961,7 @@ func (x *SessionConfigSelectGroup) encodeMembers(e *codec.Encoder) {
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	e.Check(codec.MinItems(x.Options, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2986,7 +2985,7 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 			})
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3133,7 +3132,7 @@ func (x *TextCommandInput) EncodeJSON(e *codec.Encoder) {
 func (x *TextCommandInput) encodeMembers(e *codec.Encoder) {
 	e.Name("hint")
 	e.Str(x.Hint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3147,7 +3146,7 @@ func (x *TextCommandInput) DecodeJSON(d *codec.Decoder) {
 			x.Hint = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3167,8 +3166,8 @@ func (x *SlashCommand) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("description")
 	e.Str(x.Description)
-	rpc.EncodeOptValue(e, "input", &x.Input)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "input", &x.Input)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3185,10 +3184,10 @@ func (x *SlashCommand) DecodeJSON(d *codec.Decoder) {
 			x.Description = d.Str()
 		case "input":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Input)
+			codec.DecodeOptValueLenient(d, &x.Input)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3206,8 +3205,8 @@ func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 func (x *ListSessionsResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessions")
 	codec.EncodeSlice(e, x.Sessions)
-	rpc.EncodeOptValue(e, "nextCursor", &x.NextCursor)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "nextCursor", &x.NextCursor)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3221,10 +3220,10 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 			x.Sessions = codec.Lenient(d, codec.DecodeSliceLenient[SessionInfo])
 		case "nextCursor":
 			o.Once(1)
-			rpc.DecodeOptValue(d, &x.NextCursor)
+			codec.DecodeOptValue(d, &x.NextCursor)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3248,12 +3247,12 @@ func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 		e.Name("additionalDirectories")
 		codec.EncodeSlice(e, x.AdditionalDirectories)
 	}
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	if v, ok := x.UpdatedAt.Get(); ok {
 		e.Check(codec.DateTime(v))
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3275,13 +3274,13 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 			}
 		case "title":
 			o.Once(3)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "updatedAt":
 			o.Once(4)
-			x.UpdatedAt = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3303,7 +3302,7 @@ func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *DeleteSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3313,7 +3312,7 @@ func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3336,7 +3335,7 @@ func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("availableCommands")
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3352,7 +3351,7 @@ func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3367,7 +3366,7 @@ func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CloseSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3377,7 +3376,7 @@ func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3392,7 +3391,7 @@ func (x *CancelToolCallResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CancelToolCallResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3402,7 +3401,7 @@ func (x *CancelToolCallResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3417,7 +3416,7 @@ func (x *CancelTerminalResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CancelTerminalResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3427,7 +3426,7 @@ func (x *CancelTerminalResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3444,7 +3443,7 @@ func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *SetSessionConfigOptionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3458,7 +3457,7 @@ func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 			x.ConfigOptions = codec.DecodeSliceLenient[SessionConfigOption](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3476,7 +3475,7 @@ func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 func (x *PromptResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3490,7 +3489,7 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3516,7 +3515,7 @@ func (x *UpdateSessionNotification) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("update")
 	x.Update.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3533,7 +3532,7 @@ func (x *UpdateSessionNotification) DecodeJSON(d *codec.Decoder) {
 			x.Update.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3710,7 +3709,7 @@ func (x *ContentChunk) encodeMembers(e *codec.Encoder) {
 	x.MessageID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3727,7 +3726,7 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3745,8 +3744,8 @@ func (x *UserMessage) EncodeJSON(e *codec.Encoder) {
 func (x *UserMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3760,10 +3759,10 @@ func (x *UserMessage) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "content":
 			o.Once(1)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3781,8 +3780,8 @@ func (x *AgentMessage) EncodeJSON(e *codec.Encoder) {
 func (x *AgentMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3796,10 +3795,10 @@ func (x *AgentMessage) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "content":
 			o.Once(1)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3817,8 +3816,8 @@ func (x *AgentThought) EncodeJSON(e *codec.Encoder) {
 func (x *AgentThought) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3832,10 +3831,10 @@ func (x *AgentThought) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "content":
 			o.Once(1)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3891,7 +3890,7 @@ func (x *BackgroundTerminal) EncodeJSON(e *codec.Encoder) {
 func (x *BackgroundTerminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3905,7 +3904,7 @@ func (x *BackgroundTerminal) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3923,7 +3922,7 @@ func (x *BackgroundToolCall) EncodeJSON(e *codec.Encoder) {
 func (x *BackgroundToolCall) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
 	x.ToolCallID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3937,7 +3936,7 @@ func (x *BackgroundToolCall) DecodeJSON(d *codec.Decoder) {
 			x.ToolCallID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3953,8 +3952,8 @@ func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *RunningStateUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3964,10 +3963,10 @@ func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "background":
 			o.Once(0)
-			x.Background = rpc.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
+			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3982,7 +3981,7 @@ func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ErrorStopReason) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "error", &x.Error)
+	codec.EncodeOptValue(e, "error", &x.Error)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3992,7 +3991,7 @@ func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "error":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Error)
+			codec.DecodeOptValueLenient(d, &x.Error)
 		default:
 			d.Skip()
 		}
@@ -4008,8 +4007,8 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 
 // encodeMembers writes the members of x, but those of an unknown variant that were written already.
 func (x *IdleStateUpdate) encodeMembers(e *codec.Encoder, written ...string) {
-	rpc.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *IdleStateUpdateEndTurn:
 		e.Tag("stopReason", "end_turn")
@@ -4053,10 +4052,10 @@ func (x *IdleStateUpdate) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "background":
 			o.Once(0)
-			x.Background = rpc.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
+			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4138,7 +4137,7 @@ func (x *IdleStateUpdateCancelled) DecodeJSON(d *codec.Decoder) {
 }
 
 func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
+	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4148,7 +4147,7 @@ func (x *IdleStateUpdateNone) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "stopReason":
 			o.Once(0)
-			x.StopReason = rpc.DecodeOptLenient(d, codec.DecodeNull)
+			x.StopReason = codec.DecodeOptLenient(d, codec.DecodeNull)
 		default:
 			d.Skip()
 		}
@@ -4163,8 +4162,8 @@ func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *RequiresActionStateUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4174,10 +4173,10 @@ func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "background":
 			o.Once(0)
-			x.Background = rpc.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
+			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4242,7 +4241,7 @@ func (x *ToolCallContentChunk) encodeMembers(e *codec.Encoder) {
 	x.ToolCallID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4259,7 +4258,7 @@ func (x *ToolCallContentChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4277,7 +4276,7 @@ func (x *TerminalOutput) EncodeJSON(e *codec.Encoder) {
 func (x *TerminalOutput) encodeMembers(e *codec.Encoder) {
 	e.Name("data")
 	e.Str(x.Data)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4291,7 +4290,7 @@ func (x *TerminalOutput) DecodeJSON(d *codec.Decoder) {
 			x.Data = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4307,9 +4306,9 @@ func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalExitStatus) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeInt)
-	rpc.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeInt)
+	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4319,13 +4318,13 @@ func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "exitCode":
 			o.Once(0)
-			x.ExitCode = rpc.DecodeOptLenient(d, codec.DecodeInt[int64])
+			x.ExitCode = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
 		case "signal":
 			o.Once(1)
-			x.Signal = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Signal = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4346,7 +4345,7 @@ func (x *TerminalSize) encodeMembers(e *codec.Encoder) {
 	e.Name("rows")
 	e.Uint(uint64(x.Rows))
 	e.Check(codec.Minimum(x.Rows, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4365,7 +4364,7 @@ func (x *TerminalSize) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.Minimum(x.Rows, 1))
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4381,8 +4380,8 @@ func (x *TerminalCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "cancel", &x.Cancel)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cancel", &x.Cancel)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4392,10 +4391,10 @@ func (x *TerminalCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cancel":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Cancel)
+			codec.DecodeOptValueLenient(d, &x.Cancel)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4410,7 +4409,7 @@ func (x *TerminalCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalCancelCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4420,7 +4419,7 @@ func (x *TerminalCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4437,13 +4436,13 @@ func (x *TerminalUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *TerminalUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "command", x.Command, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "cwd", &x.Cwd)
-	rpc.EncodeOptValue(e, "output", &x.Output)
-	rpc.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
-	rpc.EncodeOptValue(e, "size", &x.Size)
-	rpc.EncodeOptValue(e, "capabilities", &x.Capabilities)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "command", x.Command, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "cwd", &x.Cwd)
+	codec.EncodeOptValue(e, "output", &x.Output)
+	codec.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
+	codec.EncodeOptValue(e, "size", &x.Size)
+	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4457,25 +4456,25 @@ func (x *TerminalUpdate) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "command":
 			o.Once(1)
-			x.Command = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Command = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "cwd":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Cwd)
+			codec.DecodeOptValueLenient(d, &x.Cwd)
 		case "output":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Output)
+			codec.DecodeOptValueLenient(d, &x.Output)
 		case "exitStatus":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.ExitStatus)
+			codec.DecodeOptValueLenient(d, &x.ExitStatus)
 		case "size":
 			o.Once(5)
-			rpc.DecodeOptValueLenient(d, &x.Size)
+			codec.DecodeOptValueLenient(d, &x.Size)
 		case "capabilities":
 			o.Once(6)
-			rpc.DecodeOptValueLenient(d, &x.Capabilities)
+			codec.DecodeOptValueLenient(d, &x.Capabilities)
 		case "_meta":
 			o.Once(7)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4495,7 +4494,7 @@ func (x *TerminalOutputChunk) encodeMembers(e *codec.Encoder) {
 	x.TerminalID.EncodeJSON(e)
 	e.Name("data")
 	e.Str(x.Data)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4512,7 +4511,7 @@ func (x *TerminalOutputChunk) DecodeJSON(d *codec.Decoder) {
 			x.Data = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4571,7 +4570,7 @@ func (x *PlanEntry) encodeMembers(e *codec.Encoder) {
 	x.Priority.EncodeJSON(e)
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4591,7 +4590,7 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4623,7 +4622,7 @@ func (x *PlanItems) encodeMembers(e *codec.Encoder) {
 	x.PlanID.EncodeJSON(e)
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4640,7 +4639,7 @@ func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 			x.Entries = codec.DecodeSliceLenient[PlanEntry](d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4658,7 +4657,7 @@ func (x *PlanUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *PlanUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("plan")
 	x.Plan.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4672,7 +4671,7 @@ func (x *PlanUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Plan.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4690,7 +4689,7 @@ func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *AvailableCommandsUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("availableCommands")
 	codec.EncodeSlice(e, x.AvailableCommands)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4704,7 +4703,7 @@ func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 			x.AvailableCommands = codec.DecodeSliceLenient[AvailableCommand](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4722,7 +4721,7 @@ func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *ConfigOptionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4736,7 +4735,7 @@ func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 			x.ConfigOptions = codec.DecodeSliceLenient[SessionConfigOption](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4752,12 +4751,12 @@ func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionInfoUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	if v, ok := x.UpdatedAt.Get(); ok {
 		e.Check(codec.DateTime(v))
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4767,13 +4766,13 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "updatedAt":
 			o.Once(1)
-			x.UpdatedAt = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4792,7 +4791,7 @@ func (x *Cost) encodeMembers(e *codec.Encoder) {
 	e.Float(x.Amount)
 	e.Name("currency")
 	e.Str(x.Currency)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4809,7 +4808,7 @@ func (x *Cost) DecodeJSON(d *codec.Decoder) {
 			x.Currency = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4829,8 +4828,8 @@ func (x *UsageUpdate) encodeMembers(e *codec.Encoder) {
 	e.Uint(x.Used)
 	e.Name("size")
 	e.Uint(x.Size)
-	rpc.EncodeOptValue(e, "cost", &x.Cost)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cost", &x.Cost)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4847,10 +4846,10 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Size = codec.DecodeUint[uint64](d)
 		case "cost":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Cost)
+			codec.DecodeOptValueLenient(d, &x.Cost)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4877,8 +4876,8 @@ func (x *Notice) encodeMembers(e *codec.Encoder) {
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4896,10 +4895,10 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinLength(x.Title, 1))
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4931,9 +4930,9 @@ func (x *CompactionUpdate) encodeMembers(e *codec.Encoder) {
 	x.CompactionID.EncodeJSON(e)
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
+	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4950,13 +4949,13 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "summary":
 			o.Once(2)
-			x.Summary = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Summary = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "error":
 			o.Once(3)
-			x.Error = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Error = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4976,7 +4975,7 @@ func (x *CompactionSummaryChunk) encodeMembers(e *codec.Encoder) {
 	x.CompactionID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4993,7 +4992,7 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5011,7 +5010,7 @@ func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CompleteElicitationNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
 	x.ElicitationID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5025,7 +5024,7 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 			x.ElicitationID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5047,7 +5046,7 @@ func (x *InitializeRequest) encodeMembers(e *codec.Encoder) {
 	x.Info.EncodeJSON(e)
 	e.Name("capabilities")
 	x.Capabilities.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5067,7 +5066,7 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.Capabilities)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5083,9 +5082,9 @@ func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "auth", &x.Auth)
-	rpc.EncodeOptValue(e, "elicitation", &x.Elicitation)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "auth", &x.Auth)
+	codec.EncodeOptValue(e, "elicitation", &x.Elicitation)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5095,13 +5094,13 @@ func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "auth":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Auth)
+			codec.DecodeOptValueLenient(d, &x.Auth)
 		case "elicitation":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Elicitation)
+			codec.DecodeOptValueLenient(d, &x.Elicitation)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5116,8 +5115,8 @@ func (x *ClientAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ClientAuthCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "terminal", &x.Terminal)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "terminal", &x.Terminal)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5127,10 +5126,10 @@ func (x *ClientAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminal":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Terminal)
+			codec.DecodeOptValueLenient(d, &x.Terminal)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5145,7 +5144,7 @@ func (x *TerminalAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalAuthCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5155,7 +5154,7 @@ func (x *TerminalAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5170,9 +5169,9 @@ func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "form", &x.Form)
-	rpc.EncodeOptValue(e, "url", &x.URL)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "form", &x.Form)
+	codec.EncodeOptValue(e, "url", &x.URL)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5182,13 +5181,13 @@ func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "form":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Form)
+			codec.DecodeOptValueLenient(d, &x.Form)
 		case "url":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.URL)
+			codec.DecodeOptValueLenient(d, &x.URL)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5203,7 +5202,7 @@ func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationFormCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5213,7 +5212,7 @@ func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5228,7 +5227,7 @@ func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationURLCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5238,7 +5237,7 @@ func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5255,7 +5254,7 @@ func (x *LoginAuthRequest) EncodeJSON(e *codec.Encoder) {
 func (x *LoginAuthRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
 	x.MethodID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5269,7 +5268,7 @@ func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder) {
 			x.MethodID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5285,7 +5284,7 @@ func (x *LogoutAuthRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutAuthRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5295,7 +5294,7 @@ func (x *LogoutAuthRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5320,7 +5319,7 @@ func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("mcpServers")
 		codec.EncodeSlice(e, x.MCPServers)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5344,7 +5343,7 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5402,7 +5401,7 @@ func (x *HTTPHeader) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5419,7 +5418,7 @@ func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 			x.Value = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5444,7 +5443,7 @@ func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 		e.Name("headers")
 		codec.EncodeSlice(e, x.Headers)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5466,7 +5465,7 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5494,7 +5493,7 @@ func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 		e.Name("env")
 		codec.EncodeSlice(e, x.Env)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5521,7 +5520,7 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5537,9 +5536,9 @@ func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ListSessionsRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "cwd", &x.Cwd)
-	rpc.EncodeOptValue(e, "cursor", &x.Cursor)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cwd", &x.Cwd)
+	codec.EncodeOptValue(e, "cursor", &x.Cursor)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5549,13 +5548,13 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cwd":
 			o.Once(0)
-			rpc.DecodeOptValue(d, &x.Cwd)
+			codec.DecodeOptValue(d, &x.Cwd)
 		case "cursor":
 			o.Once(1)
-			rpc.DecodeOptValue(d, &x.Cursor)
+			codec.DecodeOptValue(d, &x.Cursor)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5572,7 +5571,7 @@ func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *DeleteSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5586,7 +5585,7 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5614,8 +5613,8 @@ func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("mcpServers")
 		codec.EncodeSlice(e, x.MCPServers)
 	}
-	rpc.EncodeOptValue(e, "replayFrom", &x.ReplayFrom)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "replayFrom", &x.ReplayFrom)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5642,10 +5641,10 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "replayFrom":
 			o.Once(4)
-			rpc.DecodeOptValue(d, &x.ReplayFrom)
+			codec.DecodeOptValue(d, &x.ReplayFrom)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5692,7 +5691,7 @@ func (x *ReplayFromStart) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ReplayFromStart) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5702,7 +5701,7 @@ func (x *ReplayFromStart) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5719,7 +5718,7 @@ func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *CloseSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5733,7 +5732,7 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5753,7 +5752,7 @@ func (x *CancelToolCallRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("toolCallId")
 	x.ToolCallID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5770,7 +5769,7 @@ func (x *CancelToolCallRequest) DecodeJSON(d *codec.Decoder) {
 			x.ToolCallID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5790,7 +5789,7 @@ func (x *CancelTerminalRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5807,7 +5806,7 @@ func (x *CancelTerminalRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5827,7 +5826,7 @@ func (x *SetSessionConfigOptionRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("configId")
 	x.ConfigID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SetSessionConfigOptionRequestID:
 		e.Tag("type", "id")
@@ -5864,7 +5863,7 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 			x.ConfigID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5943,7 +5942,7 @@ func (x *PromptRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("prompt")
 	codec.EncodeSlice(e, x.Prompt)
 	e.Check(codec.MinItems(x.Prompt, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5961,7 +5960,7 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinItems(x.Prompt, 1))
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5979,7 +5978,7 @@ func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *RequestPermissionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("outcome")
 	x.Outcome.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5993,7 +5992,7 @@ func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder) {
 			x.Outcome.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6047,7 +6046,7 @@ func (x *CancelledPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CancelledPermissionOutcome) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6057,7 +6056,7 @@ func (x *CancelledPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6074,7 +6073,7 @@ func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 func (x *SelectedPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
 	x.OptionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6088,7 +6087,7 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 			x.OptionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6104,7 +6103,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CreateElicitationResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationResponseAccept:
 		e.Tag("action", "accept")
@@ -6137,7 +6136,7 @@ func (x *CreateElicitationResponse) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6235,7 +6234,7 @@ func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationAcceptAction) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6245,7 +6244,7 @@ func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "content":
 			o.Once(0)
-			x.Content = rpc.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
+			x.Content = codec.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
 		default:
 			d.Skip()
 		}
@@ -6262,7 +6261,7 @@ func (x *CancelSessionNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CancelSessionNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6276,7 +6275,7 @@ func (x *CancelSessionNotification) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6294,8 +6293,8 @@ func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CancelRequestNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
-	e.Check(codec.ID(x.RequestID, false))
-	rpc.EncodeMeta(e, x.Meta)
+	e.Check(codec.IDInParams(x.RequestID, false))
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6307,10 +6306,10 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
-			d.Check(codec.ID(x.RequestID, false))
+			d.Check(codec.IDInParams(x.RequestID, false))
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}

@@ -3,7 +3,7 @@
 
 package v2draft
 
-import "github.com/acpgo/sdk/acp/rpc"
+import "github.com/acpgo/sdk/acp/codec"
 
 // serves reports whether an agent that advertises x serves a method.
 func (x *AgentCapabilities) serves(method string) bool {
@@ -102,12 +102,12 @@ func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	); err != nil {
 		return x, err
 	} else if all {
-		x.Session = rpc.Some(SessionCapabilities{})
+		x.Session = codec.Some(SessionCapabilities{})
 	}
 	if h.DeleteSession != nil {
 		session := x.Session.Value()
-		session.Delete = rpc.Some(SessionDeleteCapabilities{})
-		x.Session = rpc.Some(session)
+		session.Delete = codec.Some(SessionDeleteCapabilities{})
+		x.Session = codec.Some(session)
 	}
 	return x, nil
 }

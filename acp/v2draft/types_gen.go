@@ -6,6 +6,7 @@ package v2draft
 import (
 	"encoding/json"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
@@ -31,18 +32,18 @@ type RequestPermissionRequest struct {
 	// This text is specific to the permission prompt and does not update any subject's displayed
 	// content. Omitted and `null` are equivalent and mean no separate permission description was
 	// provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Optional structured context about the operation requiring permission.
 	//
 	// Omitted and `null` are equivalent and mean no structured subject was provided.
-	Subject rpc.Opt[RequestPermissionSubject] `json:"subject,omitzero"`
+	Subject codec.Opt[RequestPermissionSubject] `json:"subject,omitzero"`
 
 	// Available permission options for the user to choose from. Must contain at least one option.
 	Options []PermissionOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionID is a unique identifier for a conversation session between a client and agent.
@@ -81,31 +82,31 @@ type ToolCallUpdate struct {
 	// This field is optional and has patch semantics. Omission means no change, `null` clears the
 	// name, and a string replaces it. For a tool call ID the client has not seen before, omission
 	// or `null` means that no tool name is available.
-	Name rpc.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero"`
 
 	// Human-readable title describing what the tool is doing.
 	//
 	// Omission leaves the title unchanged, `null` unsets it, and a string replaces it. A new tool
 	// call starts without a title.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// The category of tool being invoked. Helps clients choose appropriate icons and UI treatment.
 	//
 	// Omission leaves the kind unchanged, `null` resets it to `other`, and a value replaces it. A
 	// new tool call starts as `other`.
-	Kind rpc.Opt[ToolKind] `json:"kind,omitzero"`
+	Kind codec.Opt[ToolKind] `json:"kind,omitzero"`
 
 	// Current execution status of the tool call.
 	//
 	// Omission leaves the status unchanged, `null` resets it to `pending`, and a value replaces it.
 	// A new tool call starts as `pending`.
-	Status rpc.Opt[ToolCallStatus] `json:"status,omitzero"`
+	Status codec.Opt[ToolCallStatus] `json:"status,omitzero"`
 
 	// Content produced by the tool call.
-	Content rpc.Opt[[]ToolCallContent] `json:"content,omitzero"`
+	Content codec.Opt[[]ToolCallContent] `json:"content,omitzero"`
 
 	// File locations affected by this tool call. Enables "follow-along" features in clients.
-	Locations rpc.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
+	Locations codec.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
 
 	// Raw input parameters sent to the tool.
 	RawInput json.RawMessage `json:"rawInput,omitzero"`
@@ -117,10 +118,10 @@ type ToolCallUpdate struct {
 	//
 	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the
 	// whole previous value. A new tool call starts with none.
-	Capabilities rpc.Opt[ToolCallCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[ToolCallCapabilities] `json:"capabilities,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallID is the unique identifier for a tool call within a session.
@@ -134,23 +135,23 @@ type Annotations struct {
 	// Intended recipients for this content, such as the user or assistant.
 	//
 	// Omitted and `null` are equivalent and mean no audience is specified.
-	Audience rpc.Opt[[]Role] `json:"audience,omitzero"`
+	Audience codec.Opt[[]Role] `json:"audience,omitzero"`
 
 	// Timestamp indicating when the underlying resource was last modified.
 	//
 	// Should be an ISO 8601 formatted string (e.g., "2025-01-12T15:00:58Z"), as in MCP.
 	//
 	// Omitted and `null` are equivalent and mean the modification time is not reported.
-	LastModified rpc.Opt[string] `json:"lastModified,omitzero"`
+	LastModified codec.Opt[string] `json:"lastModified,omitzero"`
 
 	// Relative importance of this content when clients choose what to surface, from 0 (least
 	// important) to 1 (most important).
 	//
 	// Omitted and `null` are equivalent and mean no priority is specified.
-	Priority rpc.Opt[float64] `json:"priority,omitzero"`
+	Priority codec.Opt[float64] `json:"priority,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TextContent is text provided to or from an LLM.
@@ -161,10 +162,10 @@ type TextContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MediaType is an Internet media type identifying the format of protocol content.
@@ -181,15 +182,15 @@ type ImageContent struct {
 	// URI associated with this resource or media payload.
 	//
 	// Omitted and `null` are equivalent and mean no URI is associated with the image.
-	URI rpc.Opt[string] `json:"uri,omitzero"`
+	URI codec.Opt[string] `json:"uri,omitzero"`
 
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AudioContent: Audio provided to or from an LLM.
@@ -203,10 +204,10 @@ type AudioContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Icon is an optionally-sized icon that can be displayed in a user interface.
@@ -219,7 +220,7 @@ type Icon struct {
 	// Optional MIME type override if the source MIME type is missing or generic.
 	//
 	// Omitted and `null` are equivalent and mean the source MIME type is used.
-	MimeType rpc.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
 	// Optional array of strings that specify sizes at which the icon can be used. Each string
 	// should be in `WxH` format (e.g., `"48x48"`, `"96x96"`) or `"any"` for scalable formats like
@@ -228,15 +229,15 @@ type Icon struct {
 	// If not provided, the client should assume that the icon can be used at any size.
 	//
 	// Omitted and `null` are equivalent and mean no sizes are specified.
-	Sizes rpc.Opt[[]string] `json:"sizes,omitzero"`
+	Sizes codec.Opt[[]string] `json:"sizes,omitzero"`
 
 	// Optional theme this icon is designed for.
 	//
 	// Omitted and `null` are equivalent and mean the icon is not theme-specific.
-	Theme rpc.Opt[IconTheme] `json:"theme,omitzero"`
+	Theme codec.Opt[IconTheme] `json:"theme,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResourceLink is a link to a resource that the receiver may be able to read, included in a prompt
@@ -251,35 +252,35 @@ type ResourceLink struct {
 	// Optional display title for end-user UI.
 	//
 	// Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Optional human-readable details shown with this protocol object.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Optional set of sized icons that the client can display in a user interface.
 	//
 	// Omitted and `null` are equivalent and mean no icons are provided.
-	Icons rpc.Opt[[]Icon] `json:"icons,omitzero"`
+	Icons codec.Opt[[]Icon] `json:"icons,omitzero"`
 
 	// MIME type describing the encoded media payload.
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
-	MimeType rpc.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
 	// Optional size of the linked resource in bytes, if known.
 	//
 	// Omitted and `null` are equivalent and mean the size is not known.
-	Size rpc.Opt[uint64] `json:"size,omitzero"`
+	Size codec.Opt[uint64] `json:"size,omitzero"`
 
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TextResourceContents: Text-based resource contents.
@@ -293,10 +294,10 @@ type TextResourceContents struct {
 	// MIME type describing the encoded media payload.
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
-	MimeType rpc.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BlobResourceContents: Binary resource contents.
@@ -310,10 +311,10 @@ type BlobResourceContents struct {
 	// MIME type describing the encoded media payload.
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
-	MimeType rpc.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // EmbeddedResource is the contents of a resource, embedded into a prompt or tool call result.
@@ -324,10 +325,10 @@ type EmbeddedResource struct {
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Content is the standard content block (text, images, resources).
@@ -335,8 +336,8 @@ type Content struct {
 	// The actual content block.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AbsolutePath is an absolute filesystem path used by the protocol.
@@ -368,8 +369,8 @@ type DiffPatch struct {
 	// Patch text in the format named by `format`.
 	Text string `json:"text"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Diff: File changes produced by a tool call.
@@ -392,10 +393,10 @@ type Diff struct {
 	//
 	// Agents SHOULD provide patch text whenever feasible. Omitted and `null` are equivalent and
 	// mean no renderable patch text was provided.
-	Patch rpc.Opt[DiffPatch] `json:"patch,omitzero"`
+	Patch codec.Opt[DiffPatch] `json:"patch,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalID is the unique identifier for an agent-owned terminal within a session.
@@ -411,8 +412,8 @@ type Terminal struct {
 	// The ID of the terminal to display.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallLocation is a file location being accessed or modified by a tool.
@@ -429,10 +430,10 @@ type ToolCallLocation struct {
 
 	// Optional 1-based line number within the file. Omitted and `null` are equivalent and mean no
 	// specific line. `0` is invalid.
-	Line rpc.Opt[uint32] `json:"line,omitzero"`
+	Line codec.Opt[uint32] `json:"line,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallCapabilities: Client-initiated controls a tool call currently supports.
@@ -448,18 +449,18 @@ type ToolCallCapabilities struct {
 	//
 	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means
 	// supported. Agents SHOULD stop advertising it once the tool call reaches a final status.
-	Cancel rpc.Opt[ToolCallCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[ToolCallCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallCancelCapabilities: Capability to cancel a tool call with `tool_call/cancel`.
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type ToolCallCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallPermissionSubject: Permission request details for a tool call.
@@ -471,8 +472,8 @@ type ToolCallPermissionSubject struct {
 	// the tool call.
 	ToolCall ToolCallUpdate `json:"toolCall"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CommandPermissionSubject: Permission request details for a command.
@@ -484,13 +485,13 @@ type CommandPermissionSubject struct {
 	Cwd AbsolutePath `json:"cwd"`
 
 	// The associated tool call, when known. Omitted and `null` are equivalent.
-	ToolCallID rpc.Opt[ToolCallID] `json:"toolCallId,omitzero"`
+	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero"`
 
 	// The associated terminal, when already known. Omitted and `null` are equivalent.
-	TerminalID rpc.Opt[TerminalID] `json:"terminalId,omitzero"`
+	TerminalID codec.Opt[TerminalID] `json:"terminalId,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PermissionOption is an option presented to the user when requesting permission.
@@ -504,8 +505,8 @@ type PermissionOption struct {
 	// Hint about the nature of this permission option.
 	Kind PermissionOptionKind `json:"kind"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PermissionOptionID is the unique identifier for a permission option.
@@ -526,14 +527,14 @@ type ElicitationSessionScope struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session
 	// without a specific tool call.
-	ToolCallID rpc.Opt[ToolCallID] `json:"toolCallId,omitzero"`
+	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero"`
 }
 
 // ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside
 // of a session (e.g., during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The pending Client-to-Agent request this elicitation is tied to.
-	RequestID rpc.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId"`
 }
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
@@ -547,7 +548,7 @@ type ElicitationSchema struct {
 	// Optional title for the schema.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Property definitions (must be primitive types).
 	Properties map[string]ElicitationPropertySchema `json:"properties"`
@@ -555,15 +556,15 @@ type ElicitationSchema struct {
 	// List of required property names.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no property names are required.
-	Required rpc.Opt[[]string] `json:"required,omitzero"`
+	Required codec.Opt[[]string] `json:"required,omitzero"`
 
 	// Optional description of what this schema represents.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // EnumOption is a titled enum option with a const value, human-readable title, and optional
@@ -578,10 +579,10 @@ type EnumOption struct {
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // StringPropertySchema is the schema for string properties in an elicitation form.
@@ -591,50 +592,50 @@ type StringPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum length constraint.
-	MinLength rpc.Opt[uint32] `json:"minLength,omitzero"`
+	MinLength codec.Opt[uint32] `json:"minLength,omitzero"`
 
 	// Maximum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum length constraint.
-	MaxLength rpc.Opt[uint32] `json:"maxLength,omitzero"`
+	MaxLength codec.Opt[uint32] `json:"maxLength,omitzero"`
 
 	// Pattern the string must match, in ECMA-262 regular expression syntax.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no pattern constraint.
-	Pattern rpc.Opt[string] `json:"pattern,omitzero"`
+	Pattern codec.Opt[string] `json:"pattern,omitzero"`
 
 	// String format.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no format constraint.
-	Format rpc.Opt[StringFormat] `json:"format,omitzero"`
+	Format codec.Opt[StringFormat] `json:"format,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[string] `json:"default,omitzero"`
+	Default codec.Opt[string] `json:"default,omitzero"`
 
 	// Enum values for untitled single-select enums. Must contain at least one value when present.
 	// Optional. Omitted and `null` are equivalent and mean no untitled single-select choices are
 	// declared by `enum`.
-	Enum rpc.Opt[[]string] `json:"enum,omitzero"`
+	Enum codec.Opt[[]string] `json:"enum,omitzero"`
 
 	// Titled enum options for titled single-select enums. Must contain at least one option when
 	// present. Optional. Omitted and `null` are equivalent and mean no titled single-select choices
 	// are declared by `oneOf`.
-	OneOf rpc.Opt[[]EnumOption] `json:"oneOf,omitzero"`
+	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NumberPropertySchema is the schema for number (floating-point) properties in an elicitation form.
@@ -642,30 +643,30 @@ type NumberPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum rpc.Opt[float64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[float64] `json:"minimum,omitzero"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum rpc.Opt[float64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[float64] `json:"maximum,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[float64] `json:"default,omitzero"`
+	Default codec.Opt[float64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IntegerPropertySchema is the schema for integer properties in an elicitation form.
@@ -673,30 +674,30 @@ type IntegerPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum rpc.Opt[int64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[int64] `json:"minimum,omitzero"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum rpc.Opt[int64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[int64] `json:"maximum,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[int64] `json:"default,omitzero"`
+	Default codec.Opt[int64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BooleanPropertySchema is the schema for boolean properties in an elicitation form.
@@ -704,20 +705,20 @@ type BooleanPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[bool] `json:"default,omitzero"`
+	Default codec.Opt[bool] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // StringMultiSelectItems: String item schema for multi-select enum properties.
@@ -725,8 +726,8 @@ type StringMultiSelectItems struct {
 	// Allowed enum values. Must contain at least one value.
 	Enum []string `json:"enum"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TitledMultiSelectItems holds the items definition for titled multi-select enum properties.
@@ -734,8 +735,8 @@ type TitledMultiSelectItems struct {
 	// Titled enum options. Must contain at least one option.
 	AnyOf []EnumOption `json:"anyOf"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation
@@ -744,22 +745,22 @@ type MultiSelectPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum selection count.
-	MinItems rpc.Opt[uint64] `json:"minItems,omitzero"`
+	MinItems codec.Opt[uint64] `json:"minItems,omitzero"`
 
 	// Maximum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum selection count.
-	MaxItems rpc.Opt[uint64] `json:"maxItems,omitzero"`
+	MaxItems codec.Opt[uint64] `json:"maxItems,omitzero"`
 
 	// The items definition describing allowed values.
 	Items MultiSelectItems `json:"items"`
@@ -767,10 +768,10 @@ type MultiSelectPropertySchema struct {
 	// Default selected values.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
-	Default rpc.Opt[[]string] `json:"default,omitzero"`
+	Default codec.Opt[[]string] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationID is the unique identifier for an elicitation.
@@ -805,8 +806,8 @@ type InitializeResponse struct {
 	// `auth/login` and `auth/logout`.
 	AuthMethods []AuthMethod `json:"authMethods,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProtocolVersion is the protocol version identifier.
@@ -828,14 +829,14 @@ type Implementation struct {
 	// If not provided, the name should be used for display.
 	//
 	// Omitted and `null` are equivalent and mean the `name` is used for display.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Version of the implementation. Can be displayed to the user or used for debugging or metrics
 	// purposes. (e.g. "1.0.0").
 	Version string `json:"version"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentCapabilities holds the capabilities supported by the agent.
@@ -852,7 +853,7 @@ type AgentCapabilities struct {
 	// `session/*` methods. Supplying `{}` means the agent supports the baseline session methods:
 	// `session/new`, `session/list`, `session/resume`, `session/close`, `session/prompt`,
 	// `session/cancel`, and `session/update`.
-	Session rpc.Opt[SessionCapabilities] `json:"session,omitzero"`
+	Session codec.Opt[SessionCapabilities] `json:"session,omitzero"`
 
 	// Authentication-related extension capabilities supported by the agent.
 	//
@@ -860,10 +861,10 @@ type AgentCapabilities struct {
 	// authentication-related extensions. This field does not advertise support for `auth/login` or
 	// `auth/logout`. Those methods are advertised by a non-empty `authMethods` list in the
 	// `initialize` response.
-	Auth rpc.Opt[AgentAuthCapabilities] `json:"auth,omitzero"`
+	Auth codec.Opt[AgentAuthCapabilities] `json:"auth,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -890,19 +891,19 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise any prompt
 	// extensions beyond the baseline text and resource-link content required by `session/prompt`.
-	Prompt rpc.Opt[PromptCapabilities] `json:"prompt,omitzero"`
+	Prompt codec.Opt[PromptCapabilities] `json:"prompt,omitzero"`
 
 	// MCP capabilities supported by the agent for session lifecycle requests.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise MCP server
 	// transport support for sessions.
-	MCP rpc.Opt[MCPCapabilities] `json:"mcp,omitzero"`
+	MCP codec.Opt[MCPCapabilities] `json:"mcp,omitzero"`
 
 	// Whether the agent supports `session/delete`.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports deleting sessions from `session/list`.
-	Delete rpc.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
+	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
 
 	// Whether the agent supports `additionalDirectories` on supported session lifecycle requests.
 	//
@@ -912,10 +913,10 @@ type SessionCapabilities struct {
 	//
 	// Agents may return `SessionInfo.additionalDirectories` to report the complete ordered
 	// additional-root list associated with a listed session.
-	AdditionalDirectories rpc.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptCapabilities holds the prompt capabilities supported by the agent in `session/prompt`
@@ -938,13 +939,13 @@ type PromptCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports image content in prompts.
-	Image rpc.Opt[PromptImageCapabilities] `json:"image,omitzero"`
+	Image codec.Opt[PromptImageCapabilities] `json:"image,omitzero"`
 
 	// Agent supports `audio` content blocks.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports audio content in prompts.
-	Audio rpc.Opt[PromptAudioCapabilities] `json:"audio,omitzero"`
+	Audio codec.Opt[PromptAudioCapabilities] `json:"audio,omitzero"`
 
 	// Agent supports embedded context in `session/prompt` requests.
 	//
@@ -953,34 +954,34 @@ type PromptCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports embedded context in prompts.
-	EmbeddedContext rpc.Opt[PromptEmbeddedContextCapabilities] `json:"embeddedContext,omitzero"`
+	EmbeddedContext codec.Opt[PromptEmbeddedContextCapabilities] `json:"embeddedContext,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptImageCapabilities holds the capabilities for image content in prompt requests.
 //
 // Supplying `{}` means the agent supports image content in prompts.
 type PromptImageCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptAudioCapabilities holds the capabilities for audio content in prompt requests.
 //
 // Supplying `{}` means the agent supports audio content in prompts.
 type PromptAudioCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptEmbeddedContextCapabilities holds the capabilities for embedded context in prompt requests.
 //
 // Supplying `{}` means the agent supports embedded context in prompts.
 type PromptEmbeddedContextCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPCapabilities holds the MCP capabilities supported by the agent for session lifecycle requests.
@@ -991,16 +992,16 @@ type MCPCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports stdio MCP server transports.
-	Stdio rpc.Opt[MCPStdioCapabilities] `json:"stdio,omitzero"`
+	Stdio codec.Opt[MCPStdioCapabilities] `json:"stdio,omitzero"`
 
 	// Agent supports `http` MCP servers.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports HTTP MCP server transports.
-	HTTP rpc.Opt[MCPHTTPCapabilities] `json:"http,omitzero"`
+	HTTP codec.Opt[MCPHTTPCapabilities] `json:"http,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPStdioCapabilities holds the capabilities for stdio MCP server transports.
@@ -1009,8 +1010,8 @@ type MCPCapabilities struct {
 //
 // Schema: McpStdioCapabilities.
 type MCPStdioCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPHTTPCapabilities holds the capabilities for HTTP MCP server transports.
@@ -1019,16 +1020,16 @@ type MCPStdioCapabilities struct {
 //
 // Schema: McpHttpCapabilities.
 type MCPHTTPCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionDeleteCapabilities holds the capabilities for the `session/delete` method.
 //
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session
@@ -1038,8 +1039,8 @@ type SessionDeleteCapabilities struct {
 // lifecycle requests. Agents may return `SessionInfo.additionalDirectories` in `session/list` to
 // report the complete ordered additional-root list associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentAuthCapabilities: Authentication-related extension capabilities supported by the agent.
@@ -1047,8 +1048,8 @@ type SessionAdditionalDirectoriesCapabilities struct {
 // This object does not advertise support for `auth/login` or `auth/logout`. Those methods are
 // advertised by a non-empty `authMethods` list in the `initialize` response.
 type AgentAuthCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodID is the identifier used for auth method values on the wire.
@@ -1064,8 +1065,8 @@ type EnvVariable struct {
 	// The value to set for the environment variable.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodTerminal is the terminal-based authentication method.
@@ -1084,7 +1085,7 @@ type AuthMethodTerminal struct {
 	// Optional human-readable description of this authentication method.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Additional arguments to append to the configured agent invocation for terminal auth.
 	Args []string `json:"args,omitzero"`
@@ -1094,8 +1095,8 @@ type AuthMethodTerminal struct {
 	// configuration.
 	Env []EnvVariable `json:"env,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodAgent: Agent handles authentication itself through `auth/login`.
@@ -1111,22 +1112,22 @@ type AuthMethodAgent struct {
 	// Optional human-readable description of this authentication method.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LoginAuthResponse is the response to the `auth/login` method.
 type LoginAuthResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutAuthResponse is the response to the `auth/logout` method.
 type LogoutAuthResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NewSessionResponse is the response from creating a new session.
@@ -1158,8 +1159,8 @@ type NewSessionResponse struct {
 	// notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigID is the unique identifier for a session configuration option.
@@ -1183,10 +1184,10 @@ type SessionConfigSelectOption struct {
 	// Optional description for this option value.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigSelectGroup is a group of possible values for a session configuration option.
@@ -1200,8 +1201,8 @@ type SessionConfigSelectGroup struct {
 	// The set of option values in this group. MUST contain at least one value.
 	Options []SessionConfigSelectOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigGroupID is the unique identifier for a session configuration option value group.
@@ -1230,8 +1231,8 @@ type TextCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
 	Hint string `json:"hint"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SlashCommand is a slash command the user can invoke by including it in a prompt.
@@ -1251,10 +1252,10 @@ type SlashCommand struct {
 	// Input for the command if required.
 	//
 	// Omitted and `null` are equivalent and mean the command takes no input.
-	Input rpc.Opt[AvailableCommandInput] `json:"input,omitzero"`
+	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListSessionsResponse is the response from listing sessions.
@@ -1265,10 +1266,10 @@ type ListSessionsResponse struct {
 	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch
 	// the next page. Omitted and `null` are equivalent and mean there are no more results. An empty
 	// string is a valid cursor, not the end of results.
-	NextCursor rpc.Opt[SessionListCursor] `json:"nextCursor,omitzero"`
+	NextCursor codec.Opt[SessionListCursor] `json:"nextCursor,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionInfo is information about a session returned by session/list.
@@ -1288,15 +1289,15 @@ type SessionInfo struct {
 	// Human-readable title for the session.
 	//
 	// Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// RFC 3339 timestamp of last activity.
 	//
 	// Omitted and `null` are equivalent and mean the last activity time is not reported.
-	UpdatedAt rpc.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionListCursor is an opaque cursor used to paginate `session/list` results.
@@ -1304,8 +1305,8 @@ type SessionListCursor string
 
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResumeSessionResponse is the response from resuming an existing session.
@@ -1332,26 +1333,26 @@ type ResumeSessionResponse struct {
 	// notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelToolCallResponse is the response from cancelling a tool call.
 type CancelToolCallResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelTerminalResponse is the response from cancelling a terminal.
 type CancelTerminalResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionConfigOptionResponse is the response to `session/set_config_option` method.
@@ -1359,8 +1360,8 @@ type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptResponse is the response acknowledging that a user prompt was inserted into the ACP
@@ -1386,8 +1387,8 @@ type PromptResponse struct {
 	// not required to retain it. If retained and replayed, the message keeps this identifier.
 	MessageID MessageID `json:"messageId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MessageID: Identifier for a message, unique among messages of the same type within a session.
@@ -1412,8 +1413,8 @@ type UpdateSessionNotification struct {
 	// The actual update content.
 	Update SessionUpdate `json:"update"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ContentChunk is a streamed item of message content.
@@ -1427,8 +1428,8 @@ type ContentChunk struct {
 	// A single item of content.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UserMessage is a user message upsert.
@@ -1447,10 +1448,10 @@ type UserMessage struct {
 	MessageID MessageID `json:"messageId"`
 
 	// Complete replacement content for this message.
-	Content rpc.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentMessage is an agent message upsert.
@@ -1469,10 +1470,10 @@ type AgentMessage struct {
 	MessageID MessageID `json:"messageId"`
 
 	// Complete replacement content for this message.
-	Content rpc.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentThought is an agent thought or reasoning message upsert.
@@ -1491,10 +1492,10 @@ type AgentThought struct {
 	MessageID MessageID `json:"messageId"`
 
 	// Complete replacement content for this thought message.
-	Content rpc.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BackgroundTerminal is a listed terminal running in the background.
@@ -1502,8 +1503,8 @@ type BackgroundTerminal struct {
 	// The ID of the listed terminal.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BackgroundToolCall is a listed tool call whose work continues in the background.
@@ -1511,8 +1512,8 @@ type BackgroundToolCall struct {
 	// The ID of the listed tool call.
 	ToolCallID ToolCallID `json:"toolCallId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RunningStateUpdate: Foreground work is in progress.
@@ -1527,10 +1528,10 @@ type RunningStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle#background-work
-	Background rpc.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ErrorStopReason: Details of a failure that ended active work.
@@ -1539,7 +1540,7 @@ type ErrorStopReason struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent is not reporting failure
 	// details. Agents SHOULD include it.
-	Error rpc.Opt[rpc.Error] `json:"error,omitzero"`
+	Error codec.Opt[rpc.Error] `json:"error,omitzero"`
 }
 
 // RequiresActionStateUpdate is the foreground workflow as a whole is blocked on user action.
@@ -1560,10 +1561,10 @@ type RequiresActionStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle#background-work
-	Background rpc.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallContentChunk is a streamed item of tool-call content.
@@ -1578,8 +1579,8 @@ type ToolCallContentChunk struct {
 	// A single item of content produced by the tool call.
 	Content ToolCallContent `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalOutput is an authoritative replacement snapshot of terminal output bytes.
@@ -1587,8 +1588,8 @@ type TerminalOutput struct {
 	// Base64-encoded replacement terminal output bytes.
 	Data string `json:"data"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalExitStatus: Exit information for an agent-owned terminal.
@@ -1598,17 +1599,17 @@ type TerminalOutput struct {
 type TerminalExitStatus struct {
 	// Process exit code as the platform reports it, when known. Negative values are allowed, for
 	// example signed Windows exit codes. Omitted and `null` are equivalent.
-	ExitCode rpc.Opt[int64] `json:"exitCode,omitzero"`
+	ExitCode codec.Opt[int64] `json:"exitCode,omitzero"`
 
 	// Signal that terminated the process, when known.
 	//
 	// Agents should use the conventional platform signal name. POSIX examples include `SIGTERM`,
 	// `SIGKILL`, and `SIGINT`. Other platforms may use a platform-specific name. Omitted and `null`
 	// are equivalent.
-	Signal rpc.Opt[string] `json:"signal,omitzero"`
+	Signal codec.Opt[string] `json:"signal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalSize is the size of an agent-owned terminal in character cells.
@@ -1619,8 +1620,8 @@ type TerminalSize struct {
 	// Number of rows.
 	Rows uint16 `json:"rows"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalCapabilities: Client-initiated controls a terminal currently supports.
@@ -1636,18 +1637,18 @@ type TerminalCapabilities struct {
 	//
 	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means
 	// supported. Agents SHOULD stop advertising it once the terminal reports `exitStatus`.
-	Cancel rpc.Opt[TerminalCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[TerminalCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalCancelCapabilities: Capability to cancel a terminal with `terminal/cancel`.
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type TerminalCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalUpdate is an upsert for the stored state of an agent-owned terminal.
@@ -1661,31 +1662,31 @@ type TerminalUpdate struct {
 	TerminalID TerminalID `json:"terminalId"`
 
 	// The command being run.
-	Command rpc.Opt[string] `json:"command,omitzero"`
+	Command codec.Opt[string] `json:"command,omitzero"`
 
 	// The absolute working directory of the command.
-	Cwd rpc.Opt[AbsolutePath] `json:"cwd,omitzero"`
+	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero"`
 
 	// An authoritative replacement snapshot of terminal output bytes.
-	Output rpc.Opt[TerminalOutput] `json:"output,omitzero"`
+	Output codec.Opt[TerminalOutput] `json:"output,omitzero"`
 
 	// Exit information. A concrete object marks the terminal as exited.
-	ExitStatus rpc.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
+	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
 
 	// The terminal size the command runs with, when known.
 	//
 	// Clients can render output at this size so that column layouts, progress bars, and
 	// cursor-positioned output display as the program wrote them.
-	Size rpc.Opt[TerminalSize] `json:"size,omitzero"`
+	Size codec.Opt[TerminalSize] `json:"size,omitzero"`
 
 	// Client-initiated controls this terminal currently supports, such as cancellation.
 	//
 	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the
 	// whole previous value. A new terminal starts with none.
-	Capabilities rpc.Opt[TerminalCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[TerminalCapabilities] `json:"capabilities,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalOutputChunk is a chunk of bytes appended to an agent-owned terminal's output.
@@ -1696,8 +1697,8 @@ type TerminalOutputChunk struct {
 	// Independently base64-encoded terminal output bytes.
 	Data string `json:"data"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanID is the unique identifier for a plan within a session.
@@ -1722,8 +1723,8 @@ type PlanEntry struct {
 	// Current execution status of this task.
 	Status PlanEntryStatus `json:"status"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanItems is a plan represented as structured entries.
@@ -1737,8 +1738,8 @@ type PlanItems struct {
 	// their current status. The client replaces that plan with each update.
 	Entries []PlanEntry `json:"entries"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanUpdate is a content update for a plan identified by ID.
@@ -1746,8 +1747,8 @@ type PlanUpdate struct {
 	// The updated plan content.
 	Plan PlanUpdateContent `json:"plan"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AvailableCommandsUpdate says that available commands are ready or have changed.
@@ -1755,8 +1756,8 @@ type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
 	AvailableCommands []AvailableCommand `json:"availableCommands"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ConfigOptionUpdate says that session configuration options have been updated.
@@ -1764,8 +1765,8 @@ type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionInfoUpdate is an update to session metadata. All fields are optional to support partial
@@ -1778,13 +1779,13 @@ type ConfigOptionUpdate struct {
 // A concrete `_meta` object patches the stored metadata by top-level key.
 type SessionInfoUpdate struct {
 	// Human-readable title for the session. Set to null to clear.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// RFC 3339 timestamp of last activity. Set to null to clear.
-	UpdatedAt rpc.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Cost information for a session.
@@ -1796,8 +1797,8 @@ type Cost struct {
 	// such as "credits".
 	Currency string `json:"currency"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UsageUpdate is the context window and cost update for a session.
@@ -1811,10 +1812,10 @@ type UsageUpdate struct {
 	// Cumulative session cost.
 	//
 	// Omitted leaves the last reported cost unchanged. `null` clears it. A value replaces it.
-	Cost rpc.Opt[Cost] `json:"cost,omitzero"`
+	Cost codec.Opt[Cost] `json:"cost,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Notice: Fire-and-forget information for the user.
@@ -1836,10 +1837,10 @@ type Notice struct {
 	// Optional plain-text detail or guidance.
 	//
 	// Omitted and `null` are equivalent and mean no description was supplied.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionID is the unique identifier for a context compaction within a session.
@@ -1861,13 +1862,13 @@ type CompactionUpdate struct {
 	Status CompactionStatus `json:"status"`
 
 	// Complete replacement user-displayable summary content for the compaction.
-	Summary rpc.Opt[[]ContentBlock] `json:"summary,omitzero"`
+	Summary codec.Opt[[]ContentBlock] `json:"summary,omitzero"`
 
 	// Human-readable error details for the compaction.
-	Error rpc.Opt[string] `json:"error,omitzero"`
+	Error codec.Opt[string] `json:"error,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID
@@ -1879,8 +1880,8 @@ type CompactionSummaryChunk struct {
 	// One content block to append.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompleteElicitationNotification is the notification sent by the agent when a URL-based
@@ -1891,8 +1892,8 @@ type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
 	ElicitationID ElicitationID `json:"elicitationId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // InitializeRequest holds the parameters for the initialize method.
@@ -1912,8 +1913,8 @@ type InitializeRequest struct {
 	// Capabilities supported by the client.
 	Capabilities ClientCapabilities `json:"capabilities"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ClientCapabilities holds the capabilities supported by the client.
@@ -1929,17 +1930,17 @@ type ClientCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the client does not advertise any
 	// authentication-method extensions.
-	Auth rpc.Opt[ClientAuthCapabilities] `json:"auth,omitzero"`
+	Auth codec.Opt[ClientAuthCapabilities] `json:"auth,omitzero"`
 
 	// Elicitation capabilities supported by the client. Determines which elicitation modes the
 	// agent may use.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the client does not advertise
 	// elicitation support.
-	Elicitation rpc.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
+	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -1960,10 +1961,10 @@ type ClientAuthCapabilities struct {
 	// The client should supply `{}` only when it can reproduce the configured agent invocation in
 	// an interactive terminal. Supplying `{}` means the agent may include `terminal` entries in its
 	// authentication methods.
-	Terminal rpc.Opt[TerminalAuthCapabilities] `json:"terminal,omitzero"`
+	Terminal codec.Opt[TerminalAuthCapabilities] `json:"terminal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalAuthCapabilities holds the capabilities for terminal authentication methods.
@@ -1971,8 +1972,8 @@ type ClientAuthCapabilities struct {
 // Supplying `{}` means the client can reproduce the configured agent invocation in an interactive
 // terminal and supports terminal authentication methods.
 type TerminalAuthCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationCapabilities holds the elicitation capabilities supported by the client.
@@ -1981,24 +1982,24 @@ type ElicitationCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean form support is not advertised.
 	// Supplying `{}` explicitly advertises form support.
-	Form rpc.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
+	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
 
 	// Whether the client supports URL-based elicitation.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the client does not advertise support.
 	// Supplying `{}` means the client supports URL-based elicitation.
-	URL rpc.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
+	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationFormCapabilities: Form-based elicitation capabilities.
 //
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationURLCapabilities: URL-based elicitation capabilities.
@@ -2007,8 +2008,8 @@ type ElicitationFormCapabilities struct {
 //
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LoginAuthRequest holds the parameters for the `auth/login` method.
@@ -2022,8 +2023,8 @@ type LoginAuthRequest struct {
 	// initialize response.
 	MethodID AuthMethodID `json:"methodId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutAuthRequest holds the parameters for the `auth/logout` method.
@@ -2033,8 +2034,8 @@ type LoginAuthRequest struct {
 // Agents MUST support this method when their `initialize` response included a non-empty
 // `authMethods` list. Clients MUST NOT call this method when `authMethods` was omitted or empty.
 type LogoutAuthRequest struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NewSessionRequest holds the parameters for creating a new session.
@@ -2055,8 +2056,8 @@ type NewSessionRequest struct {
 	// List of MCP (Model Context Protocol) servers the agent should connect to.
 	MCPServers []MCPServer `json:"mcpServers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // HTTPHeader is an HTTP header to set when making requests to the MCP server.
@@ -2069,8 +2070,8 @@ type HTTPHeader struct {
 	// The value to set for the HTTP header.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerHTTP: HTTP transport configuration for MCP.
@@ -2087,8 +2088,8 @@ type MCPServerHTTP struct {
 	// are owned by the transport, and Agents use the transport's values for them.
 	Headers []HTTPHeader `json:"headers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerStdio: Stdio transport configuration for MCP.
@@ -2108,8 +2109,8 @@ type MCPServerStdio struct {
 	// MAY reject duplicates with `-32602`, and otherwise the last entry wins.
 	Env []EnvVariable `json:"env,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListSessionsRequest holds the parameters for listing existing sessions.
@@ -2120,15 +2121,15 @@ type ListSessionsRequest struct {
 	// `additionalDirectories` don't. Agents MAY normalize paths when comparing.
 	//
 	// Omitted and `null` are equivalent and mean sessions are not filtered by working directory.
-	Cwd rpc.Opt[AbsolutePath] `json:"cwd,omitzero"`
+	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero"`
 
 	// Opaque cursor token from a previous response's nextCursor field for cursor-based pagination.
 	//
 	// Omitted and `null` are equivalent and mean the first page is requested.
-	Cursor rpc.Opt[SessionListCursor] `json:"cursor,omitzero"`
+	Cursor codec.Opt[SessionListCursor] `json:"cursor,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DeleteSessionRequest holds the parameters for deleting an existing session from `session/list`.
@@ -2138,8 +2139,8 @@ type DeleteSessionRequest struct {
 	// The ID of the session to delete.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResumeSessionRequest holds the parameters for resuming an existing session.
@@ -2178,17 +2179,17 @@ type ResumeSessionRequest struct {
 	//
 	// Agents MUST reject unsupported cursor types or malformed cursor values with `-32602` (Invalid
 	// params), rather than substituting another cursor or resuming without replay.
-	ReplayFrom rpc.Opt[ReplayFrom] `json:"replayFrom,omitzero"`
+	ReplayFrom codec.Opt[ReplayFrom] `json:"replayFrom,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReplayFromStart: Inclusive replay cursor requesting replay from the start of retained
 // conversation history.
 type ReplayFromStart struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionRequest holds the parameters for closing an active session.
@@ -2214,8 +2215,8 @@ type CloseSessionRequest struct {
 	// The ID of the session to close.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelToolCallRequest holds the parameters for cancelling one tool call.
@@ -2239,8 +2240,8 @@ type CancelToolCallRequest struct {
 	// The ID of the tool call to cancel.
 	ToolCallID ToolCallID `json:"toolCallId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelTerminalRequest holds the parameters for cancelling one terminal.
@@ -2265,8 +2266,8 @@ type CancelTerminalRequest struct {
 	// The ID of the terminal to cancel.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptRequest holds the parameters for sending a user prompt to the agent.
@@ -2297,8 +2298,8 @@ type PromptRequest struct {
 	// it.
 	Prompt []ContentBlock `json:"prompt"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RequestPermissionResponse is the response to a permission request.
@@ -2306,14 +2307,14 @@ type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
 	Outcome RequestPermissionOutcome `json:"outcome"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelledPermissionOutcome says that the request was not approved and no option was selected.
 type CancelledPermissionOutcome struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SelectedPermissionOutcome says that the user selected one of the provided options.
@@ -2321,8 +2322,8 @@ type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
 	OptionID PermissionOptionID `json:"optionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationAcceptAction says that the user accepted the elicitation and provided content.
@@ -2330,7 +2331,7 @@ type ElicitationAcceptAction struct {
 	// The user-provided content, if any, as an object matching the requested schema.
 	//
 	// Omitted and `null` are equivalent and mean no content is provided.
-	Content rpc.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
+	Content codec.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
 }
 
 // CancelSessionNotification is the notification to cancel a session's foreground work and its
@@ -2343,8 +2344,8 @@ type CancelSessionNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelRequestNotification is the notification to cancel an ongoing request.
@@ -2355,8 +2356,8 @@ type CancelSessionNotification struct {
 type CancelRequestNotification struct {
 	// The ID of the request to cancel: a request that the sender of this notification issued.
 	// Receivers match it only against requests they received from that sender.
-	RequestID rpc.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }

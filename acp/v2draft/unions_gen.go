@@ -6,7 +6,7 @@ package v2draft
 import (
 	"encoding/json"
 
-	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/codec"
 )
 
 // RequestPermissionSubject is the operation requiring permission.
@@ -297,15 +297,15 @@ type DiffChange struct {
 	// File content kind after the operation (for `delete`, of the deleted file).
 	//
 	// Omitted and `null` are equivalent and mean the content kind is unknown.
-	FileType rpc.Opt[DiffFileType] `json:"fileType,omitzero"`
+	FileType codec.Opt[DiffFileType] `json:"fileType,omitzero"`
 
 	// MIME type of the file contents after the operation (for `delete`, of the deleted file).
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is unknown.
-	MimeType rpc.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant DiffChangeVariant `json:"-"`
@@ -411,8 +411,8 @@ type CreateElicitationRequest struct {
 	// A human-readable message describing what input is needed.
 	Message string `json:"message"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant CreateElicitationRequestVariant `json:"-"`
@@ -764,15 +764,15 @@ type SessionConfigOption struct {
 	// Optional description for the Client to display to the user.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Optional semantic category for this option (UX only).
 	//
 	// Omitted and `null` are equivalent and mean no category is provided.
-	Category rpc.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
+	Category codec.Opt[SessionConfigOptionCategory] `json:"category,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant SessionConfigOptionVariant `json:"-"`
@@ -1328,10 +1328,10 @@ type IdleStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle#background-work
-	Background rpc.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant IdleStateUpdateVariant `json:"-"`
@@ -1391,7 +1391,7 @@ type IdleStateUpdateError ErrorStopReason
 // IdleStateUpdateNone: No stop reason: `stopReason` is omitted or `null`.
 type IdleStateUpdateNone struct {
 	// It is null if it is there: a value makes another variant.
-	StopReason rpc.Opt[struct{}] `json:"stopReason,omitzero"`
+	StopReason codec.Opt[struct{}] `json:"stopReason,omitzero"`
 }
 
 // IdleStateUpdateUnknown keeps a variant of [IdleStateUpdate] that this package does not know.
@@ -1708,8 +1708,8 @@ type SetSessionConfigOptionRequest struct {
 	// The ID of the configuration option to set.
 	ConfigID SessionConfigID `json:"configId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
@@ -1846,8 +1846,8 @@ func PermissionSelected(optionID PermissionOptionID) RequestPermissionOutcome {
 //
 // The member action tells the variants apart.
 type CreateElicitationResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 
 	// Variant is what this is one of; it must not be nil.
 	Variant CreateElicitationResponseVariant `json:"-"`

@@ -169,7 +169,7 @@ func TestCompare(t *testing.T) {
 		want   string
 	}{
 		{same, ok, "Nothing changes for programs.\n"},
-		{wider, ok, "## Added (1)\n\n- `Thing.Size`: new field `rpc.Opt[bool]`\n"},
+		{wider, ok, "## Added (1)\n\n- `Thing.Size`: new field `codec.Opt[bool]`\n"},
 		{narrower, differs, "## Breaking (1)\n\n- `Thing.Name`: field `string` is gone\n"},
 	}
 	for _, test := range tests {

@@ -18,6 +18,7 @@ import (
 	"slices"
 
 	"example.com/acme/vendoracp"
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
@@ -103,7 +104,7 @@ func call(ctx context.Context, folder string, out io.Writer) error {
 		return err
 	}
 	defer agent.Close()
-	res, err := index.Call(ctx, agent, &vendoracp.IndexRequest{SessionID: "1", Root: root, MaxFiles: rpc.Some[uint32](3)})
+	res, err := index.Call(ctx, agent, &vendoracp.IndexRequest{SessionID: "1", Root: root, MaxFiles: codec.Some[uint32](3)})
 	if err != nil {
 		return err
 	}

@@ -172,7 +172,7 @@ func (p printer) text(obj types.Object) string {
 
 func (c *comparison) became(subject, before, after string) {
 	text := code(before) + " became " + code(after)
-	const opt = "rpc.Opt["
+	const opt = "codec.Opt["
 	switch wasOpt, isOpt := strings.HasPrefix(before, opt), strings.HasPrefix(after, opt); {
 	case isOpt && !wasOpt:
 		text += ", which can be absent"

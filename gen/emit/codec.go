@@ -115,7 +115,7 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 		return []jen.Code{call(v, "encodeMembers", e)}
 	}
 	if _, meta := f.Type.(model.Meta); meta {
-		return []jen.Code{g.rpcName("EncodeMeta").Call(e, v)}
+		return []jen.Code{g.codecName("EncodeMeta").Call(e, v)}
 	}
 	if f.Opt() {
 		name := "EncodeOpt"
@@ -124,9 +124,9 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 		}
 		var code *jen.Statement
 		if readsItself(f.Type) {
-			code = g.rpcName(name+"Value").Call(e, jen.Lit(f.JSON), jen.Op("&").Add(v))
+			code = g.codecName(name+"Value").Call(e, jen.Lit(f.JSON), jen.Op("&").Add(v))
 		} else {
-			code = g.rpcName(name).Call(e, jen.Lit(f.JSON), v, g.writer(f.Type))
+			code = g.codecName(name).Call(e, jen.Lit(f.JSON), v, g.writer(f.Type))
 		}
 		checks := g.checkWritten(f.Type, jen.Id("v"))
 		if checks == nil {
@@ -162,7 +162,7 @@ func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
 		check(t.MinItems > 0, "MinItems", jen.Lit(t.MinItems))
 		check(t.MaxItems > 0, "MaxItems", jen.Lit(t.MaxItems))
 	case model.Runtime:
-		check(t.Name == model.RuntimeID, "ID", jen.Lit(t.Null))
+		check(t.Name == model.RuntimeID, "IDInParams", jen.Lit(t.Null))
 	}
 	return out
 }
@@ -339,9 +339,9 @@ func (g *generator) decodeField(f *model.Field) []jen.Code {
 			name = "DecodeSome"
 		}
 		if readsItself(f.Type) && !g.bounded(f.Type) {
-			return []jen.Code{g.rpcName(name+"Value"+lenient).Call(d, jen.Op("&").Add(v))}
+			return []jen.Code{g.codecName(name+"Value"+lenient).Call(d, jen.Op("&").Add(v))}
 		}
-		return []jen.Code{v.Op("=").Add(g.rpcName(name+lenient).Call(d, g.checkedReader(f.Type, f.SkipItems)))}
+		return []jen.Code{v.Op("=").Add(g.codecName(name+lenient).Call(d, g.checkedReader(f.Type, f.SkipItems)))}
 	}
 
 	var code []jen.Code
@@ -366,7 +366,7 @@ func (g *generator) decodeField(f *model.Field) []jen.Code {
 // decodeMeta reads a _meta member, for which null is the same as absent.
 func (g *generator) decodeMeta(f *model.Field, v *jen.Statement) jen.Code {
 	if f.OnError {
-		return v.Op("=").Add(g.rpcName("DecodeMeta").Call(d))
+		return v.Op("=").Add(g.codecName("DecodeMeta").Call(d))
 	}
 	read := v.Op("=").Add(g.codecName("DecodeRawMap").Call(d))
 	if f.Nullable {

@@ -111,12 +111,15 @@ func (g *generator) goType(t model.Type) *jen.Statement {
 	case model.Any:
 		return jen.Qual(jsonPath, "RawMessage")
 	case model.Meta:
-		return g.rpcName("Meta")
+		return g.codecName("Meta")
 	case model.Null:
 		return jen.Struct()
 	case model.Named:
 		return jen.Id(t.Decl.Base().Go)
 	case model.Runtime:
+		if t.Name == model.RuntimeID {
+			return g.codecName(t.Name)
+		}
 		return g.rpcName(t.Name)
 	case model.Slice:
 		return jen.Index().Add(g.goType(t.Elem))
@@ -143,7 +146,7 @@ func basicName(t model.Basic) string {
 // fieldType returns the Go type of a field.
 func (g *generator) fieldType(f *model.Field) *jen.Statement {
 	if f.Opt() {
-		return g.rpcName("Opt").Types(g.goType(f.Type))
+		return g.codecName("Opt").Types(g.goType(f.Type))
 	}
 	return g.goType(f.Type)
 }

@@ -179,7 +179,7 @@ func (g *generator) derive(f *jen.File, r role, caps string, groups []*capabilit
 		value := jen.True()
 		last := group.path[len(group.path)-1]
 		if last.Opt() {
-			value = g.rpcName("Some").Call(g.goType(last.Type).Values())
+			value = g.codecName("Some").Call(g.goType(last.Type).Values())
 		}
 		set := g.assign(jen.Id("x"), group.path, value)
 		if len(group.methods) == 1 {
@@ -215,5 +215,5 @@ func (g *generator) assign(x *jen.Statement, path []*model.Field, value *jen.Sta
 	part := parameter(path[0].Go)
 	out := []jen.Code{jen.Id(part).Op(":=").Add(field()).Dot("Value").Call()}
 	out = append(out, g.assign(jen.Id(part), path[1:], value)...)
-	return append(out, field().Op("=").Add(g.rpcName("Some").Call(jen.Id(part))))
+	return append(out, field().Op("=").Add(g.codecName("Some").Call(jen.Id(part))))
 }

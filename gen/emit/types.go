@@ -83,7 +83,7 @@ func (g *generator) field(f *model.Field) []jen.Code {
 	}
 	var lines []string
 	if _, meta := f.Type.(model.Meta); meta {
-		lines = []string{"Meta is what implementations attach for each other, see [rpc.Meta]."}
+		lines = []string{"Meta is what implementations attach for each other, see [codec.Meta]."}
 	} else {
 		lines = describe(f.Go, "", "is the member "+f.JSON+".", indent)
 		if f.Doc != "" {

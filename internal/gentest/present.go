@@ -16,7 +16,7 @@ import (
 )
 
 // envelopes are the definitions that no schema's package has as types: those of whole messages, which the
-// runtime owns with all that only they use, and what rpc.ID and rpc.Error stand for.
+// runtime owns with all that only they use, and what codec.ID and rpc.Error stand for.
 var envelopes = []string{
 	"AgentNotification", "AgentRequest", "AgentResponse",
 	"ClientNotification", "ClientRequest", "ClientResponse",

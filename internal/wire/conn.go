@@ -606,7 +606,7 @@ func (c *Conn) tryResponse(id uint64, rest []byte) (token uint64, ok bool) {
 
 // dispatchResponse gives a response to its call.
 func (c *Conn) dispatchResponse(line []byte, env *envelope) (token uint64, ok bool) {
-	n, ours := env.id.callNumber()
+	n, ours := callNumber(env.id)
 	c.mu.Lock()
 	call := c.calls[n]
 	if ours && call != nil {
@@ -653,7 +653,7 @@ func (c *Conn) refuseLong(long *TooLongError) (token uint64, ok bool) {
 
 // failCall ends the call that an unreadable response was for, if that is known.
 func (c *Conn) failCall(id ID, known bool, reason error) (token uint64, ok bool) {
-	n, ours := id.callNumber()
+	n, ours := callNumber(id)
 	c.mu.Lock()
 	call := c.calls[n]
 	if !known || !ours || call == nil {

@@ -204,7 +204,7 @@ func parse(d *codec.Decoder, line []byte) envelope {
 	case duplicate:
 		return refuse("Invalid request: a member of the envelope stands twice")
 	case badID:
-		return refuse("Invalid request: " + errBadID.Error())
+		return refuse("Invalid request: an id is a string, a number or null")
 	case !hasMethod:
 		return refuse("Invalid request: neither method nor result nor error")
 	case env.method == nil:

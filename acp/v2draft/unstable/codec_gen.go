@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // A runtime of another generation does not have this constant.
@@ -25,12 +24,12 @@ func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "subject", &x.Subject)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "subject", &x.Subject)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	e.Check(codec.MinItems(x.Options, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -47,17 +46,17 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "description":
 			o.Once(3)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "subject":
 			o.Once(4)
-			rpc.DecodeOptValue(d, &x.Subject)
+			codec.DecodeOptValue(d, &x.Subject)
 		case "options":
 			o.Once(2)
 			x.Options = codec.DecodeSlice[PermissionOption](d)
 			d.Check(codec.MinItems(x.Options, 1))
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -119,12 +118,12 @@ func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
 	x.ToolCallID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "kind", &x.Kind)
-	rpc.EncodeOptValue(e, "status", &x.Status)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
+	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "kind", &x.Kind)
+	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
 	if x.RawInput != nil {
 		e.Name("rawInput")
 		e.Raw(x.RawInput)
@@ -133,8 +132,8 @@ func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 		e.Name("rawOutput")
 		e.Raw(x.RawOutput)
 	}
-	rpc.EncodeOptValue(e, "capabilities", &x.Capabilities)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -148,22 +147,22 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.ToolCallID.DecodeJSON(d)
 		case "name":
 			o.Once(1)
-			x.Name = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "kind":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Kind)
+			codec.DecodeOptValueLenient(d, &x.Kind)
 		case "status":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.Status)
+			codec.DecodeOptValueLenient(d, &x.Status)
 		case "content":
 			o.Once(5)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
 		case "locations":
 			o.Once(6)
-			x.Locations = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallLocation])
+			x.Locations = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallLocation])
 		case "rawInput":
 			o.Once(7)
 			x.RawInput = d.Raw()
@@ -172,10 +171,10 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.RawOutput = d.Raw()
 		case "capabilities":
 			o.Once(9)
-			rpc.DecodeOptValueLenient(d, &x.Capabilities)
+			codec.DecodeOptValueLenient(d, &x.Capabilities)
 		case "_meta":
 			o.Once(10)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -313,14 +312,14 @@ func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *Annotations) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
+	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
 	if v, ok := x.Priority.Get(); ok {
 		e.Check(codec.Minimum(v, 0))
 		e.Check(codec.Maximum(v, 1))
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -330,13 +329,13 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "audience":
 			o.Once(0)
-			x.Audience = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
+			x.Audience = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
 		case "lastModified":
 			o.Once(1)
-			x.LastModified = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.LastModified = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "priority":
 			o.Once(2)
-			x.Priority = rpc.DecodeOptLenient(d, func(d *codec.Decoder) float64 {
+			x.Priority = codec.DecodeOptLenient(d, func(d *codec.Decoder) float64 {
 				v := d.Float()
 				d.Check(codec.Minimum(v, 0))
 				d.Check(codec.Maximum(v, 1))
@@ -344,7 +343,7 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 			})
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -367,8 +366,8 @@ func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 func (x *TextContent) encodeMembers(e *codec.Encoder) {
 	e.Name("text")
 	e.Str(x.Text)
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -382,10 +381,10 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 			x.Text = d.Str()
 		case "annotations":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -411,12 +410,12 @@ func (x *ImageContent) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Data)
 	e.Name("mimeType")
 	x.MimeType.EncodeJSON(e)
-	rpc.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
 	if v, ok := x.URI.Get(); ok {
 		e.Check(codec.URI(v))
 	}
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -433,13 +432,13 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 			x.MimeType.DecodeJSON(d)
 		case "uri":
 			o.Once(2)
-			x.URI = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.URI = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "annotations":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -459,8 +458,8 @@ func (x *AudioContent) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Data)
 	e.Name("mimeType")
 	x.MimeType.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -477,10 +476,10 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 			x.MimeType.DecodeJSON(d)
 		case "annotations":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -499,10 +498,10 @@ func (x *Icon) encodeMembers(e *codec.Encoder) {
 	e.Name("src")
 	e.Str(x.Src)
 	e.Check(codec.URI(x.Src))
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeOpt(e, "sizes", x.Sizes, codec.EncodeStrings)
-	rpc.EncodeOptValue(e, "theme", &x.Theme)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "sizes", x.Sizes, codec.EncodeStrings)
+	codec.EncodeOptValue(e, "theme", &x.Theme)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -516,16 +515,16 @@ func (x *Icon) DecodeJSON(d *codec.Decoder) {
 			x.Src = d.Str()
 		case "mimeType":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "sizes":
 			o.Once(2)
-			x.Sizes = rpc.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
+			x.Sizes = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
 		case "theme":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Theme)
+			codec.DecodeOptValueLenient(d, &x.Theme)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -552,13 +551,13 @@ func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "icons", x.Icons, codec.EncodeSlice)
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeOpt(e, "size", x.Size, codec.EncodeUint)
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "icons", x.Icons, codec.EncodeSlice)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "size", x.Size, codec.EncodeUint)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -575,25 +574,25 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(3)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "icons":
 			o.Once(4)
-			x.Icons = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[Icon])
+			x.Icons = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Icon])
 		case "mimeType":
 			o.Once(5)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "size":
 			o.Once(6)
-			x.Size = rpc.DecodeOptLenient(d, codec.DecodeUint[uint64])
+			x.Size = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
 		case "annotations":
 			o.Once(7)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(8)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -643,8 +642,8 @@ func (x *TextResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -661,10 +660,10 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "mimeType":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -685,8 +684,8 @@ func (x *BlobResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -703,10 +702,10 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "mimeType":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -724,8 +723,8 @@ func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 func (x *EmbeddedResource) encodeMembers(e *codec.Encoder) {
 	e.Name("resource")
 	x.Resource.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "annotations", &x.Annotations)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "annotations", &x.Annotations)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -739,10 +738,10 @@ func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 			x.Resource.DecodeJSON(d)
 		case "annotations":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Annotations)
+			codec.DecodeOptValueLenient(d, &x.Annotations)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -760,7 +759,7 @@ func (x *Content) EncodeJSON(e *codec.Encoder) {
 func (x *Content) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -774,7 +773,7 @@ func (x *Content) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -790,9 +789,9 @@ func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *DiffChange) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "fileType", &x.FileType)
-	rpc.EncodeOptValue(e, "mimeType", &x.MimeType)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "fileType", &x.FileType)
+	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *DiffChangeAdd:
 		e.Tag("operation", "add")
@@ -831,13 +830,13 @@ func (x *DiffChange) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "fileType":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.FileType)
+			codec.DecodeOptValueLenient(d, &x.FileType)
 		case "mimeType":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.MimeType)
+			codec.DecodeOptValueLenient(d, &x.MimeType)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -951,7 +950,7 @@ func (x *DiffPatch) encodeMembers(e *codec.Encoder) {
 	x.Format.EncodeJSON(e)
 	e.Name("text")
 	e.Str(x.Text)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -968,7 +967,7 @@ func (x *DiffPatch) DecodeJSON(d *codec.Decoder) {
 			x.Text = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -992,8 +991,8 @@ func (x *Diff) EncodeJSON(e *codec.Encoder) {
 func (x *Diff) encodeMembers(e *codec.Encoder) {
 	e.Name("changes")
 	codec.EncodeSlice(e, x.Changes)
-	rpc.EncodeOptValue(e, "patch", &x.Patch)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "patch", &x.Patch)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1007,10 +1006,10 @@ func (x *Diff) DecodeJSON(d *codec.Decoder) {
 			x.Changes = codec.DecodeSliceLenient[DiffChange](d)
 		case "patch":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Patch)
+			codec.DecodeOptValueLenient(d, &x.Patch)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1034,7 +1033,7 @@ func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 func (x *Terminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1048,7 +1047,7 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1066,11 +1065,11 @@ func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallLocation) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	x.Path.EncodeJSON(e)
-	rpc.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
+	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
 	if v, ok := x.Line.Get(); ok {
 		e.Check(codec.Minimum(v, 1))
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1084,14 +1083,14 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 			x.Path.DecodeJSON(d)
 		case "line":
 			o.Once(1)
-			x.Line = rpc.DecodeOptLenient(d, func(d *codec.Decoder) uint32 {
+			x.Line = codec.DecodeOptLenient(d, func(d *codec.Decoder) uint32 {
 				v := codec.DecodeUint[uint32](d)
 				d.Check(codec.Minimum(v, 1))
 				return v
 			})
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1107,8 +1106,8 @@ func (x *ToolCallCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ToolCallCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "cancel", &x.Cancel)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cancel", &x.Cancel)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1118,10 +1117,10 @@ func (x *ToolCallCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cancel":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Cancel)
+			codec.DecodeOptValueLenient(d, &x.Cancel)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1136,7 +1135,7 @@ func (x *ToolCallCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ToolCallCancelCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1146,7 +1145,7 @@ func (x *ToolCallCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1163,7 +1162,7 @@ func (x *ToolCallPermissionSubject) EncodeJSON(e *codec.Encoder) {
 func (x *ToolCallPermissionSubject) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCall")
 	x.ToolCall.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1177,7 +1176,7 @@ func (x *ToolCallPermissionSubject) DecodeJSON(d *codec.Decoder) {
 			x.ToolCall.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1197,9 +1196,9 @@ func (x *CommandPermissionSubject) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Command)
 	e.Name("cwd")
 	x.Cwd.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
-	rpc.EncodeOptValue(e, "terminalId", &x.TerminalID)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	codec.EncodeOptValue(e, "terminalId", &x.TerminalID)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1216,13 +1215,13 @@ func (x *CommandPermissionSubject) DecodeJSON(d *codec.Decoder) {
 			x.Cwd.DecodeJSON(d)
 		case "toolCallId":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.ToolCallID)
+			codec.DecodeOptValueLenient(d, &x.ToolCallID)
 		case "terminalId":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.TerminalID)
+			codec.DecodeOptValueLenient(d, &x.TerminalID)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1244,7 +1243,7 @@ func (x *PermissionOption) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("kind")
 	x.Kind.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1264,7 +1263,7 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 			x.Kind.DecodeJSON(d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1294,7 +1293,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 func (x *CreateElicitationRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("message")
 	e.Str(x.Message)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationRequestForm:
 		e.Tag("mode", "form")
@@ -1328,7 +1327,7 @@ func (x *CreateElicitationRequest) decodeMembers(d *codec.Decoder) {
 			x.Message = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1362,7 +1361,7 @@ func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationSessionScope) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1376,7 +1375,7 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "toolCallId":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.ToolCallID)
+			codec.DecodeOptValueLenient(d, &x.ToolCallID)
 		default:
 			d.Skip()
 		}
@@ -1394,7 +1393,7 @@ func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationRequestScope) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
-	e.Check(codec.ID(x.RequestID, false))
+	e.Check(codec.IDInParams(x.RequestID, false))
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1406,7 +1405,7 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
-			d.Check(codec.ID(x.RequestID, false))
+			d.Check(codec.IDInParams(x.RequestID, false))
 		default:
 			d.Skip()
 		}
@@ -1424,12 +1423,12 @@ func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 	e.Name("type")
 	x.Type.EncodeJSON(e)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("properties")
 	codec.EncodeMap(e, x.Properties)
-	rpc.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1443,19 +1442,19 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 			x.Type.DecodeJSON(d)
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "properties":
 			o.Once(1)
 			x.Properties = codec.DecodeMap[ElicitationPropertySchema](d)
 		case "required":
 			o.Once(3)
-			x.Required = rpc.DecodeOpt(d, codec.DecodeStrings[string])
+			x.Required = codec.DecodeOpt(d, codec.DecodeStrings[string])
 		case "description":
 			o.Once(4)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1546,8 +1545,8 @@ func (x *EnumOption) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Const)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1564,10 +1563,10 @@ func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1583,22 +1582,22 @@ func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
-	rpc.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
-	rpc.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "format", &x.Format)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
+	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
+	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "format", &x.Format)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
 	if v, ok := x.Enum.Get(); ok {
 		e.Check(codec.MinItems(v, 1))
 	}
-	rpc.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
+	codec.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
 	if v, ok := x.OneOf.Get(); ok {
 		e.Check(codec.MinItems(v, 1))
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1608,42 +1607,42 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minLength":
 			o.Once(2)
-			x.MinLength = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.MinLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "maxLength":
 			o.Once(3)
-			x.MaxLength = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.MaxLength = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		case "pattern":
 			o.Once(4)
-			x.Pattern = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "format":
 			o.Once(5)
-			rpc.DecodeOptValue(d, &x.Format)
+			codec.DecodeOptValue(d, &x.Format)
 		case "default":
 			o.Once(6)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "enum":
 			o.Once(7)
-			x.Enum = rpc.DecodeOpt(d, func(d *codec.Decoder) []string {
+			x.Enum = codec.DecodeOpt(d, func(d *codec.Decoder) []string {
 				v := codec.DecodeStrings[string](d)
 				d.Check(codec.MinItems(v, 1))
 				return v
 			})
 		case "oneOf":
 			o.Once(8)
-			x.OneOf = rpc.DecodeOpt(d, func(d *codec.Decoder) []EnumOption {
+			x.OneOf = codec.DecodeOpt(d, func(d *codec.Decoder) []EnumOption {
 				v := codec.DecodeSlice[EnumOption](d)
 				d.Check(codec.MinItems(v, 1))
 				return v
 			})
 		case "_meta":
 			o.Once(9)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1658,12 +1657,12 @@ func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *NumberPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
-	rpc.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1673,22 +1672,22 @@ func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minimum":
 			o.Once(2)
-			x.Minimum = rpc.DecodeOpt(d, (*codec.Decoder).Float)
+			x.Minimum = codec.DecodeOpt(d, (*codec.Decoder).Float)
 		case "maximum":
 			o.Once(3)
-			x.Maximum = rpc.DecodeOpt(d, (*codec.Decoder).Float)
+			x.Maximum = codec.DecodeOpt(d, (*codec.Decoder).Float)
 		case "default":
 			o.Once(4)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Float)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Float)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1703,12 +1702,12 @@ func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *IntegerPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
-	rpc.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
-	rpc.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
+	codec.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
+	codec.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1718,22 +1717,22 @@ func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minimum":
 			o.Once(2)
-			x.Minimum = rpc.DecodeOpt(d, codec.DecodeInt[int64])
+			x.Minimum = codec.DecodeOpt(d, codec.DecodeInt[int64])
 		case "maximum":
 			o.Once(3)
-			x.Maximum = rpc.DecodeOpt(d, codec.DecodeInt[int64])
+			x.Maximum = codec.DecodeOpt(d, codec.DecodeInt[int64])
 		case "default":
 			o.Once(4)
-			x.Default = rpc.DecodeOptLenient(d, codec.DecodeInt[int64])
+			x.Default = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1748,10 +1747,10 @@ func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *BooleanPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1761,16 +1760,16 @@ func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(1)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "default":
 			o.Once(2)
-			x.Default = rpc.DecodeOptLenient(d, (*codec.Decoder).Bool)
+			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1823,7 +1822,7 @@ func (x *StringMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("enum")
 	codec.EncodeStrings(e, x.Enum)
 	e.Check(codec.MinItems(x.Enum, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1838,7 +1837,7 @@ func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinItems(x.Enum, 1))
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1857,7 +1856,7 @@ func (x *TitledMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("anyOf")
 	codec.EncodeSlice(e, x.AnyOf)
 	e.Check(codec.MinItems(x.AnyOf, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1872,7 +1871,7 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinItems(x.AnyOf, 1))
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -1888,14 +1887,14 @@ func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
-	rpc.EncodeOpt(e, "maxItems", x.MaxItems, codec.EncodeUint)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
+	codec.EncodeOpt(e, "maxItems", x.MaxItems, codec.EncodeUint)
 	e.Name("items")
 	x.Items.EncodeJSON(e)
-	rpc.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1906,25 +1905,25 @@ func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(1)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "minItems":
 			o.Once(3)
-			x.MinItems = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.MinItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "maxItems":
 			o.Once(4)
-			x.MaxItems = rpc.DecodeOpt(d, codec.DecodeUint[uint64])
+			x.MaxItems = codec.DecodeOpt(d, codec.DecodeUint[uint64])
 		case "items":
 			o.Once(0)
 			x.Items.DecodeJSON(d)
 		case "default":
 			o.Once(5)
-			x.Default = rpc.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
+			x.Default = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2068,8 +2067,8 @@ func (x *MessageMCPRequest) encodeMembers(e *codec.Encoder) {
 	x.RequestID.EncodeJSON(e)
 	e.Name("method")
 	e.Str(x.Method)
-	rpc.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2089,10 +2088,10 @@ func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder) {
 			x.Method = d.Str()
 		case "params":
 			o.Once(3)
-			x.Params = rpc.DecodeOpt(d, codec.DecodeRawMap)
+			x.Params = codec.DecodeOpt(d, codec.DecodeRawMap)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2130,7 +2129,7 @@ func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("authMethods")
 		codec.EncodeSlice(e, x.AuthMethods)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2153,7 +2152,7 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 			x.AuthMethods = codec.Lenient(d, codec.DecodeSliceLenient[AuthMethod])
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2177,10 +2176,10 @@ func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 func (x *Implementation) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("version")
 	e.Str(x.Version)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2194,13 +2193,13 @@ func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "title":
 			o.Once(2)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "version":
 			o.Once(1)
 			x.Version = d.Str()
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2216,10 +2215,10 @@ func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "session", &x.Session)
-	rpc.EncodeOptValue(e, "auth", &x.Auth)
-	rpc.EncodeOptValue(e, "providers", &x.Providers)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "session", &x.Session)
+	codec.EncodeOptValue(e, "auth", &x.Auth)
+	codec.EncodeOptValue(e, "providers", &x.Providers)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2229,16 +2228,16 @@ func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "session":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Session)
+			codec.DecodeOptValueLenient(d, &x.Session)
 		case "auth":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Auth)
+			codec.DecodeOptValueLenient(d, &x.Auth)
 		case "providers":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Providers)
+			codec.DecodeOptValueLenient(d, &x.Providers)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2253,16 +2252,16 @@ func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "prompt", &x.Prompt)
-	rpc.EncodeOptValue(e, "mcp", &x.MCP)
-	rpc.EncodeOptValue(e, "delete", &x.Delete)
-	rpc.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
-	rpc.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	rpc.EncodeOptValue(e, "fork", &x.Fork)
-	rpc.EncodeOptValue(e, "archive", &x.Archive)
-	rpc.EncodeOptValue(e, "status", &x.Status)
-	rpc.EncodeOptValue(e, "title", &x.Title)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "prompt", &x.Prompt)
+	codec.EncodeOptValue(e, "mcp", &x.MCP)
+	codec.EncodeOptValue(e, "delete", &x.Delete)
+	codec.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
+	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
+	codec.EncodeOptValue(e, "fork", &x.Fork)
+	codec.EncodeOptValue(e, "archive", &x.Archive)
+	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeOptValue(e, "title", &x.Title)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2272,34 +2271,34 @@ func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "prompt":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Prompt)
+			codec.DecodeOptValueLenient(d, &x.Prompt)
 		case "mcp":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.MCP)
+			codec.DecodeOptValueLenient(d, &x.MCP)
 		case "delete":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Delete)
+			codec.DecodeOptValueLenient(d, &x.Delete)
 		case "additionalDirectories":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.AdditionalDirectories)
+			codec.DecodeOptValueLenient(d, &x.AdditionalDirectories)
 		case "systemPrompt":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.SystemPrompt)
+			codec.DecodeOptValueLenient(d, &x.SystemPrompt)
 		case "fork":
 			o.Once(5)
-			rpc.DecodeOptValueLenient(d, &x.Fork)
+			codec.DecodeOptValueLenient(d, &x.Fork)
 		case "archive":
 			o.Once(6)
-			rpc.DecodeOptValueLenient(d, &x.Archive)
+			codec.DecodeOptValueLenient(d, &x.Archive)
 		case "status":
 			o.Once(7)
-			rpc.DecodeOptValueLenient(d, &x.Status)
+			codec.DecodeOptValueLenient(d, &x.Status)
 		case "title":
 			o.Once(8)
-			rpc.DecodeOptValueLenient(d, &x.Title)
+			codec.DecodeOptValueLenient(d, &x.Title)
 		case "_meta":
 			o.Once(9)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2314,10 +2313,10 @@ func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "image", &x.Image)
-	rpc.EncodeOptValue(e, "audio", &x.Audio)
-	rpc.EncodeOptValue(e, "embeddedContext", &x.EmbeddedContext)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "image", &x.Image)
+	codec.EncodeOptValue(e, "audio", &x.Audio)
+	codec.EncodeOptValue(e, "embeddedContext", &x.EmbeddedContext)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2327,16 +2326,16 @@ func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "image":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Image)
+			codec.DecodeOptValueLenient(d, &x.Image)
 		case "audio":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Audio)
+			codec.DecodeOptValueLenient(d, &x.Audio)
 		case "embeddedContext":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.EmbeddedContext)
+			codec.DecodeOptValueLenient(d, &x.EmbeddedContext)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2351,7 +2350,7 @@ func (x *PromptImageCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *PromptImageCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2361,7 +2360,7 @@ func (x *PromptImageCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2376,7 +2375,7 @@ func (x *PromptAudioCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *PromptAudioCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2386,7 +2385,7 @@ func (x *PromptAudioCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2401,7 +2400,7 @@ func (x *PromptEmbeddedContextCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *PromptEmbeddedContextCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2411,7 +2410,7 @@ func (x *PromptEmbeddedContextCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2426,10 +2425,10 @@ func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "stdio", &x.Stdio)
-	rpc.EncodeOptValue(e, "http", &x.HTTP)
-	rpc.EncodeOptValue(e, "acp", &x.ACP)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "stdio", &x.Stdio)
+	codec.EncodeOptValue(e, "http", &x.HTTP)
+	codec.EncodeOptValue(e, "acp", &x.ACP)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2439,16 +2438,16 @@ func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "stdio":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Stdio)
+			codec.DecodeOptValueLenient(d, &x.Stdio)
 		case "http":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.HTTP)
+			codec.DecodeOptValueLenient(d, &x.HTTP)
 		case "acp":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.ACP)
+			codec.DecodeOptValueLenient(d, &x.ACP)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2463,7 +2462,7 @@ func (x *MCPStdioCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MCPStdioCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2473,7 +2472,7 @@ func (x *MCPStdioCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2488,7 +2487,7 @@ func (x *MCPHTTPCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MCPHTTPCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2498,7 +2497,7 @@ func (x *MCPHTTPCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2513,7 +2512,7 @@ func (x *MCPACPCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *MCPACPCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2523,7 +2522,7 @@ func (x *MCPACPCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2538,7 +2537,7 @@ func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionDeleteCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2548,7 +2547,7 @@ func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2563,7 +2562,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) 
 }
 
 func (x *SessionAdditionalDirectoriesCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2573,7 +2572,7 @@ func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) 
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2588,8 +2587,8 @@ func (x *SessionSystemPromptCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionSystemPromptCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "mode", &x.Mode)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "mode", &x.Mode)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2599,10 +2598,10 @@ func (x *SessionSystemPromptCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "mode":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Mode)
+			codec.DecodeOptValueLenient(d, &x.Mode)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2617,8 +2616,8 @@ func (x *SessionSystemPromptModeCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionSystemPromptModeCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "override", &x.Override)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "override", &x.Override)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2628,10 +2627,10 @@ func (x *SessionSystemPromptModeCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "override":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Override)
+			codec.DecodeOptValueLenient(d, &x.Override)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2646,7 +2645,7 @@ func (x *SessionSystemPromptOverrideCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionSystemPromptOverrideCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2656,7 +2655,7 @@ func (x *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2671,7 +2670,7 @@ func (x *SessionForkCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionForkCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2681,7 +2680,7 @@ func (x *SessionForkCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2696,7 +2695,7 @@ func (x *SessionArchiveCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionArchiveCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2706,7 +2705,7 @@ func (x *SessionArchiveCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2721,7 +2720,7 @@ func (x *SessionStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionStatusCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2731,7 +2730,7 @@ func (x *SessionStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2746,7 +2745,7 @@ func (x *SessionTitleCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionTitleCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2756,7 +2755,7 @@ func (x *SessionTitleCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2771,8 +2770,8 @@ func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AgentAuthCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "status", &x.Status)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2782,10 +2781,10 @@ func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "status":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Status)
+			codec.DecodeOptValueLenient(d, &x.Status)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2800,7 +2799,7 @@ func (x *AuthStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AuthStatusCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2810,7 +2809,7 @@ func (x *AuthStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2825,7 +2824,7 @@ func (x *ProvidersCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ProvidersCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2835,7 +2834,7 @@ func (x *ProvidersCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2898,7 +2897,7 @@ func (x *EnvVariable) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2915,7 +2914,7 @@ func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 			x.Value = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2935,7 +2934,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 	x.MethodID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	if x.Args != nil {
 		e.Name("args")
 		codec.EncodeStrings(e, x.Args)
@@ -2944,7 +2943,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 		e.Name("env")
 		codec.EncodeSlice(e, x.Env)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2961,7 +2960,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "args":
 			o.Once(3)
 			if !d.NullAs("[]") {
@@ -2974,7 +2973,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -2994,8 +2993,8 @@ func (x *AuthMethodAgent) encodeMembers(e *codec.Encoder) {
 	x.MethodID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3012,10 +3011,10 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3031,7 +3030,7 @@ func (x *LoginAuthResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LoginAuthResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3041,7 +3040,7 @@ func (x *LoginAuthResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3058,7 +3057,7 @@ func (x *ListProvidersResponse) EncodeJSON(e *codec.Encoder) {
 func (x *ListProvidersResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("providers")
 	codec.EncodeSlice(e, x.Providers)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3072,7 +3071,7 @@ func (x *ListProvidersResponse) DecodeJSON(d *codec.Decoder) {
 			x.Providers = codec.DecodeSlice[ProviderInfo](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3094,8 +3093,8 @@ func (x *ProviderInfo) encodeMembers(e *codec.Encoder) {
 	codec.EncodeSlice(e, x.Supported)
 	e.Name("required")
 	e.Bool(x.Required)
-	rpc.EncodeOptValue(e, "current", &x.Current)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "current", &x.Current)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3115,10 +3114,10 @@ func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 			x.Required = d.Bool()
 		case "current":
 			o.Once(3)
-			rpc.DecodeOptValue(d, &x.Current)
+			codec.DecodeOptValue(d, &x.Current)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3151,7 +3150,7 @@ func (x *ProviderCurrentConfig) encodeMembers(e *codec.Encoder) {
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
 	e.Check(codec.URI(x.BaseURL))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3168,7 +3167,7 @@ func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 			x.BaseURL = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3184,7 +3183,7 @@ func (x *SetProviderResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SetProviderResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3194,7 +3193,7 @@ func (x *SetProviderResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3209,7 +3208,7 @@ func (x *DisableProviderResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *DisableProviderResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3219,7 +3218,7 @@ func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3234,7 +3233,7 @@ func (x *LogoutAuthResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutAuthResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3244,7 +3243,7 @@ func (x *LogoutAuthResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3265,7 +3264,7 @@ func (x *AuthStatusResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3282,7 +3281,7 @@ func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder) {
 			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3306,11 +3305,11 @@ func (x *AuthAccount) EncodeJSON(e *codec.Encoder) {
 func (x *AuthAccount) encodeMembers(e *codec.Encoder) {
 	e.Name("label")
 	e.Str(x.Label)
-	rpc.EncodeOpt(e, "active", x.Active, (*codec.Encoder).Bool)
-	rpc.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "email", x.Email, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "organization", x.Organization, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "active", x.Active, (*codec.Encoder).Bool)
+	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "email", x.Email, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "organization", x.Organization, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3324,19 +3323,19 @@ func (x *AuthAccount) DecodeJSON(d *codec.Decoder) {
 			x.Label = d.Str()
 		case "active":
 			o.Once(1)
-			x.Active = rpc.DecodeOptLenient(d, (*codec.Decoder).Bool)
+			x.Active = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
 		case "name":
 			o.Once(2)
-			x.Name = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "email":
 			o.Once(3)
-			x.Email = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Email = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "organization":
 			o.Once(4)
-			x.Organization = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Organization = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3362,7 +3361,7 @@ func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("availableCommands")
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3382,7 +3381,7 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3402,9 +3401,9 @@ func (x *SessionConfigOption) encodeMembers(e *codec.Encoder) {
 	x.ConfigID.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "category", &x.Category)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "category", &x.Category)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
 		e.Tag("type", "select")
@@ -3441,13 +3440,13 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "category":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Category)
+			codec.DecodeOptValueLenient(d, &x.Category)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3537,8 +3536,8 @@ func (x *SessionConfigSelectOption) encodeMembers(e *codec.Encoder) {
 	x.Value.EncodeJSON(e)
 	e.Name("name")
 	e.Str(x.Name)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3555,10 +3554,10 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3581,7 +3580,7 @@ func (x *SessionConfigSelectGroup) encodeMembers(e *codec.Encoder) {
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	e.Check(codec.MinItems(x.Options, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3605,7 +3604,7 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 			})
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3752,7 +3751,7 @@ func (x *TextCommandInput) EncodeJSON(e *codec.Encoder) {
 func (x *TextCommandInput) encodeMembers(e *codec.Encoder) {
 	e.Name("hint")
 	e.Str(x.Hint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3766,7 +3765,7 @@ func (x *TextCommandInput) DecodeJSON(d *codec.Decoder) {
 			x.Hint = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3786,8 +3785,8 @@ func (x *SlashCommand) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("description")
 	e.Str(x.Description)
-	rpc.EncodeOptValue(e, "input", &x.Input)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "input", &x.Input)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3804,10 +3803,10 @@ func (x *SlashCommand) DecodeJSON(d *codec.Decoder) {
 			x.Description = d.Str()
 		case "input":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Input)
+			codec.DecodeOptValueLenient(d, &x.Input)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3825,8 +3824,8 @@ func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 func (x *ListSessionsResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessions")
 	codec.EncodeSlice(e, x.Sessions)
-	rpc.EncodeOptValue(e, "nextCursor", &x.NextCursor)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "nextCursor", &x.NextCursor)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3840,10 +3839,10 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 			x.Sessions = codec.Lenient(d, codec.DecodeSliceLenient[SessionInfo])
 		case "nextCursor":
 			o.Once(1)
-			rpc.DecodeOptValue(d, &x.NextCursor)
+			codec.DecodeOptValue(d, &x.NextCursor)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3867,13 +3866,13 @@ func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 		e.Name("additionalDirectories")
 		codec.EncodeSlice(e, x.AdditionalDirectories)
 	}
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	if v, ok := x.UpdatedAt.Get(); ok {
 		e.Check(codec.DateTime(v))
 	}
-	rpc.EncodeOpt(e, "archived", x.Archived, (*codec.Encoder).Bool)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "archived", x.Archived, (*codec.Encoder).Bool)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3895,16 +3894,16 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 			}
 		case "title":
 			o.Once(3)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "updatedAt":
 			o.Once(4)
-			x.UpdatedAt = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "archived":
 			o.Once(5)
-			x.Archived = rpc.DecodeOptLenient(d, (*codec.Decoder).Bool)
+			x.Archived = codec.DecodeOptLenient(d, (*codec.Decoder).Bool)
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3926,7 +3925,7 @@ func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *DeleteSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3936,7 +3935,7 @@ func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3961,7 +3960,7 @@ func (x *ForkSessionResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("availableCommands")
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3981,7 +3980,7 @@ func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder) {
 			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -3997,7 +3996,7 @@ func (x *ArchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ArchiveSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4007,7 +4006,7 @@ func (x *ArchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4022,7 +4021,7 @@ func (x *UnarchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *UnarchiveSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4032,7 +4031,7 @@ func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4049,8 +4048,8 @@ func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder) {
 func (x *SessionStatusResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "state", &x.State)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "state", &x.State)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4064,10 +4063,10 @@ func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "state":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.State)
+			codec.DecodeOptValueLenient(d, &x.State)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4187,7 +4186,7 @@ func (x *BackgroundTerminal) EncodeJSON(e *codec.Encoder) {
 func (x *BackgroundTerminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4201,7 +4200,7 @@ func (x *BackgroundTerminal) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4219,7 +4218,7 @@ func (x *BackgroundToolCall) EncodeJSON(e *codec.Encoder) {
 func (x *BackgroundToolCall) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
 	x.ToolCallID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4233,7 +4232,7 @@ func (x *BackgroundToolCall) DecodeJSON(d *codec.Decoder) {
 			x.ToolCallID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4251,7 +4250,7 @@ func (x *BackgroundSubagent) EncodeJSON(e *codec.Encoder) {
 func (x *BackgroundSubagent) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4265,7 +4264,7 @@ func (x *BackgroundSubagent) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4281,8 +4280,8 @@ func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *RunningStateUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4292,10 +4291,10 @@ func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "background":
 			o.Once(0)
-			x.Background = rpc.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
+			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4310,7 +4309,7 @@ func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ErrorStopReason) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "error", &x.Error)
+	codec.EncodeOptValue(e, "error", &x.Error)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4320,7 +4319,7 @@ func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "error":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Error)
+			codec.DecodeOptValueLenient(d, &x.Error)
 		default:
 			d.Skip()
 		}
@@ -4341,10 +4340,10 @@ func (x *Usage) encodeMembers(e *codec.Encoder) {
 	e.Uint(x.InputTokens)
 	e.Name("outputTokens")
 	e.Uint(x.OutputTokens)
-	rpc.EncodeOpt(e, "thoughtTokens", x.ThoughtTokens, codec.EncodeUint)
-	rpc.EncodeOpt(e, "cachedReadTokens", x.CachedReadTokens, codec.EncodeUint)
-	rpc.EncodeOpt(e, "cachedWriteTokens", x.CachedWriteTokens, codec.EncodeUint)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "thoughtTokens", x.ThoughtTokens, codec.EncodeUint)
+	codec.EncodeOpt(e, "cachedReadTokens", x.CachedReadTokens, codec.EncodeUint)
+	codec.EncodeOpt(e, "cachedWriteTokens", x.CachedWriteTokens, codec.EncodeUint)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4364,16 +4363,16 @@ func (x *Usage) DecodeJSON(d *codec.Decoder) {
 			x.OutputTokens = codec.DecodeUint[uint64](d)
 		case "thoughtTokens":
 			o.Once(3)
-			x.ThoughtTokens = rpc.DecodeOptLenient(d, codec.DecodeUint[uint64])
+			x.ThoughtTokens = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
 		case "cachedReadTokens":
 			o.Once(4)
-			x.CachedReadTokens = rpc.DecodeOptLenient(d, codec.DecodeUint[uint64])
+			x.CachedReadTokens = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
 		case "cachedWriteTokens":
 			o.Once(5)
-			x.CachedWriteTokens = rpc.DecodeOptLenient(d, codec.DecodeUint[uint64])
+			x.CachedWriteTokens = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4390,9 +4389,9 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 
 // encodeMembers writes the members of x, but those of an unknown variant that were written already.
 func (x *IdleStateUpdate) encodeMembers(e *codec.Encoder, written ...string) {
-	rpc.EncodeOptValue(e, "usage", &x.Usage)
-	rpc.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "usage", &x.Usage)
+	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *IdleStateUpdateEndTurn:
 		e.Tag("stopReason", "end_turn")
@@ -4436,13 +4435,13 @@ func (x *IdleStateUpdate) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "usage":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Usage)
+			codec.DecodeOptValueLenient(d, &x.Usage)
 		case "background":
 			o.Once(1)
-			x.Background = rpc.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
+			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4524,7 +4523,7 @@ func (x *IdleStateUpdateCancelled) DecodeJSON(d *codec.Decoder) {
 }
 
 func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
+	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4534,7 +4533,7 @@ func (x *IdleStateUpdateNone) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "stopReason":
 			o.Once(0)
-			x.StopReason = rpc.DecodeOptLenient(d, codec.DecodeNull)
+			x.StopReason = codec.DecodeOptLenient(d, codec.DecodeNull)
 		default:
 			d.Skip()
 		}
@@ -4549,8 +4548,8 @@ func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *RequiresActionStateUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4560,10 +4559,10 @@ func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "background":
 			o.Once(0)
-			x.Background = rpc.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
+			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4578,8 +4577,8 @@ func (x *UnknownStateUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *UnknownStateUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4589,10 +4588,10 @@ func (x *UnknownStateUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "background":
 			o.Once(0)
-			x.Background = rpc.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
+			x.Background = codec.DecodeOptLenient(d, codec.DecodeSlice[BackgroundWork])
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4609,7 +4608,7 @@ func (x *SetSessionTitleResponse) EncodeJSON(e *codec.Encoder) {
 func (x *SetSessionTitleResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4623,7 +4622,7 @@ func (x *SetSessionTitleResponse) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4647,7 +4646,7 @@ func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("availableCommands")
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4663,7 +4662,7 @@ func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 			x.AvailableCommands = codec.Lenient(d, codec.DecodeSliceLenient[AvailableCommand])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4678,7 +4677,7 @@ func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CloseSessionResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4688,7 +4687,7 @@ func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4703,7 +4702,7 @@ func (x *CancelToolCallResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CancelToolCallResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4713,7 +4712,7 @@ func (x *CancelToolCallResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4728,7 +4727,7 @@ func (x *CancelTerminalResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CancelTerminalResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4738,7 +4737,7 @@ func (x *CancelTerminalResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4755,7 +4754,7 @@ func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *SetSessionConfigOptionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4769,7 +4768,7 @@ func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 			x.ConfigOptions = codec.DecodeSliceLenient[SessionConfigOption](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4787,7 +4786,7 @@ func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 func (x *PromptResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4801,7 +4800,7 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -4827,7 +4826,7 @@ func (x *UpdateSessionNotification) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("update")
 	x.Update.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4844,7 +4843,7 @@ func (x *UpdateSessionNotification) DecodeJSON(d *codec.Decoder) {
 			x.Update.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5049,7 +5048,7 @@ func (x *ContentChunk) encodeMembers(e *codec.Encoder) {
 	x.MessageID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5066,7 +5065,7 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5084,8 +5083,8 @@ func (x *UserMessage) EncodeJSON(e *codec.Encoder) {
 func (x *UserMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5099,10 +5098,10 @@ func (x *UserMessage) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "content":
 			o.Once(1)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5120,8 +5119,8 @@ func (x *AgentMessage) EncodeJSON(e *codec.Encoder) {
 func (x *AgentMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5135,10 +5134,10 @@ func (x *AgentMessage) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "content":
 			o.Once(1)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5156,8 +5155,8 @@ func (x *AgentThought) EncodeJSON(e *codec.Encoder) {
 func (x *AgentThought) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5171,10 +5170,10 @@ func (x *AgentThought) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "content":
 			o.Once(1)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5194,7 +5193,7 @@ func (x *ToolCallContentChunk) encodeMembers(e *codec.Encoder) {
 	x.ToolCallID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5211,7 +5210,7 @@ func (x *ToolCallContentChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5229,7 +5228,7 @@ func (x *TerminalOutput) EncodeJSON(e *codec.Encoder) {
 func (x *TerminalOutput) encodeMembers(e *codec.Encoder) {
 	e.Name("data")
 	e.Str(x.Data)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5243,7 +5242,7 @@ func (x *TerminalOutput) DecodeJSON(d *codec.Decoder) {
 			x.Data = d.Str()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5259,9 +5258,9 @@ func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalExitStatus) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeInt)
-	rpc.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeInt)
+	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5271,13 +5270,13 @@ func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "exitCode":
 			o.Once(0)
-			x.ExitCode = rpc.DecodeOptLenient(d, codec.DecodeInt[int64])
+			x.ExitCode = codec.DecodeOptLenient(d, codec.DecodeInt[int64])
 		case "signal":
 			o.Once(1)
-			x.Signal = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Signal = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5298,7 +5297,7 @@ func (x *TerminalSize) encodeMembers(e *codec.Encoder) {
 	e.Name("rows")
 	e.Uint(uint64(x.Rows))
 	e.Check(codec.Minimum(x.Rows, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5317,7 +5316,7 @@ func (x *TerminalSize) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.Minimum(x.Rows, 1))
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5333,8 +5332,8 @@ func (x *TerminalCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "cancel", &x.Cancel)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cancel", &x.Cancel)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5344,10 +5343,10 @@ func (x *TerminalCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cancel":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Cancel)
+			codec.DecodeOptValueLenient(d, &x.Cancel)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5362,7 +5361,7 @@ func (x *TerminalCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalCancelCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5372,7 +5371,7 @@ func (x *TerminalCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5389,13 +5388,13 @@ func (x *TerminalUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *TerminalUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "command", x.Command, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "cwd", &x.Cwd)
-	rpc.EncodeOptValue(e, "output", &x.Output)
-	rpc.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
-	rpc.EncodeOptValue(e, "size", &x.Size)
-	rpc.EncodeOptValue(e, "capabilities", &x.Capabilities)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "command", x.Command, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "cwd", &x.Cwd)
+	codec.EncodeOptValue(e, "output", &x.Output)
+	codec.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
+	codec.EncodeOptValue(e, "size", &x.Size)
+	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5409,25 +5408,25 @@ func (x *TerminalUpdate) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "command":
 			o.Once(1)
-			x.Command = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Command = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "cwd":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Cwd)
+			codec.DecodeOptValueLenient(d, &x.Cwd)
 		case "output":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Output)
+			codec.DecodeOptValueLenient(d, &x.Output)
 		case "exitStatus":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.ExitStatus)
+			codec.DecodeOptValueLenient(d, &x.ExitStatus)
 		case "size":
 			o.Once(5)
-			rpc.DecodeOptValueLenient(d, &x.Size)
+			codec.DecodeOptValueLenient(d, &x.Size)
 		case "capabilities":
 			o.Once(6)
-			rpc.DecodeOptValueLenient(d, &x.Capabilities)
+			codec.DecodeOptValueLenient(d, &x.Capabilities)
 		case "_meta":
 			o.Once(7)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5447,7 +5446,7 @@ func (x *TerminalOutputChunk) encodeMembers(e *codec.Encoder) {
 	x.TerminalID.EncodeJSON(e)
 	e.Name("data")
 	e.Str(x.Data)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5464,7 +5463,7 @@ func (x *TerminalOutputChunk) DecodeJSON(d *codec.Decoder) {
 			x.Data = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5537,7 +5536,7 @@ func (x *PlanEntry) encodeMembers(e *codec.Encoder) {
 	x.Priority.EncodeJSON(e)
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5557,7 +5556,7 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5589,7 +5588,7 @@ func (x *PlanItems) encodeMembers(e *codec.Encoder) {
 	x.PlanID.EncodeJSON(e)
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5606,7 +5605,7 @@ func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 			x.Entries = codec.DecodeSliceLenient[PlanEntry](d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5627,7 +5626,7 @@ func (x *PlanFile) encodeMembers(e *codec.Encoder) {
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5644,7 +5643,7 @@ func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5664,7 +5663,7 @@ func (x *PlanMarkdown) encodeMembers(e *codec.Encoder) {
 	x.PlanID.EncodeJSON(e)
 	e.Name("content")
 	e.Str(x.Content)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5681,7 +5680,7 @@ func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5699,7 +5698,7 @@ func (x *PlanUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *PlanUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("plan")
 	x.Plan.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5713,7 +5712,7 @@ func (x *PlanUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Plan.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5731,7 +5730,7 @@ func (x *PlanRemoved) EncodeJSON(e *codec.Encoder) {
 func (x *PlanRemoved) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
 	x.PlanID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5745,7 +5744,7 @@ func (x *PlanRemoved) DecodeJSON(d *codec.Decoder) {
 			x.PlanID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5763,7 +5762,7 @@ func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *AvailableCommandsUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("availableCommands")
 	codec.EncodeSlice(e, x.AvailableCommands)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5777,7 +5776,7 @@ func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 			x.AvailableCommands = codec.DecodeSliceLenient[AvailableCommand](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5795,7 +5794,7 @@ func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *ConfigOptionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5809,7 +5808,7 @@ func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 			x.ConfigOptions = codec.DecodeSliceLenient[SessionConfigOption](d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5825,12 +5824,12 @@ func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionInfoUpdate) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	if v, ok := x.UpdatedAt.Get(); ok {
 		e.Check(codec.DateTime(v))
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5840,13 +5839,13 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "title":
 			o.Once(0)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "updatedAt":
 			o.Once(1)
-			x.UpdatedAt = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.UpdatedAt = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5865,7 +5864,7 @@ func (x *Cost) encodeMembers(e *codec.Encoder) {
 	e.Float(x.Amount)
 	e.Name("currency")
 	e.Str(x.Currency)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5882,7 +5881,7 @@ func (x *Cost) DecodeJSON(d *codec.Decoder) {
 			x.Currency = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5902,8 +5901,8 @@ func (x *UsageUpdate) encodeMembers(e *codec.Encoder) {
 	e.Uint(x.Used)
 	e.Name("size")
 	e.Uint(x.Size)
-	rpc.EncodeOptValue(e, "cost", &x.Cost)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cost", &x.Cost)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5920,10 +5919,10 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Size = codec.DecodeUint[uint64](d)
 		case "cost":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.Cost)
+			codec.DecodeOptValueLenient(d, &x.Cost)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -5950,8 +5949,8 @@ func (x *Notice) encodeMembers(e *codec.Encoder) {
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5969,10 +5968,10 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinLength(x.Title, 1))
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6004,9 +6003,9 @@ func (x *CompactionUpdate) encodeMembers(e *codec.Encoder) {
 	x.CompactionID.EncodeJSON(e)
 	e.Name("status")
 	x.Status.EncodeJSON(e)
-	rpc.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
-	rpc.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
+	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6023,13 +6022,13 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Status.DecodeJSON(d)
 		case "summary":
 			o.Once(2)
-			x.Summary = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Summary = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "error":
 			o.Once(3)
-			x.Error = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Error = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6049,7 +6048,7 @@ func (x *CompactionSummaryChunk) encodeMembers(e *codec.Encoder) {
 	x.CompactionID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6066,7 +6065,7 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6082,8 +6081,8 @@ func (x *SubagentSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SubagentSessionCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "cancel", &x.Cancel)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cancel", &x.Cancel)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6093,10 +6092,10 @@ func (x *SubagentSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cancel":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Cancel)
+			codec.DecodeOptValueLenient(d, &x.Cancel)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6111,7 +6110,7 @@ func (x *SessionCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *SessionCancelCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6121,7 +6120,7 @@ func (x *SessionCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6138,13 +6137,13 @@ func (x *SubagentUpdate) EncodeJSON(e *codec.Encoder) {
 func (x *SubagentUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	rpc.EncodeOptValue(e, "capabilities", &x.Capabilities)
-	rpc.EncodeOptValue(e, "state", &x.State)
-	rpc.EncodeOptValue(e, "cwd", &x.Cwd)
-	rpc.EncodeOpt(e, "additionalDirectories", x.AdditionalDirectories, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
+	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
+	codec.EncodeOptValue(e, "state", &x.State)
+	codec.EncodeOptValue(e, "cwd", &x.Cwd)
+	codec.EncodeOpt(e, "additionalDirectories", x.AdditionalDirectories, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6158,25 +6157,25 @@ func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "title":
 			o.Once(1)
-			x.Title = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "description":
 			o.Once(2)
-			x.Description = rpc.DecodeOptLenient(d, (*codec.Decoder).Str)
+			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "capabilities":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.Capabilities)
+			codec.DecodeOptValueLenient(d, &x.Capabilities)
 		case "state":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.State)
+			codec.DecodeOptValueLenient(d, &x.State)
 		case "cwd":
 			o.Once(5)
-			rpc.DecodeOptValue(d, &x.Cwd)
+			codec.DecodeOptValue(d, &x.Cwd)
 		case "additionalDirectories":
 			o.Once(6)
-			x.AdditionalDirectories = rpc.DecodeOpt(d, codec.DecodeSlice[AbsolutePath])
+			x.AdditionalDirectories = codec.DecodeOpt(d, codec.DecodeSlice[AbsolutePath])
 		case "_meta":
 			o.Once(7)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6194,12 +6193,12 @@ func (x *SessionMessage) EncodeJSON(e *codec.Encoder) {
 func (x *SessionMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
 	x.MessageID.EncodeJSON(e)
-	rpc.EncodeOptValue(e, "senderSessionId", &x.SenderSessionID)
-	rpc.EncodeOptValue(e, "recipientSessionId", &x.RecipientSessionID)
-	rpc.EncodeOptValue(e, "senderMessageId", &x.SenderMessageID)
-	rpc.EncodeOptValue(e, "recipientMessageId", &x.RecipientMessageID)
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "senderSessionId", &x.SenderSessionID)
+	codec.EncodeOptValue(e, "recipientSessionId", &x.RecipientSessionID)
+	codec.EncodeOptValue(e, "senderMessageId", &x.SenderMessageID)
+	codec.EncodeOptValue(e, "recipientMessageId", &x.RecipientMessageID)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6213,22 +6212,22 @@ func (x *SessionMessage) DecodeJSON(d *codec.Decoder) {
 			x.MessageID.DecodeJSON(d)
 		case "senderSessionId":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.SenderSessionID)
+			codec.DecodeOptValueLenient(d, &x.SenderSessionID)
 		case "recipientSessionId":
 			o.Once(2)
-			rpc.DecodeOptValueLenient(d, &x.RecipientSessionID)
+			codec.DecodeOptValueLenient(d, &x.RecipientSessionID)
 		case "senderMessageId":
 			o.Once(3)
-			rpc.DecodeOptValueLenient(d, &x.SenderMessageID)
+			codec.DecodeOptValueLenient(d, &x.SenderMessageID)
 		case "recipientMessageId":
 			o.Once(4)
-			rpc.DecodeOptValueLenient(d, &x.RecipientMessageID)
+			codec.DecodeOptValueLenient(d, &x.RecipientMessageID)
 		case "content":
 			o.Once(5)
-			x.Content = rpc.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
+			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6248,7 +6247,7 @@ func (x *SessionMessageChunk) encodeMembers(e *codec.Encoder) {
 	x.MessageID.EncodeJSON(e)
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6265,7 +6264,7 @@ func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6283,7 +6282,7 @@ func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CompleteElicitationNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
 	x.ElicitationID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6297,7 +6296,7 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 			x.ElicitationID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6319,7 +6318,7 @@ func (x *AuthStatusUpdateNotification) encodeMembers(e *codec.Encoder) {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6336,7 +6335,7 @@ func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder) {
 			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6358,7 +6357,7 @@ func (x *InitializeRequest) encodeMembers(e *codec.Encoder) {
 	x.Info.EncodeJSON(e)
 	e.Name("capabilities")
 	x.Capabilities.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6378,7 +6377,7 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.Capabilities)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6394,9 +6393,9 @@ func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "auth", &x.Auth)
-	rpc.EncodeOptValue(e, "elicitation", &x.Elicitation)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "auth", &x.Auth)
+	codec.EncodeOptValue(e, "elicitation", &x.Elicitation)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6406,13 +6405,13 @@ func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "auth":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Auth)
+			codec.DecodeOptValueLenient(d, &x.Auth)
 		case "elicitation":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.Elicitation)
+			codec.DecodeOptValueLenient(d, &x.Elicitation)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6427,8 +6426,8 @@ func (x *ClientAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ClientAuthCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "terminal", &x.Terminal)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "terminal", &x.Terminal)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6438,10 +6437,10 @@ func (x *ClientAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminal":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Terminal)
+			codec.DecodeOptValueLenient(d, &x.Terminal)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6456,7 +6455,7 @@ func (x *TerminalAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *TerminalAuthCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6466,7 +6465,7 @@ func (x *TerminalAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6481,9 +6480,9 @@ func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "form", &x.Form)
-	rpc.EncodeOptValue(e, "url", &x.URL)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "form", &x.Form)
+	codec.EncodeOptValue(e, "url", &x.URL)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6493,13 +6492,13 @@ func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "form":
 			o.Once(0)
-			rpc.DecodeOptValueLenient(d, &x.Form)
+			codec.DecodeOptValueLenient(d, &x.Form)
 		case "url":
 			o.Once(1)
-			rpc.DecodeOptValueLenient(d, &x.URL)
+			codec.DecodeOptValueLenient(d, &x.URL)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6514,7 +6513,7 @@ func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationFormCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6524,7 +6523,7 @@ func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6539,7 +6538,7 @@ func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationURLCapabilities) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6549,7 +6548,7 @@ func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6566,7 +6565,7 @@ func (x *LoginAuthRequest) EncodeJSON(e *codec.Encoder) {
 func (x *LoginAuthRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
 	x.MethodID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6580,7 +6579,7 @@ func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder) {
 			x.MethodID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6596,7 +6595,7 @@ func (x *ListProvidersRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ListProvidersRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6606,7 +6605,7 @@ func (x *ListProvidersRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6632,7 +6631,7 @@ func (x *SetProviderRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("headers")
 		codec.EncodeStringMap(e, x.Headers)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6655,7 +6654,7 @@ func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 			x.Headers = codec.DecodeStringMap(d)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6673,7 +6672,7 @@ func (x *DisableProviderRequest) EncodeJSON(e *codec.Encoder) {
 func (x *DisableProviderRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("providerId")
 	x.ProviderID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6687,7 +6686,7 @@ func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder) {
 			x.ProviderID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6703,7 +6702,7 @@ func (x *LogoutAuthRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *LogoutAuthRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6713,7 +6712,7 @@ func (x *LogoutAuthRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6728,7 +6727,7 @@ func (x *AuthStatusRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *AuthStatusRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6738,7 +6737,7 @@ func (x *AuthStatusRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6763,8 +6762,8 @@ func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("mcpServers")
 		codec.EncodeSlice(e, x.MCPServers)
 	}
-	rpc.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6788,10 +6787,10 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "systemPrompt":
 			o.Once(3)
-			rpc.DecodeOptValue(d, &x.SystemPrompt)
+			codec.DecodeOptValue(d, &x.SystemPrompt)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6856,7 +6855,7 @@ func (x *HTTPHeader) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6873,7 +6872,7 @@ func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 			x.Value = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6898,7 +6897,7 @@ func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 		e.Name("headers")
 		codec.EncodeSlice(e, x.Headers)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6920,7 +6919,7 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6940,7 +6939,7 @@ func (x *MCPServerACP) encodeMembers(e *codec.Encoder) {
 	e.Str(x.Name)
 	e.Name("serverId")
 	x.ServerID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6957,7 +6956,7 @@ func (x *MCPServerACP) DecodeJSON(d *codec.Decoder) {
 			x.ServerID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -6985,7 +6984,7 @@ func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 		e.Name("env")
 		codec.EncodeSlice(e, x.Env)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7012,7 +7011,7 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 			}
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7032,7 +7031,7 @@ func (x *SystemPrompt) encodeMembers(e *codec.Encoder) {
 	x.Mode.EncodeJSON(e)
 	e.Name("content")
 	codec.EncodeSlice(e, x.Content)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7049,7 +7048,7 @@ func (x *SystemPrompt) DecodeJSON(d *codec.Decoder) {
 			x.Content = codec.DecodeSlice[ContentBlock](d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7071,10 +7070,10 @@ func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ListSessionsRequest) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOptValue(e, "cwd", &x.Cwd)
-	rpc.EncodeOptValue(e, "cursor", &x.Cursor)
-	rpc.EncodeOptValue(e, "archived", &x.Archived)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "cwd", &x.Cwd)
+	codec.EncodeOptValue(e, "cursor", &x.Cursor)
+	codec.EncodeOptValue(e, "archived", &x.Archived)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7084,16 +7083,16 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cwd":
 			o.Once(0)
-			rpc.DecodeOptValue(d, &x.Cwd)
+			codec.DecodeOptValue(d, &x.Cwd)
 		case "cursor":
 			o.Once(1)
-			rpc.DecodeOptValue(d, &x.Cursor)
+			codec.DecodeOptValue(d, &x.Cursor)
 		case "archived":
 			o.Once(2)
-			rpc.DecodeOptValue(d, &x.Archived)
+			codec.DecodeOptValue(d, &x.Archived)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7116,7 +7115,7 @@ func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *DeleteSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7130,7 +7129,7 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7158,8 +7157,8 @@ func (x *ForkSessionRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("mcpServers")
 		codec.EncodeSlice(e, x.MCPServers)
 	}
-	rpc.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7186,10 +7185,10 @@ func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "systemPrompt":
 			o.Once(4)
-			rpc.DecodeOptValue(d, &x.SystemPrompt)
+			codec.DecodeOptValue(d, &x.SystemPrompt)
 		case "_meta":
 			o.Once(5)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7207,7 +7206,7 @@ func (x *ArchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *ArchiveSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7221,7 +7220,7 @@ func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7239,7 +7238,7 @@ func (x *UnarchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *UnarchiveSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7253,7 +7252,7 @@ func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7271,7 +7270,7 @@ func (x *SessionStatusRequest) EncodeJSON(e *codec.Encoder) {
 func (x *SessionStatusRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7285,7 +7284,7 @@ func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7305,7 +7304,7 @@ func (x *SetSessionTitleRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("title")
 	e.Str(x.Title)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7322,7 +7321,7 @@ func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder) {
 			x.Title = d.Str()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7350,9 +7349,9 @@ func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("mcpServers")
 		codec.EncodeSlice(e, x.MCPServers)
 	}
-	rpc.EncodeOptValue(e, "replayFrom", &x.ReplayFrom)
-	rpc.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOptValue(e, "replayFrom", &x.ReplayFrom)
+	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7379,13 +7378,13 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "replayFrom":
 			o.Once(4)
-			rpc.DecodeOptValue(d, &x.ReplayFrom)
+			codec.DecodeOptValue(d, &x.ReplayFrom)
 		case "systemPrompt":
 			o.Once(5)
-			rpc.DecodeOptValue(d, &x.SystemPrompt)
+			codec.DecodeOptValue(d, &x.SystemPrompt)
 		case "_meta":
 			o.Once(6)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7432,7 +7431,7 @@ func (x *ReplayFromStart) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ReplayFromStart) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7442,7 +7441,7 @@ func (x *ReplayFromStart) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7459,7 +7458,7 @@ func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 func (x *CloseSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7473,7 +7472,7 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7493,7 +7492,7 @@ func (x *CancelToolCallRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("toolCallId")
 	x.ToolCallID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7510,7 +7509,7 @@ func (x *CancelToolCallRequest) DecodeJSON(d *codec.Decoder) {
 			x.ToolCallID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7530,7 +7529,7 @@ func (x *CancelTerminalRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("terminalId")
 	x.TerminalID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7547,7 +7546,7 @@ func (x *CancelTerminalRequest) DecodeJSON(d *codec.Decoder) {
 			x.TerminalID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7567,7 +7566,7 @@ func (x *SetSessionConfigOptionRequest) encodeMembers(e *codec.Encoder) {
 	x.SessionID.EncodeJSON(e)
 	e.Name("configId")
 	x.ConfigID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SetSessionConfigOptionRequestID:
 		e.Tag("type", "id")
@@ -7604,7 +7603,7 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 			x.ConfigID.DecodeJSON(d)
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7683,7 +7682,7 @@ func (x *PromptRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("prompt")
 	codec.EncodeSlice(e, x.Prompt)
 	e.Check(codec.MinItems(x.Prompt, 1))
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7701,7 +7700,7 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinItems(x.Prompt, 1))
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7719,7 +7718,7 @@ func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 func (x *RequestPermissionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("outcome")
 	x.Outcome.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7733,7 +7732,7 @@ func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder) {
 			x.Outcome.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7787,7 +7786,7 @@ func (x *CancelledPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CancelledPermissionOutcome) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7797,7 +7796,7 @@ func (x *CancelledPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7814,7 +7813,7 @@ func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 func (x *SelectedPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
 	x.OptionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7828,7 +7827,7 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 			x.OptionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7844,7 +7843,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *CreateElicitationResponse) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationResponseAccept:
 		e.Tag("action", "accept")
@@ -7877,7 +7876,7 @@ func (x *CreateElicitationResponse) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "_meta":
 			o.Once(0)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -7975,7 +7974,7 @@ func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 }
 
 func (x *ElicitationAcceptAction) encodeMembers(e *codec.Encoder) {
-	rpc.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
+	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7985,7 +7984,7 @@ func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "content":
 			o.Once(0)
-			x.Content = rpc.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
+			x.Content = codec.DecodeOpt(d, codec.DecodeMap[ElicitationContentValue])
 		default:
 			d.Skip()
 		}
@@ -8024,7 +8023,7 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 func (x *MessageMCPResponseResult) encodeMembers(e *codec.Encoder) {
 	e.Name("result")
 	e.Raw(x.Result)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8038,7 +8037,7 @@ func (x *MessageMCPResponseResult) DecodeJSON(d *codec.Decoder) {
 			x.Result = d.Raw()
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8049,7 +8048,7 @@ func (x *MessageMCPResponseResult) DecodeJSON(d *codec.Decoder) {
 func (x *MessageMCPResponseError) encodeMembers(e *codec.Encoder) {
 	e.Name("error")
 	x.Error.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8063,7 +8062,7 @@ func (x *MessageMCPResponseError) DecodeJSON(d *codec.Decoder) {
 			x.Error.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8121,7 +8120,7 @@ func (x *CancelSessionNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CancelSessionNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
 	x.SessionID.EncodeJSON(e)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8135,7 +8134,7 @@ func (x *CancelSessionNotification) DecodeJSON(d *codec.Decoder) {
 			x.SessionID.DecodeJSON(d)
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8157,8 +8156,8 @@ func (x *MessageMCPNotification) encodeMembers(e *codec.Encoder) {
 	x.RequestID.EncodeJSON(e)
 	e.Name("method")
 	e.Str(x.Method)
-	rpc.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8178,10 +8177,10 @@ func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder) {
 			x.Method = d.Str()
 		case "params":
 			o.Once(3)
-			x.Params = rpc.DecodeOpt(d, codec.DecodeRawMap)
+			x.Params = codec.DecodeOpt(d, codec.DecodeRawMap)
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8199,8 +8198,8 @@ func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 func (x *CancelRequestNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
-	e.Check(codec.ID(x.RequestID, false))
-	rpc.EncodeMeta(e, x.Meta)
+	e.Check(codec.IDInParams(x.RequestID, false))
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8212,10 +8211,10 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 		case "requestId":
 			o.Once(0)
 			x.RequestID.DecodeJSON(d)
-			d.Check(codec.ID(x.RequestID, false))
+			d.Check(codec.IDInParams(x.RequestID, false))
 		case "_meta":
 			o.Once(1)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8239,7 +8238,7 @@ func (x *InitializeProxyRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("capabilities")
 		x.Capabilities.EncodeJSON(e)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8259,7 +8258,7 @@ func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder) {
 			codec.LenientValue(d, &x.Capabilities)
 		case "_meta":
 			o.Once(3)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8281,7 +8280,7 @@ func (x *ProxySuccessorRequest) encodeMembers(e *codec.Encoder) {
 		e.Name("params")
 		e.Raw(x.Params)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8298,7 +8297,7 @@ func (x *ProxySuccessorRequest) DecodeJSON(d *codec.Decoder) {
 			x.Params = d.Raw()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8326,7 +8325,7 @@ func (x *InitializeProxyResponse) encodeMembers(e *codec.Encoder) {
 		e.Name("authMethods")
 		codec.EncodeSlice(e, x.AuthMethods)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8349,7 +8348,7 @@ func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder) {
 			x.AuthMethods = codec.Lenient(d, codec.DecodeSliceLenient[AuthMethod])
 		case "_meta":
 			o.Once(4)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}
@@ -8377,7 +8376,7 @@ func (x *ProxySuccessorNotification) encodeMembers(e *codec.Encoder) {
 		e.Name("params")
 		e.Raw(x.Params)
 	}
-	rpc.EncodeMeta(e, x.Meta)
+	codec.EncodeMeta(e, x.Meta)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8394,7 +8393,7 @@ func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder) {
 			x.Params = d.Raw()
 		case "_meta":
 			o.Once(2)
-			x.Meta = rpc.DecodeMeta(d)
+			x.Meta = codec.DecodeMeta(d)
 		default:
 			d.Skip()
 		}

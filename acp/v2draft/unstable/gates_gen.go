@@ -3,7 +3,7 @@
 
 package unstable
 
-import "github.com/acpgo/sdk/acp/rpc"
+import "github.com/acpgo/sdk/acp/codec"
 
 // serves reports whether an agent that advertises x serves a method.
 func (x *AgentCapabilities) serves(method string) bool {
@@ -169,12 +169,12 @@ func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	); err != nil {
 		return x, err
 	} else if all {
-		x.Providers = rpc.Some(ProvidersCapabilities{})
+		x.Providers = codec.Some(ProvidersCapabilities{})
 	}
 	if h.AuthStatus != nil {
 		auth := x.Auth.Value()
-		auth.Status = rpc.Some(AuthStatusCapabilities{})
-		x.Auth = rpc.Some(auth)
+		auth.Status = codec.Some(AuthStatusCapabilities{})
+		x.Auth = codec.Some(auth)
 	}
 	if all, err := together(
 		"session",
@@ -186,17 +186,17 @@ func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 	); err != nil {
 		return x, err
 	} else if all {
-		x.Session = rpc.Some(SessionCapabilities{})
+		x.Session = codec.Some(SessionCapabilities{})
 	}
 	if h.DeleteSession != nil {
 		session := x.Session.Value()
-		session.Delete = rpc.Some(SessionDeleteCapabilities{})
-		x.Session = rpc.Some(session)
+		session.Delete = codec.Some(SessionDeleteCapabilities{})
+		x.Session = codec.Some(session)
 	}
 	if h.ForkSession != nil {
 		session := x.Session.Value()
-		session.Fork = rpc.Some(SessionForkCapabilities{})
-		x.Session = rpc.Some(session)
+		session.Fork = codec.Some(SessionForkCapabilities{})
+		x.Session = codec.Some(session)
 	}
 	if all, err := together(
 		"session.archive",
@@ -206,18 +206,18 @@ func (h *AgentHandlers) capabilities() (x AgentCapabilities, err error) {
 		return x, err
 	} else if all {
 		session := x.Session.Value()
-		session.Archive = rpc.Some(SessionArchiveCapabilities{})
-		x.Session = rpc.Some(session)
+		session.Archive = codec.Some(SessionArchiveCapabilities{})
+		x.Session = codec.Some(session)
 	}
 	if h.SessionStatus != nil {
 		session := x.Session.Value()
-		session.Status = rpc.Some(SessionStatusCapabilities{})
-		x.Session = rpc.Some(session)
+		session.Status = codec.Some(SessionStatusCapabilities{})
+		x.Session = codec.Some(session)
 	}
 	if h.SetSessionTitle != nil {
 		session := x.Session.Value()
-		session.Title = rpc.Some(SessionTitleCapabilities{})
-		x.Session = rpc.Some(session)
+		session.Title = codec.Some(SessionTitleCapabilities{})
+		x.Session = codec.Some(session)
 	}
 	return x, nil
 }

@@ -6,6 +6,7 @@ package unstable
 import (
 	"encoding/json"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
@@ -31,18 +32,18 @@ type RequestPermissionRequest struct {
 	// This text is specific to the permission prompt and does not update any subject's displayed
 	// content. Omitted and `null` are equivalent and mean no separate permission description was
 	// provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Optional structured context about the operation requiring permission.
 	//
 	// Omitted and `null` are equivalent and mean no structured subject was provided.
-	Subject rpc.Opt[RequestPermissionSubject] `json:"subject,omitzero"`
+	Subject codec.Opt[RequestPermissionSubject] `json:"subject,omitzero"`
 
 	// Available permission options for the user to choose from. Must contain at least one option.
 	Options []PermissionOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionID is a unique identifier for a conversation session between a client and agent.
@@ -81,31 +82,31 @@ type ToolCallUpdate struct {
 	// This field is optional and has patch semantics. Omission means no change, `null` clears the
 	// name, and a string replaces it. For a tool call ID the client has not seen before, omission
 	// or `null` means that no tool name is available.
-	Name rpc.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero"`
 
 	// Human-readable title describing what the tool is doing.
 	//
 	// Omission leaves the title unchanged, `null` unsets it, and a string replaces it. A new tool
 	// call starts without a title.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// The category of tool being invoked. Helps clients choose appropriate icons and UI treatment.
 	//
 	// Omission leaves the kind unchanged, `null` resets it to `other`, and a value replaces it. A
 	// new tool call starts as `other`.
-	Kind rpc.Opt[ToolKind] `json:"kind,omitzero"`
+	Kind codec.Opt[ToolKind] `json:"kind,omitzero"`
 
 	// Current execution status of the tool call.
 	//
 	// Omission leaves the status unchanged, `null` resets it to `pending`, and a value replaces it.
 	// A new tool call starts as `pending`.
-	Status rpc.Opt[ToolCallStatus] `json:"status,omitzero"`
+	Status codec.Opt[ToolCallStatus] `json:"status,omitzero"`
 
 	// Content produced by the tool call.
-	Content rpc.Opt[[]ToolCallContent] `json:"content,omitzero"`
+	Content codec.Opt[[]ToolCallContent] `json:"content,omitzero"`
 
 	// File locations affected by this tool call. Enables "follow-along" features in clients.
-	Locations rpc.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
+	Locations codec.Opt[[]ToolCallLocation] `json:"locations,omitzero"`
 
 	// Raw input parameters sent to the tool.
 	RawInput json.RawMessage `json:"rawInput,omitzero"`
@@ -117,10 +118,10 @@ type ToolCallUpdate struct {
 	//
 	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the
 	// whole previous value. A new tool call starts with none.
-	Capabilities rpc.Opt[ToolCallCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[ToolCallCapabilities] `json:"capabilities,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallID is the unique identifier for a tool call within a session.
@@ -134,23 +135,23 @@ type Annotations struct {
 	// Intended recipients for this content, such as the user or assistant.
 	//
 	// Omitted and `null` are equivalent and mean no audience is specified.
-	Audience rpc.Opt[[]Role] `json:"audience,omitzero"`
+	Audience codec.Opt[[]Role] `json:"audience,omitzero"`
 
 	// Timestamp indicating when the underlying resource was last modified.
 	//
 	// Should be an ISO 8601 formatted string (e.g., "2025-01-12T15:00:58Z"), as in MCP.
 	//
 	// Omitted and `null` are equivalent and mean the modification time is not reported.
-	LastModified rpc.Opt[string] `json:"lastModified,omitzero"`
+	LastModified codec.Opt[string] `json:"lastModified,omitzero"`
 
 	// Relative importance of this content when clients choose what to surface, from 0 (least
 	// important) to 1 (most important).
 	//
 	// Omitted and `null` are equivalent and mean no priority is specified.
-	Priority rpc.Opt[float64] `json:"priority,omitzero"`
+	Priority codec.Opt[float64] `json:"priority,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TextContent is text provided to or from an LLM.
@@ -161,10 +162,10 @@ type TextContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MediaType is an Internet media type identifying the format of protocol content.
@@ -181,15 +182,15 @@ type ImageContent struct {
 	// URI associated with this resource or media payload.
 	//
 	// Omitted and `null` are equivalent and mean no URI is associated with the image.
-	URI rpc.Opt[string] `json:"uri,omitzero"`
+	URI codec.Opt[string] `json:"uri,omitzero"`
 
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AudioContent: Audio provided to or from an LLM.
@@ -203,10 +204,10 @@ type AudioContent struct {
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Icon is an optionally-sized icon that can be displayed in a user interface.
@@ -219,7 +220,7 @@ type Icon struct {
 	// Optional MIME type override if the source MIME type is missing or generic.
 	//
 	// Omitted and `null` are equivalent and mean the source MIME type is used.
-	MimeType rpc.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
 	// Optional array of strings that specify sizes at which the icon can be used. Each string
 	// should be in `WxH` format (e.g., `"48x48"`, `"96x96"`) or `"any"` for scalable formats like
@@ -228,15 +229,15 @@ type Icon struct {
 	// If not provided, the client should assume that the icon can be used at any size.
 	//
 	// Omitted and `null` are equivalent and mean no sizes are specified.
-	Sizes rpc.Opt[[]string] `json:"sizes,omitzero"`
+	Sizes codec.Opt[[]string] `json:"sizes,omitzero"`
 
 	// Optional theme this icon is designed for.
 	//
 	// Omitted and `null` are equivalent and mean the icon is not theme-specific.
-	Theme rpc.Opt[IconTheme] `json:"theme,omitzero"`
+	Theme codec.Opt[IconTheme] `json:"theme,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResourceLink is a link to a resource that the receiver may be able to read, included in a prompt
@@ -251,35 +252,35 @@ type ResourceLink struct {
 	// Optional display title for end-user UI.
 	//
 	// Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Optional human-readable details shown with this protocol object.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Optional set of sized icons that the client can display in a user interface.
 	//
 	// Omitted and `null` are equivalent and mean no icons are provided.
-	Icons rpc.Opt[[]Icon] `json:"icons,omitzero"`
+	Icons codec.Opt[[]Icon] `json:"icons,omitzero"`
 
 	// MIME type describing the encoded media payload.
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
-	MimeType rpc.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
 	// Optional size of the linked resource in bytes, if known.
 	//
 	// Omitted and `null` are equivalent and mean the size is not known.
-	Size rpc.Opt[uint64] `json:"size,omitzero"`
+	Size codec.Opt[uint64] `json:"size,omitzero"`
 
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TextResourceContents: Text-based resource contents.
@@ -293,10 +294,10 @@ type TextResourceContents struct {
 	// MIME type describing the encoded media payload.
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
-	MimeType rpc.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BlobResourceContents: Binary resource contents.
@@ -310,10 +311,10 @@ type BlobResourceContents struct {
 	// MIME type describing the encoded media payload.
 	//
 	// Omitted and `null` are equivalent and mean the MIME type is not specified.
-	MimeType rpc.Opt[MediaType] `json:"mimeType,omitzero"`
+	MimeType codec.Opt[MediaType] `json:"mimeType,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // EmbeddedResource is the contents of a resource, embedded into a prompt or tool call result.
@@ -324,10 +325,10 @@ type EmbeddedResource struct {
 	// Optional annotations that help clients decide how to display or route this content.
 	//
 	// Omitted and `null` are equivalent and mean no annotations are provided.
-	Annotations rpc.Opt[Annotations] `json:"annotations,omitzero"`
+	Annotations codec.Opt[Annotations] `json:"annotations,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Content is the standard content block (text, images, resources).
@@ -335,8 +336,8 @@ type Content struct {
 	// The actual content block.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AbsolutePath is an absolute filesystem path used by the protocol.
@@ -368,8 +369,8 @@ type DiffPatch struct {
 	// Patch text in the format named by `format`.
 	Text string `json:"text"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Diff: File changes produced by a tool call.
@@ -392,10 +393,10 @@ type Diff struct {
 	//
 	// Agents SHOULD provide patch text whenever feasible. Omitted and `null` are equivalent and
 	// mean no renderable patch text was provided.
-	Patch rpc.Opt[DiffPatch] `json:"patch,omitzero"`
+	Patch codec.Opt[DiffPatch] `json:"patch,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalID is the unique identifier for an agent-owned terminal within a session.
@@ -411,8 +412,8 @@ type Terminal struct {
 	// The ID of the terminal to display.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallLocation is a file location being accessed or modified by a tool.
@@ -429,10 +430,10 @@ type ToolCallLocation struct {
 
 	// Optional 1-based line number within the file. Omitted and `null` are equivalent and mean no
 	// specific line. `0` is invalid.
-	Line rpc.Opt[uint32] `json:"line,omitzero"`
+	Line codec.Opt[uint32] `json:"line,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallCapabilities: Client-initiated controls a tool call currently supports.
@@ -448,18 +449,18 @@ type ToolCallCapabilities struct {
 	//
 	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means
 	// supported. Agents SHOULD stop advertising it once the tool call reaches a final status.
-	Cancel rpc.Opt[ToolCallCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[ToolCallCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallCancelCapabilities: Capability to cancel a tool call with `tool_call/cancel`.
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type ToolCallCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallPermissionSubject: Permission request details for a tool call.
@@ -471,8 +472,8 @@ type ToolCallPermissionSubject struct {
 	// the tool call.
 	ToolCall ToolCallUpdate `json:"toolCall"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CommandPermissionSubject: Permission request details for a command.
@@ -484,13 +485,13 @@ type CommandPermissionSubject struct {
 	Cwd AbsolutePath `json:"cwd"`
 
 	// The associated tool call, when known. Omitted and `null` are equivalent.
-	ToolCallID rpc.Opt[ToolCallID] `json:"toolCallId,omitzero"`
+	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero"`
 
 	// The associated terminal, when already known. Omitted and `null` are equivalent.
-	TerminalID rpc.Opt[TerminalID] `json:"terminalId,omitzero"`
+	TerminalID codec.Opt[TerminalID] `json:"terminalId,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PermissionOption is an option presented to the user when requesting permission.
@@ -504,8 +505,8 @@ type PermissionOption struct {
 	// Hint about the nature of this permission option.
 	Kind PermissionOptionKind `json:"kind"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PermissionOptionID is the unique identifier for a permission option.
@@ -526,14 +527,14 @@ type ElicitationSessionScope struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the elicitation is scoped to the session
 	// without a specific tool call.
-	ToolCallID rpc.Opt[ToolCallID] `json:"toolCallId,omitzero"`
+	ToolCallID codec.Opt[ToolCallID] `json:"toolCallId,omitzero"`
 }
 
 // ElicitationRequestScope: Request-scoped elicitation, tied to a specific JSON-RPC request outside
 // of a session (e.g., during auth/configuration phases before any session is started).
 type ElicitationRequestScope struct {
 	// The pending Client-to-Agent request this elicitation is tied to.
-	RequestID rpc.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId"`
 }
 
 // ElicitationSchema is a type-safe elicitation schema for requesting structured user input.
@@ -547,7 +548,7 @@ type ElicitationSchema struct {
 	// Optional title for the schema.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Property definitions (must be primitive types).
 	Properties map[string]ElicitationPropertySchema `json:"properties"`
@@ -555,15 +556,15 @@ type ElicitationSchema struct {
 	// List of required property names.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no property names are required.
-	Required rpc.Opt[[]string] `json:"required,omitzero"`
+	Required codec.Opt[[]string] `json:"required,omitzero"`
 
 	// Optional description of what this schema represents.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no schema description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // EnumOption is a titled enum option with a const value, human-readable title, and optional
@@ -578,10 +579,10 @@ type EnumOption struct {
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // StringPropertySchema is the schema for string properties in an elicitation form.
@@ -591,50 +592,50 @@ type StringPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum length constraint.
-	MinLength rpc.Opt[uint32] `json:"minLength,omitzero"`
+	MinLength codec.Opt[uint32] `json:"minLength,omitzero"`
 
 	// Maximum string length.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum length constraint.
-	MaxLength rpc.Opt[uint32] `json:"maxLength,omitzero"`
+	MaxLength codec.Opt[uint32] `json:"maxLength,omitzero"`
 
 	// Pattern the string must match, in ECMA-262 regular expression syntax.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no pattern constraint.
-	Pattern rpc.Opt[string] `json:"pattern,omitzero"`
+	Pattern codec.Opt[string] `json:"pattern,omitzero"`
 
 	// String format.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no format constraint.
-	Format rpc.Opt[StringFormat] `json:"format,omitzero"`
+	Format codec.Opt[StringFormat] `json:"format,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[string] `json:"default,omitzero"`
+	Default codec.Opt[string] `json:"default,omitzero"`
 
 	// Enum values for untitled single-select enums. Must contain at least one value when present.
 	// Optional. Omitted and `null` are equivalent and mean no untitled single-select choices are
 	// declared by `enum`.
-	Enum rpc.Opt[[]string] `json:"enum,omitzero"`
+	Enum codec.Opt[[]string] `json:"enum,omitzero"`
 
 	// Titled enum options for titled single-select enums. Must contain at least one option when
 	// present. Optional. Omitted and `null` are equivalent and mean no titled single-select choices
 	// are declared by `oneOf`.
-	OneOf rpc.Opt[[]EnumOption] `json:"oneOf,omitzero"`
+	OneOf codec.Opt[[]EnumOption] `json:"oneOf,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NumberPropertySchema is the schema for number (floating-point) properties in an elicitation form.
@@ -642,30 +643,30 @@ type NumberPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum rpc.Opt[float64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[float64] `json:"minimum,omitzero"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum rpc.Opt[float64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[float64] `json:"maximum,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[float64] `json:"default,omitzero"`
+	Default codec.Opt[float64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IntegerPropertySchema is the schema for integer properties in an elicitation form.
@@ -673,30 +674,30 @@ type IntegerPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive lower bound.
-	Minimum rpc.Opt[int64] `json:"minimum,omitzero"`
+	Minimum codec.Opt[int64] `json:"minimum,omitzero"`
 
 	// Maximum value (inclusive).
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no inclusive upper bound.
-	Maximum rpc.Opt[int64] `json:"maximum,omitzero"`
+	Maximum codec.Opt[int64] `json:"maximum,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[int64] `json:"default,omitzero"`
+	Default codec.Opt[int64] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BooleanPropertySchema is the schema for boolean properties in an elicitation form.
@@ -704,20 +705,20 @@ type BooleanPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Default value.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default value is provided.
-	Default rpc.Opt[bool] `json:"default,omitzero"`
+	Default codec.Opt[bool] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // StringMultiSelectItems: String item schema for multi-select enum properties.
@@ -725,8 +726,8 @@ type StringMultiSelectItems struct {
 	// Allowed enum values. Must contain at least one value.
 	Enum []string `json:"enum"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TitledMultiSelectItems holds the items definition for titled multi-select enum properties.
@@ -734,8 +735,8 @@ type TitledMultiSelectItems struct {
 	// Titled enum options. Must contain at least one option.
 	AnyOf []EnumOption `json:"anyOf"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MultiSelectPropertySchema is the schema for multi-select (array) properties in an elicitation
@@ -744,22 +745,22 @@ type MultiSelectPropertySchema struct {
 	// Optional title for the property.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Human-readable description.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Minimum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no minimum selection count.
-	MinItems rpc.Opt[uint64] `json:"minItems,omitzero"`
+	MinItems codec.Opt[uint64] `json:"minItems,omitzero"`
 
 	// Maximum number of items to select.
 	//
 	// Optional. Omitted and `null` are equivalent and mean there is no maximum selection count.
-	MaxItems rpc.Opt[uint64] `json:"maxItems,omitzero"`
+	MaxItems codec.Opt[uint64] `json:"maxItems,omitzero"`
 
 	// The items definition describing allowed values.
 	Items MultiSelectItems `json:"items"`
@@ -767,10 +768,10 @@ type MultiSelectPropertySchema struct {
 	// Default selected values.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no default selections are provided.
-	Default rpc.Opt[[]string] `json:"default,omitzero"`
+	Default codec.Opt[[]string] `json:"default,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationID is the unique identifier for an elicitation.
@@ -794,10 +795,10 @@ type MessageMCPRequest struct {
 	Method string `json:"method"`
 
 	// Optional inner MCP params. Null is equivalent to omission.
-	Params rpc.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
+	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerACPID: **UNSTABLE**
@@ -847,8 +848,8 @@ type InitializeResponse struct {
 	// `auth/login` and `auth/logout`.
 	AuthMethods []AuthMethod `json:"authMethods,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProtocolVersion is the protocol version identifier.
@@ -870,14 +871,14 @@ type Implementation struct {
 	// If not provided, the name should be used for display.
 	//
 	// Omitted and `null` are equivalent and mean the `name` is used for display.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// Version of the implementation. Can be displayed to the user or used for debugging or metrics
 	// purposes. (e.g. "1.0.0").
 	Version string `json:"version"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentCapabilities holds the capabilities supported by the agent.
@@ -894,7 +895,7 @@ type AgentCapabilities struct {
 	// `session/*` methods. Supplying `{}` means the agent supports the baseline session methods:
 	// `session/new`, `session/list`, `session/resume`, `session/close`, `session/prompt`,
 	// `session/cancel`, and `session/update`.
-	Session rpc.Opt[SessionCapabilities] `json:"session,omitzero"`
+	Session codec.Opt[SessionCapabilities] `json:"session,omitzero"`
 
 	// Authentication-related extension capabilities supported by the agent.
 	//
@@ -902,7 +903,7 @@ type AgentCapabilities struct {
 	// authentication-related extensions. This field does not advertise support for `auth/login` or
 	// `auth/logout`. Those methods are advertised by a non-empty `authMethods` list in the
 	// `initialize` response.
-	Auth rpc.Opt[AgentAuthCapabilities] `json:"auth,omitzero"`
+	Auth codec.Opt[AgentAuthCapabilities] `json:"auth,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -912,10 +913,10 @@ type AgentCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports provider configuration methods.
-	Providers rpc.Opt[ProvidersCapabilities] `json:"providers,omitzero"`
+	Providers codec.Opt[ProvidersCapabilities] `json:"providers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -943,19 +944,19 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise any prompt
 	// extensions beyond the baseline text and resource-link content required by `session/prompt`.
-	Prompt rpc.Opt[PromptCapabilities] `json:"prompt,omitzero"`
+	Prompt codec.Opt[PromptCapabilities] `json:"prompt,omitzero"`
 
 	// MCP capabilities supported by the agent for session lifecycle requests.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise MCP server
 	// transport support for sessions.
-	MCP rpc.Opt[MCPCapabilities] `json:"mcp,omitzero"`
+	MCP codec.Opt[MCPCapabilities] `json:"mcp,omitzero"`
 
 	// Whether the agent supports `session/delete`.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports deleting sessions from `session/list`.
-	Delete rpc.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
+	Delete codec.Opt[SessionDeleteCapabilities] `json:"delete,omitzero"`
 
 	// Whether the agent supports `additionalDirectories` on supported session lifecycle requests.
 	//
@@ -965,7 +966,7 @@ type SessionCapabilities struct {
 	//
 	// Agents may return `SessionInfo.additionalDirectories` to report the complete ordered
 	// additional-root list associated with a listed session.
-	AdditionalDirectories rpc.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[SessionAdditionalDirectoriesCapabilities] `json:"additionalDirectories,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -975,7 +976,7 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports `systemPrompt` in `append` mode.
-	SystemPrompt rpc.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SessionSystemPromptCapabilities] `json:"systemPrompt,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -985,7 +986,7 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports forking sessions.
-	Fork rpc.Opt[SessionForkCapabilities] `json:"fork,omitzero"`
+	Fork codec.Opt[SessionForkCapabilities] `json:"fork,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -996,7 +997,7 @@ type SessionCapabilities struct {
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports both methods, the `archived` filter on
 	// `session/list`, and `SessionInfo.archived`.
-	Archive rpc.Opt[SessionArchiveCapabilities] `json:"archive,omitzero"`
+	Archive codec.Opt[SessionArchiveCapabilities] `json:"archive,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -1006,7 +1007,7 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports checking session status.
-	Status rpc.Opt[SessionStatusCapabilities] `json:"status,omitzero"`
+	Status codec.Opt[SessionStatusCapabilities] `json:"status,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -1019,10 +1020,10 @@ type SessionCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports setting session titles.
-	Title rpc.Opt[SessionTitleCapabilities] `json:"title,omitzero"`
+	Title codec.Opt[SessionTitleCapabilities] `json:"title,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptCapabilities holds the prompt capabilities supported by the agent in `session/prompt`
@@ -1045,13 +1046,13 @@ type PromptCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports image content in prompts.
-	Image rpc.Opt[PromptImageCapabilities] `json:"image,omitzero"`
+	Image codec.Opt[PromptImageCapabilities] `json:"image,omitzero"`
 
 	// Agent supports `audio` content blocks.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports audio content in prompts.
-	Audio rpc.Opt[PromptAudioCapabilities] `json:"audio,omitzero"`
+	Audio codec.Opt[PromptAudioCapabilities] `json:"audio,omitzero"`
 
 	// Agent supports embedded context in `session/prompt` requests.
 	//
@@ -1060,34 +1061,34 @@ type PromptCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports embedded context in prompts.
-	EmbeddedContext rpc.Opt[PromptEmbeddedContextCapabilities] `json:"embeddedContext,omitzero"`
+	EmbeddedContext codec.Opt[PromptEmbeddedContextCapabilities] `json:"embeddedContext,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptImageCapabilities holds the capabilities for image content in prompt requests.
 //
 // Supplying `{}` means the agent supports image content in prompts.
 type PromptImageCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptAudioCapabilities holds the capabilities for audio content in prompt requests.
 //
 // Supplying `{}` means the agent supports audio content in prompts.
 type PromptAudioCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptEmbeddedContextCapabilities holds the capabilities for embedded context in prompt requests.
 //
 // Supplying `{}` means the agent supports embedded context in prompts.
 type PromptEmbeddedContextCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPCapabilities holds the MCP capabilities supported by the agent for session lifecycle requests.
@@ -1098,13 +1099,13 @@ type MCPCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports stdio MCP server transports.
-	Stdio rpc.Opt[MCPStdioCapabilities] `json:"stdio,omitzero"`
+	Stdio codec.Opt[MCPStdioCapabilities] `json:"stdio,omitzero"`
 
 	// Agent supports `http` MCP servers.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports HTTP MCP server transports.
-	HTTP rpc.Opt[MCPHTTPCapabilities] `json:"http,omitzero"`
+	HTTP codec.Opt[MCPHTTPCapabilities] `json:"http,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -1114,10 +1115,10 @@ type MCPCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports ACP MCP server transports.
-	ACP rpc.Opt[MCPACPCapabilities] `json:"acp,omitzero"`
+	ACP codec.Opt[MCPACPCapabilities] `json:"acp,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPStdioCapabilities holds the capabilities for stdio MCP server transports.
@@ -1126,8 +1127,8 @@ type MCPCapabilities struct {
 //
 // Schema: McpStdioCapabilities.
 type MCPStdioCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPHTTPCapabilities holds the capabilities for HTTP MCP server transports.
@@ -1136,8 +1137,8 @@ type MCPStdioCapabilities struct {
 //
 // Schema: McpHttpCapabilities.
 type MCPHTTPCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPACPCapabilities: **UNSTABLE**
@@ -1150,16 +1151,16 @@ type MCPHTTPCapabilities struct {
 //
 // Schema: McpAcpCapabilities.
 type MCPACPCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionDeleteCapabilities holds the capabilities for the `session/delete` method.
 //
 // Supplying `{}` means the agent supports deleting sessions from `session/list`.
 type SessionDeleteCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionAdditionalDirectoriesCapabilities holds the capabilities for additional session
@@ -1169,8 +1170,8 @@ type SessionDeleteCapabilities struct {
 // lifecycle requests. Agents may return `SessionInfo.additionalDirectories` in `session/list` to
 // report the complete ordered additional-root list associated with a listed session.
 type SessionAdditionalDirectoriesCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionSystemPromptCapabilities: **UNSTABLE**
@@ -1185,10 +1186,10 @@ type SessionSystemPromptCapabilities struct {
 	// Delivery modes the agent supports in addition to `append`.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent supports only `append`.
-	Mode rpc.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero"`
+	Mode codec.Opt[SessionSystemPromptModeCapabilities] `json:"mode,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionSystemPromptModeCapabilities: **UNSTABLE**
@@ -1204,10 +1205,10 @@ type SessionSystemPromptModeCapabilities struct {
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports replacing its built-in default instructions with the
 	// client-provided system prompt.
-	Override rpc.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero"`
+	Override codec.Opt[SessionSystemPromptOverrideCapabilities] `json:"override,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionSystemPromptOverrideCapabilities: **UNSTABLE**
@@ -1219,8 +1220,8 @@ type SessionSystemPromptModeCapabilities struct {
 // Supplying `{}` means the agent supports replacing its built-in default instructions with the
 // client-provided system prompt.
 type SessionSystemPromptOverrideCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionForkCapabilities: **UNSTABLE**
@@ -1231,8 +1232,8 @@ type SessionSystemPromptOverrideCapabilities struct {
 //
 // Supplying `{}` means the agent supports forking sessions.
 type SessionForkCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionArchiveCapabilities: **UNSTABLE**
@@ -1244,8 +1245,8 @@ type SessionForkCapabilities struct {
 // Supplying `{}` means the agent supports both methods, the `archived` filter on `session/list`,
 // and `SessionInfo.archived`.
 type SessionArchiveCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionStatusCapabilities: **UNSTABLE**
@@ -1256,8 +1257,8 @@ type SessionArchiveCapabilities struct {
 //
 // Supplying `{}` means the agent supports checking session status.
 type SessionStatusCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionTitleCapabilities: **UNSTABLE**
@@ -1269,8 +1270,8 @@ type SessionStatusCapabilities struct {
 // Supplying `{}` means the agent supports `session/set_title`. Agents report titles through
 // `session/list` and `session_info_update` without this capability.
 type SessionTitleCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentAuthCapabilities: Authentication-related extension capabilities supported by the agent.
@@ -1286,10 +1287,10 @@ type AgentAuthCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not advertise support.
 	// Supplying `{}` means the agent supports the `auth/status` method.
-	Status rpc.Opt[AuthStatusCapabilities] `json:"status,omitzero"`
+	Status codec.Opt[AuthStatusCapabilities] `json:"status,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthStatusCapabilities: **UNSTABLE**
@@ -1300,8 +1301,8 @@ type AgentAuthCapabilities struct {
 //
 // Supplying `{}` means the agent supports the `auth/status` method.
 type AuthStatusCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProvidersCapabilities: **UNSTABLE**
@@ -1312,8 +1313,8 @@ type AuthStatusCapabilities struct {
 //
 // Supplying `{}` means the agent supports provider configuration methods.
 type ProvidersCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodID is the identifier used for auth method values on the wire.
@@ -1329,8 +1330,8 @@ type EnvVariable struct {
 	// The value to set for the environment variable.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodTerminal is the terminal-based authentication method.
@@ -1349,7 +1350,7 @@ type AuthMethodTerminal struct {
 	// Optional human-readable description of this authentication method.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Additional arguments to append to the configured agent invocation for terminal auth.
 	Args []string `json:"args,omitzero"`
@@ -1359,8 +1360,8 @@ type AuthMethodTerminal struct {
 	// configuration.
 	Env []EnvVariable `json:"env,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthMethodAgent: Agent handles authentication itself through `auth/login`.
@@ -1376,16 +1377,16 @@ type AuthMethodAgent struct {
 	// Optional human-readable description of this authentication method.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LoginAuthResponse is the response to the `auth/login` method.
 type LoginAuthResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListProvidersResponse: **UNSTABLE**
@@ -1397,8 +1398,8 @@ type ListProvidersResponse struct {
 	// Configurable providers with current routing info suitable for UI display.
 	Providers []ProviderInfo `json:"providers"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProviderInfo: **UNSTABLE**
@@ -1418,10 +1419,10 @@ type ProviderInfo struct {
 	Required bool `json:"required"`
 
 	// Current effective non-secret routing config. Null or omitted means provider is disabled.
-	Current rpc.Opt[ProviderCurrentConfig] `json:"current,omitzero"`
+	Current codec.Opt[ProviderCurrentConfig] `json:"current,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProviderID: **UNSTABLE**
@@ -1445,8 +1446,8 @@ type ProviderCurrentConfig struct {
 	// Base URL currently used by this provider.
 	BaseURL string `json:"baseUrl"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetProviderResponse: **UNSTABLE**
@@ -1455,8 +1456,8 @@ type ProviderCurrentConfig struct {
 //
 // Response to `providers/set`.
 type SetProviderResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DisableProviderResponse: **UNSTABLE**
@@ -1465,14 +1466,14 @@ type SetProviderResponse struct {
 //
 // Response to `providers/disable`.
 type DisableProviderResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutAuthResponse is the response to the `auth/logout` method.
 type LogoutAuthResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthStatusResponse: **UNSTABLE**
@@ -1494,8 +1495,8 @@ type AuthStatusResponse struct {
 	// in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthAccount: **UNSTABLE**
@@ -1518,25 +1519,25 @@ type AuthAccount struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent does not indicate whether this
 	// account is in effect.
-	Active rpc.Opt[bool] `json:"active,omitzero"`
+	Active codec.Opt[bool] `json:"active,omitzero"`
 
 	// Display name of the user, such as a username or full name.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no name is reported.
-	Name rpc.Opt[string] `json:"name,omitzero"`
+	Name codec.Opt[string] `json:"name,omitzero"`
 
 	// Email address of the user.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no email is reported.
-	Email rpc.Opt[string] `json:"email,omitzero"`
+	Email codec.Opt[string] `json:"email,omitzero"`
 
 	// Display name of the organization, team, or workspace the account is using.
 	//
 	// Optional. Omitted and `null` are equivalent and mean no organization is reported.
-	Organization rpc.Opt[string] `json:"organization,omitzero"`
+	Organization codec.Opt[string] `json:"organization,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NewSessionResponse is the response from creating a new session.
@@ -1568,8 +1569,8 @@ type NewSessionResponse struct {
 	// notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigID is the unique identifier for a session configuration option.
@@ -1593,10 +1594,10 @@ type SessionConfigSelectOption struct {
 	// Optional description for this option value.
 	//
 	// Omitted and `null` are equivalent and mean no description is provided.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigSelectGroup is a group of possible values for a session configuration option.
@@ -1610,8 +1611,8 @@ type SessionConfigSelectGroup struct {
 	// The set of option values in this group. MUST contain at least one value.
 	Options []SessionConfigSelectOption `json:"options"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionConfigGroupID is the unique identifier for a session configuration option value group.
@@ -1640,8 +1641,8 @@ type TextCommandInput struct {
 	// A hint to display when the input hasn't been provided yet.
 	Hint string `json:"hint"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SlashCommand is a slash command the user can invoke by including it in a prompt.
@@ -1661,10 +1662,10 @@ type SlashCommand struct {
 	// Input for the command if required.
 	//
 	// Omitted and `null` are equivalent and mean the command takes no input.
-	Input rpc.Opt[AvailableCommandInput] `json:"input,omitzero"`
+	Input codec.Opt[AvailableCommandInput] `json:"input,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListSessionsResponse is the response from listing sessions.
@@ -1675,10 +1676,10 @@ type ListSessionsResponse struct {
 	// Opaque cursor token. If present, pass this in the next request's cursor parameter to fetch
 	// the next page. Omitted and `null` are equivalent and mean there are no more results. An empty
 	// string is a valid cursor, not the end of results.
-	NextCursor rpc.Opt[SessionListCursor] `json:"nextCursor,omitzero"`
+	NextCursor codec.Opt[SessionListCursor] `json:"nextCursor,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionInfo is information about a session returned by session/list.
@@ -1698,12 +1699,12 @@ type SessionInfo struct {
 	// Human-readable title for the session.
 	//
 	// Omitted and `null` are equivalent and mean no title is provided.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// RFC 3339 timestamp of last activity.
 	//
 	// Omitted and `null` are equivalent and mean the last activity time is not reported.
-	UpdatedAt rpc.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -1714,10 +1715,10 @@ type SessionInfo struct {
 	// Optional. Omitted and `null` are equivalent and mean the archive state is not reported.
 	// Agents that advertise the `session.archive` capability MUST include it on every listed
 	// session.
-	Archived rpc.Opt[bool] `json:"archived,omitzero"`
+	Archived codec.Opt[bool] `json:"archived,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionListCursor is an opaque cursor used to paginate `session/list` results.
@@ -1725,8 +1726,8 @@ type SessionListCursor string
 
 // DeleteSessionResponse is the response from deleting a session.
 type DeleteSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ForkSessionResponse: **UNSTABLE**
@@ -1752,8 +1753,8 @@ type ForkSessionResponse struct {
 	// notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ArchiveSessionResponse: **UNSTABLE**
@@ -1762,8 +1763,8 @@ type ForkSessionResponse struct {
 //
 // Response from archiving a session.
 type ArchiveSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UnarchiveSessionResponse: **UNSTABLE**
@@ -1772,8 +1773,8 @@ type ArchiveSessionResponse struct {
 //
 // Response from unarchiving a session.
 type UnarchiveSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionStatusResponse: **UNSTABLE**
@@ -1797,10 +1798,10 @@ type SessionStatusResponse struct {
 	// values mean the Agent is not reporting foreground state, and Clients MUST NOT read that as
 	// `idle`. This is a snapshot, not a new transition. Clients MUST NOT count an `idle` snapshot
 	// as a new completion.
-	State rpc.Opt[StateUpdate] `json:"state,omitzero"`
+	State codec.Opt[StateUpdate] `json:"state,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BackgroundTerminal is a listed terminal running in the background.
@@ -1808,8 +1809,8 @@ type BackgroundTerminal struct {
 	// The ID of the listed terminal.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BackgroundToolCall is a listed tool call whose work continues in the background.
@@ -1817,8 +1818,8 @@ type BackgroundToolCall struct {
 	// The ID of the listed tool call.
 	ToolCallID ToolCallID `json:"toolCallId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // BackgroundSubagent: **UNSTABLE**
@@ -1830,8 +1831,8 @@ type BackgroundSubagent struct {
 	// The ID of the listed session.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RunningStateUpdate: Foreground work is in progress.
@@ -1846,10 +1847,10 @@ type RunningStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background rpc.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ErrorStopReason: Details of a failure that ended active work.
@@ -1858,7 +1859,7 @@ type ErrorStopReason struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the agent is not reporting failure
 	// details. Agents SHOULD include it.
-	Error rpc.Opt[rpc.Error] `json:"error,omitzero"`
+	Error codec.Opt[rpc.Error] `json:"error,omitzero"`
 }
 
 // Usage: **UNSTABLE**
@@ -1879,20 +1880,20 @@ type Usage struct {
 	// Thought/reasoning tokens for the completed work.
 	//
 	// Omitted and `null` are equivalent and mean the count is not reported.
-	ThoughtTokens rpc.Opt[uint64] `json:"thoughtTokens,omitzero"`
+	ThoughtTokens codec.Opt[uint64] `json:"thoughtTokens,omitzero"`
 
 	// Cache read tokens for the completed work.
 	//
 	// Omitted and `null` are equivalent and mean the count is not reported.
-	CachedReadTokens rpc.Opt[uint64] `json:"cachedReadTokens,omitzero"`
+	CachedReadTokens codec.Opt[uint64] `json:"cachedReadTokens,omitzero"`
 
 	// Cache write tokens for the completed work.
 	//
 	// Omitted and `null` are equivalent and mean the count is not reported.
-	CachedWriteTokens rpc.Opt[uint64] `json:"cachedWriteTokens,omitzero"`
+	CachedWriteTokens codec.Opt[uint64] `json:"cachedWriteTokens,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RequiresActionStateUpdate is the foreground workflow as a whole is blocked on user action.
@@ -1913,10 +1914,10 @@ type RequiresActionStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background rpc.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UnknownStateUpdate: **UNSTABLE**
@@ -1942,10 +1943,10 @@ type UnknownStateUpdate struct {
 	// See protocol docs: [Background Work]
 	//
 	// [Background Work]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#background-work
-	Background rpc.Opt[[]BackgroundWork] `json:"background,omitzero"`
+	Background codec.Opt[[]BackgroundWork] `json:"background,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionTitleResponse: **UNSTABLE**
@@ -1960,8 +1961,8 @@ type SetSessionTitleResponse struct {
 	// value rather than the one they sent.
 	Title string `json:"title"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResumeSessionResponse is the response from resuming an existing session.
@@ -1988,26 +1989,26 @@ type ResumeSessionResponse struct {
 	// notifications replace this list.
 	AvailableCommands []AvailableCommand `json:"availableCommands,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionResponse is the response from closing a session.
 type CloseSessionResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelToolCallResponse is the response from cancelling a tool call.
 type CancelToolCallResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelTerminalResponse is the response from cancelling a terminal.
 type CancelTerminalResponse struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionConfigOptionResponse is the response to `session/set_config_option` method.
@@ -2015,8 +2016,8 @@ type SetSessionConfigOptionResponse struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptResponse is the response acknowledging that a user prompt was inserted into the ACP
@@ -2042,8 +2043,8 @@ type PromptResponse struct {
 	// not required to retain it. If retained and replayed, the message keeps this identifier.
 	MessageID MessageID `json:"messageId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MessageID: Identifier for a message, unique among messages of the same type within a session.
@@ -2068,8 +2069,8 @@ type UpdateSessionNotification struct {
 	// The actual update content.
 	Update SessionUpdate `json:"update"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ContentChunk is a streamed item of message content.
@@ -2083,8 +2084,8 @@ type ContentChunk struct {
 	// A single item of content.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UserMessage is a user message upsert.
@@ -2103,10 +2104,10 @@ type UserMessage struct {
 	MessageID MessageID `json:"messageId"`
 
 	// Complete replacement content for this message.
-	Content rpc.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentMessage is an agent message upsert.
@@ -2125,10 +2126,10 @@ type AgentMessage struct {
 	MessageID MessageID `json:"messageId"`
 
 	// Complete replacement content for this message.
-	Content rpc.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AgentThought is an agent thought or reasoning message upsert.
@@ -2147,10 +2148,10 @@ type AgentThought struct {
 	MessageID MessageID `json:"messageId"`
 
 	// Complete replacement content for this thought message.
-	Content rpc.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ToolCallContentChunk is a streamed item of tool-call content.
@@ -2165,8 +2166,8 @@ type ToolCallContentChunk struct {
 	// A single item of content produced by the tool call.
 	Content ToolCallContent `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalOutput is an authoritative replacement snapshot of terminal output bytes.
@@ -2174,8 +2175,8 @@ type TerminalOutput struct {
 	// Base64-encoded replacement terminal output bytes.
 	Data string `json:"data"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalExitStatus: Exit information for an agent-owned terminal.
@@ -2185,17 +2186,17 @@ type TerminalOutput struct {
 type TerminalExitStatus struct {
 	// Process exit code as the platform reports it, when known. Negative values are allowed, for
 	// example signed Windows exit codes. Omitted and `null` are equivalent.
-	ExitCode rpc.Opt[int64] `json:"exitCode,omitzero"`
+	ExitCode codec.Opt[int64] `json:"exitCode,omitzero"`
 
 	// Signal that terminated the process, when known.
 	//
 	// Agents should use the conventional platform signal name. POSIX examples include `SIGTERM`,
 	// `SIGKILL`, and `SIGINT`. Other platforms may use a platform-specific name. Omitted and `null`
 	// are equivalent.
-	Signal rpc.Opt[string] `json:"signal,omitzero"`
+	Signal codec.Opt[string] `json:"signal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalSize is the size of an agent-owned terminal in character cells.
@@ -2206,8 +2207,8 @@ type TerminalSize struct {
 	// Number of rows.
 	Rows uint16 `json:"rows"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalCapabilities: Client-initiated controls a terminal currently supports.
@@ -2223,18 +2224,18 @@ type TerminalCapabilities struct {
 	//
 	// Omitted and `null` are equivalent and mean unsupported. An object (including `{}`) means
 	// supported. Agents SHOULD stop advertising it once the terminal reports `exitStatus`.
-	Cancel rpc.Opt[TerminalCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[TerminalCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalCancelCapabilities: Capability to cancel a terminal with `terminal/cancel`.
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type TerminalCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalUpdate is an upsert for the stored state of an agent-owned terminal.
@@ -2248,31 +2249,31 @@ type TerminalUpdate struct {
 	TerminalID TerminalID `json:"terminalId"`
 
 	// The command being run.
-	Command rpc.Opt[string] `json:"command,omitzero"`
+	Command codec.Opt[string] `json:"command,omitzero"`
 
 	// The absolute working directory of the command.
-	Cwd rpc.Opt[AbsolutePath] `json:"cwd,omitzero"`
+	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero"`
 
 	// An authoritative replacement snapshot of terminal output bytes.
-	Output rpc.Opt[TerminalOutput] `json:"output,omitzero"`
+	Output codec.Opt[TerminalOutput] `json:"output,omitzero"`
 
 	// Exit information. A concrete object marks the terminal as exited.
-	ExitStatus rpc.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
+	ExitStatus codec.Opt[TerminalExitStatus] `json:"exitStatus,omitzero"`
 
 	// The terminal size the command runs with, when known.
 	//
 	// Clients can render output at this size so that column layouts, progress bars, and
 	// cursor-positioned output display as the program wrote them.
-	Size rpc.Opt[TerminalSize] `json:"size,omitzero"`
+	Size codec.Opt[TerminalSize] `json:"size,omitzero"`
 
 	// Client-initiated controls this terminal currently supports, such as cancellation.
 	//
 	// Omission leaves the capabilities unchanged, `null` clears them, and an object replaces the
 	// whole previous value. A new terminal starts with none.
-	Capabilities rpc.Opt[TerminalCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[TerminalCapabilities] `json:"capabilities,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalOutputChunk is a chunk of bytes appended to an agent-owned terminal's output.
@@ -2283,8 +2284,8 @@ type TerminalOutputChunk struct {
 	// Independently base64-encoded terminal output bytes.
 	Data string `json:"data"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanID is the unique identifier for a plan within a session.
@@ -2309,8 +2310,8 @@ type PlanEntry struct {
 	// Current execution status of this task.
 	Status PlanEntryStatus `json:"status"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanItems is a plan represented as structured entries.
@@ -2324,8 +2325,8 @@ type PlanItems struct {
 	// their current status. The client replaces that plan with each update.
 	Entries []PlanEntry `json:"entries"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanFile: **UNSTABLE**
@@ -2340,8 +2341,8 @@ type PlanFile struct {
 	// The URI of the file containing the plan.
 	URI string `json:"uri"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanMarkdown: **UNSTABLE**
@@ -2356,8 +2357,8 @@ type PlanMarkdown struct {
 	// Markdown content for the plan.
 	Content string `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanUpdate is a content update for a plan identified by ID.
@@ -2365,8 +2366,8 @@ type PlanUpdate struct {
 	// The updated plan content.
 	Plan PlanUpdateContent `json:"plan"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PlanRemoved: **UNSTABLE**
@@ -2378,8 +2379,8 @@ type PlanRemoved struct {
 	// The plan ID to remove.
 	PlanID PlanID `json:"planId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AvailableCommandsUpdate says that available commands are ready or have changed.
@@ -2387,8 +2388,8 @@ type AvailableCommandsUpdate struct {
 	// Commands the agent can execute.
 	AvailableCommands []AvailableCommand `json:"availableCommands"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ConfigOptionUpdate says that session configuration options have been updated.
@@ -2396,8 +2397,8 @@ type ConfigOptionUpdate struct {
 	// The full set of configuration options and their current values.
 	ConfigOptions []SessionConfigOption `json:"configOptions"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionInfoUpdate is an update to session metadata. All fields are optional to support partial
@@ -2410,13 +2411,13 @@ type ConfigOptionUpdate struct {
 // A concrete `_meta` object patches the stored metadata by top-level key.
 type SessionInfoUpdate struct {
 	// Human-readable title for the session. Set to null to clear.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// RFC 3339 timestamp of last activity. Set to null to clear.
-	UpdatedAt rpc.Opt[string] `json:"updatedAt,omitzero"`
+	UpdatedAt codec.Opt[string] `json:"updatedAt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Cost information for a session.
@@ -2428,8 +2429,8 @@ type Cost struct {
 	// such as "credits".
 	Currency string `json:"currency"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UsageUpdate is the context window and cost update for a session.
@@ -2443,10 +2444,10 @@ type UsageUpdate struct {
 	// Cumulative session cost.
 	//
 	// Omitted leaves the last reported cost unchanged. `null` clears it. A value replaces it.
-	Cost rpc.Opt[Cost] `json:"cost,omitzero"`
+	Cost codec.Opt[Cost] `json:"cost,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // Notice: Fire-and-forget information for the user.
@@ -2468,10 +2469,10 @@ type Notice struct {
 	// Optional plain-text detail or guidance.
 	//
 	// Omitted and `null` are equivalent and mean no description was supplied.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionID is the unique identifier for a context compaction within a session.
@@ -2493,13 +2494,13 @@ type CompactionUpdate struct {
 	Status CompactionStatus `json:"status"`
 
 	// Complete replacement user-displayable summary content for the compaction.
-	Summary rpc.Opt[[]ContentBlock] `json:"summary,omitzero"`
+	Summary codec.Opt[[]ContentBlock] `json:"summary,omitzero"`
 
 	// Human-readable error details for the compaction.
-	Error rpc.Opt[string] `json:"error,omitzero"`
+	Error codec.Opt[string] `json:"error,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompactionSummaryChunk is a content block appended to a compaction's summary. A first-seen ID
@@ -2511,8 +2512,8 @@ type CompactionSummaryChunk struct {
 	// One content block to append.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SubagentSessionCapabilities: **UNSTABLE**
@@ -2526,10 +2527,10 @@ type CompactionSummaryChunk struct {
 type SubagentSessionCapabilities struct {
 	// Permits the client to cancel this child's current work without ending the session. Omitted
 	// and `null` are equivalent and mean unsupported. An object (including `{}`) means supported.
-	Cancel rpc.Opt[SessionCancelCapabilities] `json:"cancel,omitzero"`
+	Cancel codec.Opt[SessionCancelCapabilities] `json:"cancel,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionCancelCapabilities: **UNSTABLE**
@@ -2540,8 +2541,8 @@ type SubagentSessionCapabilities struct {
 //
 // Supplying `{}` advertises support. An omitted or `null` `cancel` does not.
 type SessionCancelCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SubagentUpdate: **UNSTABLE**
@@ -2581,31 +2582,31 @@ type SubagentUpdate struct {
 	//
 	// Optional and nullable. Omitted means unchanged. `null` clears it. If no title is set, the
 	// Client chooses a fallback presentation.
-	Title rpc.Opt[string] `json:"title,omitzero"`
+	Title codec.Opt[string] `json:"title,omitzero"`
 
 	// The parent's human-readable description of the child's role or purpose.
 	//
 	// Optional and nullable. Omitted means unchanged. `null` clears it. This is current display
 	// metadata, not the history of instructions sent to the child.
-	Description rpc.Opt[string] `json:"description,omitzero"`
+	Description codec.Opt[string] `json:"description,omitzero"`
 
 	// Client-initiated session mutations permitted for this subagent session.
 	//
 	// Read-only operations retain their normal protocol semantics and capability requirements.
-	Capabilities rpc.Opt[SubagentSessionCapabilities] `json:"capabilities,omitzero"`
+	Capabilities codec.Opt[SubagentSessionCapabilities] `json:"capabilities,omitzero"`
 
 	// The child's current foreground state, mirrored onto its parent association.
 	//
 	// Optional and nullable. Omitted means unchanged. `null` removes the current report and leaves
 	// activity unconfirmed (not idle or cancelled). A concrete `StateUpdate` replaces the entire
 	// previous snapshot.
-	State rpc.Opt[StateUpdate] `json:"state,omitzero"`
+	State codec.Opt[StateUpdate] `json:"state,omitzero"`
 
 	// The child's working directory. Must be an absolute path.
 	//
 	// Optional and nullable. Omitted means unchanged. `null` clears the reported value. While
 	// unset, the child inherits its immediate parent's effective working directory.
-	Cwd rpc.Opt[AbsolutePath] `json:"cwd,omitzero"`
+	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero"`
 
 	// Additional workspace roots for the child. Each path must be absolute.
 	//
@@ -2613,10 +2614,10 @@ type SubagentUpdate struct {
 	// unset, the child inherits its immediate parent's effective additional directories,
 	// independently of `cwd`. A concrete array replaces the whole list. `[]` reports no additional
 	// directories.
-	AdditionalDirectories rpc.Opt[[]AbsolutePath] `json:"additionalDirectories,omitzero"`
+	AdditionalDirectories codec.Opt[[]AbsolutePath] `json:"additionalDirectories,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionMessage: **UNSTABLE**
@@ -2631,33 +2632,33 @@ type SessionMessage struct {
 	// The sending session.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
-	SenderSessionID rpc.Opt[SessionID] `json:"senderSessionId,omitzero"`
+	SenderSessionID codec.Opt[SessionID] `json:"senderSessionId,omitzero"`
 
 	// The receiving session.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it.
-	RecipientSessionID rpc.Opt[SessionID] `json:"recipientSessionId,omitzero"`
+	RecipientSessionID codec.Opt[SessionID] `json:"recipientSessionId,omitzero"`
 
 	// On an incoming view, the `messageId` of the same message's outgoing view in the sender's
 	// transcript.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
 	// arrive after the message starts streaming.
-	SenderMessageID rpc.Opt[MessageID] `json:"senderMessageId,omitzero"`
+	SenderMessageID codec.Opt[MessageID] `json:"senderMessageId,omitzero"`
 
 	// On an outgoing view, the `messageId` of the same message's incoming view in the recipient's
 	// transcript.
 	//
 	// Omitted leaves the stored value unchanged. `null` clears it. A value replaces it. It can
 	// arrive after the message starts streaming.
-	RecipientMessageID rpc.Opt[MessageID] `json:"recipientMessageId,omitzero"`
+	RecipientMessageID codec.Opt[MessageID] `json:"recipientMessageId,omitzero"`
 
 	// Omitted leaves content unchanged. `null` clears it. A concrete array replaces the whole
 	// content collection.
-	Content rpc.Opt[[]ContentBlock] `json:"content,omitzero"`
+	Content codec.Opt[[]ContentBlock] `json:"content,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionMessageChunk: **UNSTABLE**
@@ -2675,8 +2676,8 @@ type SessionMessageChunk struct {
 	// A single content block appended to the message.
 	Content ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CompleteElicitationNotification is the notification sent by the agent when a URL-based
@@ -2687,8 +2688,8 @@ type CompleteElicitationNotification struct {
 	// The ID of the elicitation that completed.
 	ElicitationID ElicitationID `json:"elicitationId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthStatusUpdateNotification: **UNSTABLE**
@@ -2714,8 +2715,8 @@ type AuthStatusUpdateNotification struct {
 	// in effect with `active`.
 	Accounts []AuthAccount `json:"accounts,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // InitializeRequest holds the parameters for the initialize method.
@@ -2735,8 +2736,8 @@ type InitializeRequest struct {
 	// Capabilities supported by the client.
 	Capabilities ClientCapabilities `json:"capabilities"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ClientCapabilities holds the capabilities supported by the client.
@@ -2752,17 +2753,17 @@ type ClientCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the client does not advertise any
 	// authentication-method extensions.
-	Auth rpc.Opt[ClientAuthCapabilities] `json:"auth,omitzero"`
+	Auth codec.Opt[ClientAuthCapabilities] `json:"auth,omitzero"`
 
 	// Elicitation capabilities supported by the client. Determines which elicitation modes the
 	// agent may use.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the client does not advertise
 	// elicitation support.
-	Elicitation rpc.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
+	Elicitation codec.Opt[ElicitationCapabilities] `json:"elicitation,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // IsZero reports whether nothing is set, which says the same as leaving x out.
@@ -2783,10 +2784,10 @@ type ClientAuthCapabilities struct {
 	// The client should supply `{}` only when it can reproduce the configured agent invocation in
 	// an interactive terminal. Supplying `{}` means the agent may include `terminal` entries in its
 	// authentication methods.
-	Terminal rpc.Opt[TerminalAuthCapabilities] `json:"terminal,omitzero"`
+	Terminal codec.Opt[TerminalAuthCapabilities] `json:"terminal,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // TerminalAuthCapabilities holds the capabilities for terminal authentication methods.
@@ -2794,8 +2795,8 @@ type ClientAuthCapabilities struct {
 // Supplying `{}` means the client can reproduce the configured agent invocation in an interactive
 // terminal and supports terminal authentication methods.
 type TerminalAuthCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationCapabilities holds the elicitation capabilities supported by the client.
@@ -2804,24 +2805,24 @@ type ElicitationCapabilities struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean form support is not advertised.
 	// Supplying `{}` explicitly advertises form support.
-	Form rpc.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
+	Form codec.Opt[ElicitationFormCapabilities] `json:"form,omitzero"`
 
 	// Whether the client supports URL-based elicitation.
 	//
 	// Optional. Omitted and `null` are equivalent and mean the client does not advertise support.
 	// Supplying `{}` means the client supports URL-based elicitation.
-	URL rpc.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
+	URL codec.Opt[ElicitationURLCapabilities] `json:"url,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationFormCapabilities: Form-based elicitation capabilities.
 //
 // Supplying `{}` means the client supports form-based elicitation.
 type ElicitationFormCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationURLCapabilities: URL-based elicitation capabilities.
@@ -2830,8 +2831,8 @@ type ElicitationFormCapabilities struct {
 //
 // Schema: ElicitationUrlCapabilities.
 type ElicitationURLCapabilities struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LoginAuthRequest holds the parameters for the `auth/login` method.
@@ -2845,8 +2846,8 @@ type LoginAuthRequest struct {
 	// initialize response.
 	MethodID AuthMethodID `json:"methodId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListProvidersRequest: **UNSTABLE**
@@ -2855,8 +2856,8 @@ type LoginAuthRequest struct {
 //
 // Request parameters for `providers/list`.
 type ListProvidersRequest struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetProviderRequest: **UNSTABLE**
@@ -2880,8 +2881,8 @@ type SetProviderRequest struct {
 	// integration-specific headers.
 	Headers map[string]string `json:"headers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DisableProviderRequest: **UNSTABLE**
@@ -2893,8 +2894,8 @@ type DisableProviderRequest struct {
 	// Provider ID to disable.
 	ProviderID ProviderID `json:"providerId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // LogoutAuthRequest holds the parameters for the `auth/logout` method.
@@ -2904,8 +2905,8 @@ type DisableProviderRequest struct {
 // Agents MUST support this method when their `initialize` response included a non-empty
 // `authMethods` list. Clients MUST NOT call this method when `authMethods` was omitted or empty.
 type LogoutAuthRequest struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // AuthStatusRequest: **UNSTABLE**
@@ -2919,8 +2920,8 @@ type LogoutAuthRequest struct {
 // Agents MUST NOT reject it with `auth_required` (`-32000`), since Clients call it to learn whether
 // authentication is required.
 type AuthStatusRequest struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // NewSessionRequest holds the parameters for creating a new session.
@@ -2949,10 +2950,10 @@ type NewSessionRequest struct {
 	//
 	// Optional. Omitted and `null` are equivalent and mean the Agent uses its own default
 	// instructions. Clients MUST only send this when the Agent advertises `session.systemPrompt`.
-	SystemPrompt rpc.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // HTTPHeader is an HTTP header to set when making requests to the MCP server.
@@ -2965,8 +2966,8 @@ type HTTPHeader struct {
 	// The value to set for the HTTP header.
 	Value string `json:"value"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerHTTP: HTTP transport configuration for MCP.
@@ -2983,8 +2984,8 @@ type MCPServerHTTP struct {
 	// are owned by the transport, and Agents use the transport's values for them.
 	Headers []HTTPHeader `json:"headers,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerACP: **UNSTABLE**
@@ -3007,8 +3008,8 @@ type MCPServerACP struct {
 	// same ACP connection.
 	ServerID MCPServerACPID `json:"serverId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MCPServerStdio: Stdio transport configuration for MCP.
@@ -3028,8 +3029,8 @@ type MCPServerStdio struct {
 	// MAY reject duplicates with `-32602`, and otherwise the last entry wins.
 	Env []EnvVariable `json:"env,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SystemPrompt: **UNSTABLE**
@@ -3058,8 +3059,8 @@ type SystemPrompt struct {
 	// resuming, or forking the session.
 	Content []ContentBlock `json:"content"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ListSessionsRequest holds the parameters for listing existing sessions.
@@ -3070,12 +3071,12 @@ type ListSessionsRequest struct {
 	// `additionalDirectories` don't. Agents MAY normalize paths when comparing.
 	//
 	// Omitted and `null` are equivalent and mean sessions are not filtered by working directory.
-	Cwd rpc.Opt[AbsolutePath] `json:"cwd,omitzero"`
+	Cwd codec.Opt[AbsolutePath] `json:"cwd,omitzero"`
 
 	// Opaque cursor token from a previous response's nextCursor field for cursor-based pagination.
 	//
 	// Omitted and `null` are equivalent and mean the first page is requested.
-	Cursor rpc.Opt[SessionListCursor] `json:"cursor,omitzero"`
+	Cursor codec.Opt[SessionListCursor] `json:"cursor,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -3086,10 +3087,10 @@ type ListSessionsRequest struct {
 	// Optional. Omitted and `null` are equivalent and mean `exclude`. Only send this when the Agent
 	// advertises the `session.archive` capability. The filter combines with `cwd` and applies
 	// before pagination. Clients keep the same value when following `nextCursor`.
-	Archived rpc.Opt[SessionArchiveFilter] `json:"archived,omitzero"`
+	Archived codec.Opt[SessionArchiveFilter] `json:"archived,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // DeleteSessionRequest holds the parameters for deleting an existing session from `session/list`.
@@ -3099,8 +3100,8 @@ type DeleteSessionRequest struct {
 	// The ID of the session to delete.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ForkSessionRequest: **UNSTABLE**
@@ -3139,10 +3140,10 @@ type ForkSessionRequest struct {
 	// stored with the source session or use its default instructions. Clients MUST only send this
 	// when the Agent advertises `session.systemPrompt`, and SHOULD send the same value they used
 	// for the source session.
-	SystemPrompt rpc.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ArchiveSessionRequest: **UNSTABLE**
@@ -3161,8 +3162,8 @@ type ArchiveSessionRequest struct {
 	// The ID of the session to archive.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // UnarchiveSessionRequest: **UNSTABLE**
@@ -3181,8 +3182,8 @@ type UnarchiveSessionRequest struct {
 	// The ID of the session to unarchive.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SessionStatusRequest: **UNSTABLE**
@@ -3200,8 +3201,8 @@ type SessionStatusRequest struct {
 	// The ID of the session to check.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SetSessionTitleRequest: **UNSTABLE**
@@ -3229,8 +3230,8 @@ type SetSessionTitleRequest struct {
 	// with `-32602`.
 	Title string `json:"title"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ResumeSessionRequest holds the parameters for resuming an existing session.
@@ -3269,7 +3270,7 @@ type ResumeSessionRequest struct {
 	//
 	// Agents MUST reject unsupported cursor types or malformed cursor values with `-32602` (Invalid
 	// params), rather than substituting another cursor or resuming without replay.
-	ReplayFrom rpc.Opt[ReplayFrom] `json:"replayFrom,omitzero"`
+	ReplayFrom codec.Opt[ReplayFrom] `json:"replayFrom,omitzero"`
 
 	// **UNSTABLE**
 	//
@@ -3281,17 +3282,17 @@ type ResumeSessionRequest struct {
 	// stored with the session or use its default instructions. Clients MUST only send this when the
 	// Agent advertises `session.systemPrompt`, and SHOULD send the same value they used when the
 	// session was created.
-	SystemPrompt rpc.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
+	SystemPrompt codec.Opt[SystemPrompt] `json:"systemPrompt,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ReplayFromStart: Inclusive replay cursor requesting replay from the start of retained
 // conversation history.
 type ReplayFromStart struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CloseSessionRequest holds the parameters for closing an active session.
@@ -3317,8 +3318,8 @@ type CloseSessionRequest struct {
 	// The ID of the session to close.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelToolCallRequest holds the parameters for cancelling one tool call.
@@ -3342,8 +3343,8 @@ type CancelToolCallRequest struct {
 	// The ID of the tool call to cancel.
 	ToolCallID ToolCallID `json:"toolCallId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelTerminalRequest holds the parameters for cancelling one terminal.
@@ -3368,8 +3369,8 @@ type CancelTerminalRequest struct {
 	// The ID of the terminal to cancel.
 	TerminalID TerminalID `json:"terminalId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // PromptRequest holds the parameters for sending a user prompt to the agent.
@@ -3400,8 +3401,8 @@ type PromptRequest struct {
 	// it.
 	Prompt []ContentBlock `json:"prompt"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // RequestPermissionResponse is the response to a permission request.
@@ -3409,14 +3410,14 @@ type RequestPermissionResponse struct {
 	// The user's decision on the permission request.
 	Outcome RequestPermissionOutcome `json:"outcome"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelledPermissionOutcome says that the request was not approved and no option was selected.
 type CancelledPermissionOutcome struct {
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // SelectedPermissionOutcome says that the user selected one of the provided options.
@@ -3424,8 +3425,8 @@ type SelectedPermissionOutcome struct {
 	// The ID of the option the user selected.
 	OptionID PermissionOptionID `json:"optionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ElicitationAcceptAction says that the user accepted the elicitation and provided content.
@@ -3433,7 +3434,7 @@ type ElicitationAcceptAction struct {
 	// The user-provided content, if any, as an object matching the requested schema.
 	//
 	// Omitted and `null` are equivalent and mean no content is provided.
-	Content rpc.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
+	Content codec.Opt[map[string]ElicitationContentValue] `json:"content,omitzero"`
 }
 
 // MCPError: **UNSTABLE**
@@ -3465,8 +3466,8 @@ type CancelSessionNotification struct {
 	// The ID of the session to cancel operations for.
 	SessionID SessionID `json:"sessionId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // MessageMCPNotification: **UNSTABLE**
@@ -3486,10 +3487,10 @@ type MessageMCPNotification struct {
 	Method string `json:"method"`
 
 	// Optional inner MCP params. Null is equivalent to omission.
-	Params rpc.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
+	Params codec.Opt[map[string]json.RawMessage] `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // CancelRequestNotification is the notification to cancel an ongoing request.
@@ -3500,10 +3501,10 @@ type MessageMCPNotification struct {
 type CancelRequestNotification struct {
 	// The ID of the request to cancel: a request that the sender of this notification issued.
 	// Receivers match it only against requests they received from that sender.
-	RequestID rpc.ID `json:"requestId"`
+	RequestID codec.ID `json:"requestId"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // InitializeProxyRequest: **UNSTABLE**
@@ -3533,8 +3534,8 @@ type InitializeProxyRequest struct {
 	// Capabilities supported by the client.
 	Capabilities ClientCapabilities `json:"capabilities,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProxySuccessorRequest: **UNSTABLE**
@@ -3568,8 +3569,8 @@ type ProxySuccessorRequest struct {
 	// `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // InitializeProxyResponse: **UNSTABLE**
@@ -3601,8 +3602,8 @@ type InitializeProxyResponse struct {
 	// `auth/login` and `auth/logout`.
 	AuthMethods []AuthMethod `json:"authMethods,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }
 
 // ProxySuccessorResponse: **UNSTABLE**
@@ -3636,6 +3637,6 @@ type ProxySuccessorNotification struct {
 	// notification's own `_meta` stays inside these params.
 	Params json.RawMessage `json:"params,omitzero"`
 
-	// Meta is what implementations attach for each other, see [rpc.Meta].
-	Meta rpc.Meta `json:"_meta,omitzero"`
+	// Meta is what implementations attach for each other, see [codec.Meta].
+	Meta codec.Meta `json:"_meta,omitzero"`
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // A runtime of another generation does not have this constant.
@@ -38,7 +37,7 @@ func (x *IndexRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("root")
 	e.Str(x.Root)
 	e.Check(codec.MinLength(x.Root, 1))
-	rpc.EncodeOpt(e, "maxFiles", x.MaxFiles, codec.EncodeUint)
+	codec.EncodeOpt(e, "maxFiles", x.MaxFiles, codec.EncodeUint)
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -56,7 +55,7 @@ func (x *IndexRequest) DecodeJSON(d *codec.Decoder) {
 			d.Check(codec.MinLength(x.Root, 1))
 		case "maxFiles":
 			o.Once(2)
-			x.MaxFiles = rpc.DecodeOpt(d, codec.DecodeUint[uint32])
+			x.MaxFiles = codec.DecodeOpt(d, codec.DecodeUint[uint32])
 		default:
 			d.Skip()
 		}

@@ -3,7 +3,7 @@
 
 package vendoracp
 
-import "github.com/acpgo/sdk/acp/rpc"
+import "github.com/acpgo/sdk/acp/codec"
 
 // SessionID is an identifier of a session of the Agent Client Protocol.
 //
@@ -19,7 +19,7 @@ type IndexRequest struct {
 	Root string `json:"root"`
 
 	// How many files to index at most.
-	MaxFiles rpc.Opt[uint32] `json:"maxFiles,omitzero"`
+	MaxFiles codec.Opt[uint32] `json:"maxFiles,omitzero"`
 }
 
 // IndexResponse says what was indexed.

@@ -1,4 +1,4 @@
-package rpc_test
+package codec_test
 
 import (
 	"encoding/json"
@@ -9,20 +9,19 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/acp/rpc"
 )
 
 func TestOpt(t *testing.T) {
 	for _, c := range []struct {
 		name            string
-		o               rpc.Opt[int]
+		o               codec.Opt[int]
 		value           int
 		present, isNull bool
 	}{
-		{"absent", rpc.Opt[int]{}, 0, false, false},
-		{"null", rpc.Null[int](), 0, false, true},
-		{"zero", rpc.Some(0), 0, true, false},
-		{"value", rpc.Some(3), 3, true, false},
+		{"absent", codec.Opt[int]{}, 0, false, false},
+		{"null", codec.Null[int](), 0, false, true},
+		{"zero", codec.Some(0), 0, true, false},
+		{"value", codec.Some(3), 3, true, false},
 	} {
 		value, ok := c.o.Get()
 		if ok != c.present || value != c.value || c.o.Value() != c.value || c.o.Present() != c.present || c.o.IsNull() != c.isNull ||
@@ -45,7 +44,7 @@ type folded int
 func (f folded) Equal(g folded) bool { return (f < 0) == (g < 0) }
 
 func TestOptEqual(t *testing.T) {
-	states := []rpc.Opt[[]int]{{}, rpc.Null[[]int](), rpc.Some([]int(nil)), rpc.Some([]int{1}), rpc.Some([]int{2})}
+	states := []codec.Opt[[]int]{{}, codec.Null[[]int](), codec.Some([]int(nil)), codec.Some([]int{1}), codec.Some([]int{2})}
 	for i, a := range states {
 		for j, b := range states {
 			if got := a.Equal(b); got != (i == j) {
@@ -53,10 +52,10 @@ func TestOptEqual(t *testing.T) {
 			}
 		}
 	}
-	if !rpc.Some([]int{1}).Equal(rpc.Some([]int{1})) || !rpc.Some("a").Equal(rpc.Some("a")) {
+	if !codec.Some([]int{1}).Equal(codec.Some([]int{1})) || !codec.Some("a").Equal(codec.Some("a")) {
 		t.Error("same values are not equal")
 	}
-	if !rpc.Some(folded(1)).Equal(rpc.Some(folded(2))) || rpc.Some(folded(1)).Equal(rpc.Some(folded(-1))) {
+	if !codec.Some(folded(1)).Equal(codec.Some(folded(2))) || codec.Some(folded(1)).Equal(codec.Some(folded(-1))) {
 		t.Error("the method Equal of the value is not used")
 	}
 }
@@ -68,18 +67,18 @@ func (s *shouting) MarshalJSON() ([]byte, error) { return json.Marshal(s.text + 
 
 func TestOptJSON(t *testing.T) {
 	type object struct {
-		A rpc.Opt[string]   `json:"a,omitzero"`
-		B rpc.Opt[[]int]    `json:"b,omitzero"`
-		C rpc.Opt[shouting] `json:"c,omitzero"`
-		D rpc.Opt[int]      `json:"d"`
+		A codec.Opt[string]   `json:"a,omitzero"`
+		B codec.Opt[[]int]    `json:"b,omitzero"`
+		C codec.Opt[shouting] `json:"c,omitzero"`
+		D codec.Opt[int]      `json:"d"`
 	}
 	for _, c := range []struct {
 		v    object
 		want string
 	}{
 		{object{}, `{"d":null}`},
-		{object{rpc.Null[string](), rpc.Null[[]int](), rpc.Null[shouting](), rpc.Null[int]()}, `{"a":null,"b":null,"c":null,"d":null}`},
-		{object{rpc.Some(""), rpc.Some([]int{}), rpc.Some(shouting{"x"}), rpc.Some(1)}, `{"a":"","b":[],"c":"x!","d":1}`},
+		{object{codec.Null[string](), codec.Null[[]int](), codec.Null[shouting](), codec.Null[int]()}, `{"a":null,"b":null,"c":null,"d":null}`},
+		{object{codec.Some(""), codec.Some([]int{}), codec.Some(shouting{"x"}), codec.Some(1)}, `{"a":"","b":[],"c":"x!","d":1}`},
 	} {
 		if got, err := json.Marshal(c.v); err != nil || string(got) != c.want {
 			t.Errorf("got %s, %v, want %s", got, err, c.want)
@@ -90,11 +89,11 @@ func TestOptJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"a":null,"b":[1,2],"d":4}`), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := object{A: rpc.Null[string](), B: rpc.Some([]int{1, 2}), D: rpc.Some(4)}
+	want := object{A: codec.Null[string](), B: codec.Some([]int{1, 2}), D: codec.Some(4)}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	o := rpc.Some("kept")
+	o := codec.Some("kept")
 	if err := o.UnmarshalJSON([]byte(`1`)); err == nil || o.Value() != "kept" {
 		t.Errorf("got %+v, %v", o, err)
 	}
@@ -111,22 +110,22 @@ func (x *number) DecodeJSON(d *codec.Decoder) { x.n = codec.DecodeInt[int32](d) 
 
 // options uses the functions for generated code, one for each member.
 type options struct {
-	text     rpc.Opt[string]
-	list     rpc.Opt[[]number]
-	value    rpc.Opt[number]
-	required rpc.Opt[string]
-	needed   rpc.Opt[number]
-	meta     rpc.Meta
+	text     codec.Opt[string]
+	list     codec.Opt[[]number]
+	value    codec.Opt[number]
+	required codec.Opt[string]
+	needed   codec.Opt[number]
+	meta     codec.Meta
 }
 
 func (x *options) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	rpc.EncodeOpt(e, "text", x.text, (*codec.Encoder).Str)
-	rpc.EncodeOpt(e, "list", x.list, codec.EncodeSlice)
-	rpc.EncodeOptValue(e, "value", &x.value)
-	rpc.EncodeOptNull(e, "required", x.required, codec.EncodeString)
-	rpc.EncodeOptNullValue(e, "needed", &x.needed)
-	rpc.EncodeMeta(e, x.meta)
+	codec.EncodeOpt(e, "text", x.text, (*codec.Encoder).Str)
+	codec.EncodeOpt(e, "list", x.list, codec.EncodeSlice)
+	codec.EncodeOptValue(e, "value", &x.value)
+	codec.EncodeOptNull(e, "required", x.required, codec.EncodeString)
+	codec.EncodeOptNullValue(e, "needed", &x.needed)
+	codec.EncodeMeta(e, x.meta)
 	e.EndObject()
 }
 
@@ -136,25 +135,25 @@ func (x *options) DecodeJSON(d *codec.Decoder) {
 	for o.Next() {
 		switch string(o.Name()) {
 		case "text":
-			x.text = rpc.DecodeOpt(d, (*codec.Decoder).Str)
+			x.text = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "list":
-			x.list = rpc.DecodeOpt(d, codec.DecodeSlice[number])
+			x.list = codec.DecodeOpt(d, codec.DecodeSlice[number])
 		case "value":
-			rpc.DecodeOptValue(d, &x.value)
+			codec.DecodeOptValue(d, &x.value)
 		case "required":
-			x.required = rpc.DecodeOptLenient(d, codec.DecodeString[string])
+			x.required = codec.DecodeOptLenient(d, codec.DecodeString[string])
 		case "needed":
-			rpc.DecodeOptValueLenient(d, &x.needed)
+			codec.DecodeOptValueLenient(d, &x.needed)
 		case "_meta":
-			x.meta = rpc.DecodeMeta(d)
+			x.meta = codec.DecodeMeta(d)
 		case "some":
-			x.text = rpc.DecodeSome(d, (*codec.Decoder).Str)
+			x.text = codec.DecodeSome(d, (*codec.Decoder).Str)
 		case "someValue":
-			rpc.DecodeSomeValue(d, &x.value)
+			codec.DecodeSomeValue(d, &x.value)
 		case "someLenient":
-			x.text = rpc.DecodeSomeLenient(d, (*codec.Decoder).Str)
+			x.text = codec.DecodeSomeLenient(d, (*codec.Decoder).Str)
 		case "someValueLenient":
-			rpc.DecodeSomeValueLenient(d, &x.value)
+			codec.DecodeSomeValueLenient(d, &x.value)
 		default:
 			d.Skip()
 		}
@@ -167,9 +166,9 @@ func TestOptEncode(t *testing.T) {
 		want string
 	}{
 		{options{}, `{"required":null,"needed":null}`},
-		{options{rpc.Null[string](), rpc.Null[[]number](), rpc.Null[number](), rpc.Null[string](), rpc.Null[number](), rpc.Meta{}},
+		{options{codec.Null[string](), codec.Null[[]number](), codec.Null[number](), codec.Null[string](), codec.Null[number](), codec.Meta{}},
 			`{"text":null,"list":null,"value":null,"required":null,"needed":null,"_meta":{}}`},
-		{options{rpc.Some(""), rpc.Some([]number(nil)), rpc.Some(number{1}), rpc.Some("r"), rpc.Some(number{-2}), rpc.Meta{"a": json.RawMessage("[ ]")}},
+		{options{codec.Some(""), codec.Some([]number(nil)), codec.Some(number{1}), codec.Some("r"), codec.Some(number{-2}), codec.Meta{"a": json.RawMessage("[ ]")}},
 			`{"text":"","list":[],"value":1,"required":"r","needed":-2,"_meta":{"a":[]}}`},
 	} {
 		got, err := codec.Append(nil, &c.v)
@@ -184,7 +183,7 @@ func TestOptEncode(t *testing.T) {
 			t.Errorf("read back and written as %s, %v, want %s", again, err, c.want)
 		}
 	}
-	if _, err := codec.Append(nil, &options{meta: rpc.Meta{"a": nil}}); err == nil || err.Error() != "/_meta/a: invalid JSON: unexpected end, want value" {
+	if _, err := codec.Append(nil, &options{meta: codec.Meta{"a": nil}}); err == nil || err.Error() != "/_meta/a: invalid JSON: unexpected end, want value" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -197,18 +196,18 @@ func TestOptDecode(t *testing.T) {
 		err    string
 	}{
 		{text: `{}`},
-		{text: `{"text":null,"list":null,"value":null}`, want: options{text: rpc.Null[string](), list: rpc.Null[[]number](), value: rpc.Null[number]()}},
-		{text: `{"text":"a","list":[],"value":0}`, want: options{text: rpc.Some("a"), list: rpc.Some([]number{}), value: rpc.Some(number{})}},
-		{text: `{"required":null,"needed":null}`, want: options{required: rpc.Null[string](), needed: rpc.Null[number]()}},
+		{text: `{"text":null,"list":null,"value":null}`, want: options{text: codec.Null[string](), list: codec.Null[[]number](), value: codec.Null[number]()}},
+		{text: `{"text":"a","list":[],"value":0}`, want: options{text: codec.Some("a"), list: codec.Some([]number{}), value: codec.Some(number{})}},
+		{text: `{"required":null,"needed":null}`, want: options{required: codec.Null[string](), needed: codec.Null[number]()}},
 		{text: `{"required":1}`, repair: "/required want string, got number"},
 		{text: `{"needed":"1"}`, repair: "/needed want integer, got string"},
-		{text: `{"some":"a","someValue":2}`, want: options{text: rpc.Some("a"), value: rpc.Some(number{2})}},
-		{text: `{"someLenient":"a","someValueLenient":2}`, want: options{text: rpc.Some("a"), value: rpc.Some(number{2})}},
+		{text: `{"some":"a","someValue":2}`, want: options{text: codec.Some("a"), value: codec.Some(number{2})}},
+		{text: `{"someLenient":"a","someValueLenient":2}`, want: options{text: codec.Some("a"), value: codec.Some(number{2})}},
 		{text: `{"someLenient":null}`, repair: "/someLenient want string, got null"},
 		{text: `{"someValueLenient":null}`, repair: "/someValueLenient want integer, got null"},
 		{text: `{"_meta":null}`},
-		{text: `{"_meta":{}}`, want: options{meta: rpc.Meta{}}},
-		{text: `{"_meta":{"a":[ 1 ]}}`, want: options{meta: rpc.Meta{"a": json.RawMessage("[ 1 ]")}}},
+		{text: `{"_meta":{}}`, want: options{meta: codec.Meta{}}},
+		{text: `{"_meta":{"a":[ 1 ]}}`, want: options{meta: codec.Meta{"a": json.RawMessage("[ 1 ]")}}},
 		{text: `{"_meta":"x"}`, repair: "/_meta want object, got string"},
 		{text: `{"text":1}`, err: "/text: want string, got number"},
 		{text: `{"value":1.5}`, err: "/value: 1.5 is not an integer"},
@@ -235,7 +234,7 @@ func TestOptDecode(t *testing.T) {
 }
 
 func TestMeta(t *testing.T) {
-	var m rpc.Meta
+	var m codec.Meta
 	var text string
 	if ok, err := m.Get("a", &text); ok || err != nil {
 		t.Errorf("got %v, %v of nothing", ok, err)

@@ -1,12 +1,10 @@
-package rpc
+package codec
 
 // This file owns Meta, the member _meta that almost every object of the protocol has.
 
 import (
 	"encoding/json"
 	"fmt"
-
-	"github.com/acpgo/sdk/acp/codec"
 )
 
 // Meta is the member _meta: what implementations attach to an object for each other. The protocol
@@ -42,21 +40,21 @@ func (m *Meta) Set(key string, v any) error {
 }
 
 // EncodeMeta is for generated code: it writes the member _meta unless m is nil.
-func EncodeMeta(e *codec.Encoder, m Meta) {
+func EncodeMeta(e *Encoder, m Meta) {
 	if m == nil {
 		return
 	}
 	e.Name("_meta")
-	codec.EncodeRawMap(e, m)
+	EncodeRawMap(e, m)
 }
 
 // DecodeMeta is for generated code: it reads the value of the member _meta. Null is the same as
 // absent; anything else than an object is dropped, which is a repair.
-func DecodeMeta(d *codec.Decoder) Meta {
+func DecodeMeta(d *Decoder) Meta {
 	if d.Null() {
 		return nil
 	}
-	return codec.Lenient(d, decodeRawMap)
+	return Lenient(d, decodeRawMap)
 }
 
-func decodeRawMap(d *codec.Decoder) Meta { return codec.DecodeRawMap(d) }
+func decodeRawMap(d *Decoder) Meta { return DecodeRawMap(d) }

@@ -1,4 +1,4 @@
-package rpc
+package codec
 
 // This file owns Opt, a value that may be absent or null.
 
@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-
-	"github.com/acpgo/sdk/acp/codec"
 )
 
 // Opt is a member that is absent, null or a value of type T. The zero Opt is absent.
@@ -93,7 +91,7 @@ func (o *Opt[T]) UnmarshalJSON(data []byte) error {
 // read themselves; they take pointers because the value would otherwise be copied to the heap.
 
 // EncodeOpt writes member name, with its value by enc, unless o is absent.
-func EncodeOpt[T any](e *codec.Encoder, name string, o Opt[T], enc func(*codec.Encoder, T)) {
+func EncodeOpt[T any](e *Encoder, name string, o Opt[T], enc func(*Encoder, T)) {
 	if o.state != absent {
 		EncodeOptNull(e, name, o, enc)
 	}
@@ -102,15 +100,15 @@ func EncodeOpt[T any](e *codec.Encoder, name string, o Opt[T], enc func(*codec.E
 // EncodeOptValue is EncodeOpt for types that write themselves.
 func EncodeOptValue[T any, P interface {
 	*T
-	EncodeJSON(*codec.Encoder)
-}](e *codec.Encoder, name string, o *Opt[T]) {
+	EncodeJSON(*Encoder)
+}](e *Encoder, name string, o *Opt[T]) {
 	if o.state != absent {
 		EncodeOptNullValue[T, P](e, name, o)
 	}
 }
 
 // EncodeOptNull is EncodeOpt for a required member: if o is absent it is null.
-func EncodeOptNull[T any](e *codec.Encoder, name string, o Opt[T], enc func(*codec.Encoder, T)) {
+func EncodeOptNull[T any](e *Encoder, name string, o Opt[T], enc func(*Encoder, T)) {
 	e.Name(name)
 	if o.state == present {
 		enc(e, o.value)
@@ -122,8 +120,8 @@ func EncodeOptNull[T any](e *codec.Encoder, name string, o Opt[T], enc func(*cod
 // EncodeOptNullValue is EncodeOptNull for types that write themselves.
 func EncodeOptNullValue[T any, P interface {
 	*T
-	EncodeJSON(*codec.Encoder)
-}](e *codec.Encoder, name string, o *Opt[T]) {
+	EncodeJSON(*Encoder)
+}](e *Encoder, name string, o *Opt[T]) {
 	e.Name(name)
 	if o.state == present {
 		P(&o.value).EncodeJSON(e)
@@ -133,19 +131,19 @@ func EncodeOptNullValue[T any, P interface {
 }
 
 // DecodeSome reads a value by dec. Null is not allowed.
-func DecodeSome[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T] { return Some(dec(d)) }
+func DecodeSome[T any](d *Decoder, dec func(*Decoder) T) Opt[T] { return Some(dec(d)) }
 
 // DecodeSomeValue is DecodeSome for types that read themselves.
 func DecodeSomeValue[T any, P interface {
 	*T
-	DecodeJSON(*codec.Decoder)
-}](d *codec.Decoder, o *Opt[T]) {
+	DecodeJSON(*Decoder)
+}](d *Decoder, o *Opt[T]) {
 	*o = Opt[T]{state: present}
 	P(&o.value).DecodeJSON(d)
 }
 
 // DecodeOpt reads null, or a value by dec.
-func DecodeOpt[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T] {
+func DecodeOpt[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	if d.Null() {
 		return Null[T]()
 	}
@@ -155,8 +153,8 @@ func DecodeOpt[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T] {
 // DecodeOptValue is DecodeOpt for types that read themselves.
 func DecodeOptValue[T any, P interface {
 	*T
-	DecodeJSON(*codec.Decoder)
-}](d *codec.Decoder, o *Opt[T]) {
+	DecodeJSON(*Decoder)
+}](d *Decoder, o *Opt[T]) {
 	if d.Null() {
 		*o = Null[T]()
 		return
@@ -166,7 +164,7 @@ func DecodeOptValue[T any, P interface {
 
 // DecodeSomeLenient is DecodeSome, but a value that cannot be read, or null, is dropped: o is absent
 // then, which is a repair.
-func DecodeSomeLenient[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T] {
+func DecodeSomeLenient[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	m := d.Mark()
 	o := DecodeSome(d, dec)
 	if d.Recover(m) {
@@ -178,8 +176,8 @@ func DecodeSomeLenient[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[
 // DecodeSomeValueLenient is DecodeSomeLenient for types that read themselves.
 func DecodeSomeValueLenient[T any, P interface {
 	*T
-	DecodeJSON(*codec.Decoder)
-}](d *codec.Decoder, o *Opt[T]) {
+	DecodeJSON(*Decoder)
+}](d *Decoder, o *Opt[T]) {
 	m := d.Mark()
 	DecodeSomeValue[T, P](d, o)
 	if d.Recover(m) {
@@ -189,7 +187,7 @@ func DecodeSomeValueLenient[T any, P interface {
 
 // DecodeOptLenient is DecodeOpt, but a value that cannot be read is dropped: o is absent then, which
 // is a repair.
-func DecodeOptLenient[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T] {
+func DecodeOptLenient[T any](d *Decoder, dec func(*Decoder) T) Opt[T] {
 	m := d.Mark()
 	o := DecodeOpt(d, dec)
 	if d.Recover(m) {
@@ -201,8 +199,8 @@ func DecodeOptLenient[T any](d *codec.Decoder, dec func(*codec.Decoder) T) Opt[T
 // DecodeOptValueLenient is DecodeOptLenient for types that read themselves.
 func DecodeOptValueLenient[T any, P interface {
 	*T
-	DecodeJSON(*codec.Decoder)
-}](d *codec.Decoder, o *Opt[T]) {
+	DecodeJSON(*Decoder)
+}](d *Decoder, o *Opt[T]) {
 	m := d.Mark()
 	DecodeOptValue[T, P](d, o)
 	if d.Recover(m) {
