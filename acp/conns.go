@@ -5,6 +5,7 @@ package acp
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/rpc"
 )
@@ -64,19 +65,25 @@ func (c *ClientConn) capabilities() *AgentCapabilities {
 }
 
 // Session returns the handle of a session that this connection has created, loaded or resumed and not
-// closed or deleted, which handlers are given too. For any other id it returns a new handle. It sends
-// nothing, and does not check that the session exists.
+// closed or deleted, which handlers are given too; for any other id it may be a new handle each time. It
+// sends nothing, and does not check that the session exists.
 func (c *ClientConn) Session(id SessionID) *ClientSession {
 	if s := c.sessions.get(id); s != nil {
 		return s
 	}
-	return &ClientSession{conn: c, id: id}
+	if s := c.sessions.other.Load(); s != nil && s.id == id {
+		return s
+	}
+	s := &ClientSession{conn: c, id: id}
+	c.sessions.other.Store(s)
+	return s
 }
 
 // sessionHandles are the handles of a client's sessions that are open, by id.
 type sessionHandles struct {
-	mu   sync.RWMutex
-	byID map[SessionID]*ClientSession
+	mu    sync.RWMutex
+	byID  map[SessionID]*ClientSession
+	other atomic.Pointer[ClientSession] // the last that was made of another session, so that not each update makes one
 }
 
 func (h *sessionHandles) get(id SessionID) *ClientSession {
@@ -99,6 +106,7 @@ func (h *sessionHandles) add(s *ClientSession) {
 func (h *sessionHandles) remove(s *ClientSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.other.CompareAndSwap(s, nil)
 	if h.byID[s.id] == s {
 		delete(h.byID, s.id)
 	}
