@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/acpgo/sdk/internal/ledger"
 )
 
 // Validator judges the messages of one connection, in the order in which they were written. It
@@ -23,8 +25,8 @@ type Validator struct {
 
 	mu      sync.Mutex
 	schema  *Schema
-	pending map[Direction]map[string]call // by the direction of the request
-	lost    map[Direction]bool            // more requests than maxPending: their answers are strangers
+	pending ledger.Ledger[call] // sent are those of the client
+	lost    map[Direction]bool  // more requests than maxPending: unmatched answers are then accepted
 }
 
 // call is a request that was not answered yet. Its definition is the one for its result, "" where
@@ -39,12 +41,8 @@ const maxPending = 1 << 16
 
 // NewValidator returns a validator for a new connection.
 func NewValidator(schema *Schema) *Validator {
-	v := &Validator{
-		versions: schema.versions,
-		schema:   schema,
-		pending:  map[Direction]map[string]call{ToAgent: {}, ToClient: {}},
-		lost:     map[Direction]bool{},
-	}
+	v := &Validator{versions: schema.versions, schema: schema, lost: map[Direction]bool{}}
+	v.pending.Sent.Forget, v.pending.Received.Forget = true, true
 	if v.versions != nil {
 		v.schema = v.versions[1] // until initialize says otherwise
 	}
@@ -279,12 +277,15 @@ func (m *message) misplaced(method string) string {
 // remember notes a request until its answer.
 func (m *message) remember(id any, c call) {
 	v := m.validator
-	pending := v.pending[m.Direction]
 	key := idKey(id)
-	if _, again := pending[key]; again {
+	pending := &v.pending.Sent
+	if m.Direction == ToClient {
+		pending = &v.pending.Received
+	}
+	if again := pending.Get(key); again.Open() > 0 {
 		m.wrong("/id", "a request with this id is still unanswered")
 	}
-	if len(pending) >= maxPending {
+	if pending.Open() >= maxPending {
 		if !v.lost[m.Direction] {
 			m.doubtful("", "more than %d unanswered requests: the answers to further ones are not validated", maxPending)
 		}
@@ -294,7 +295,7 @@ func (m *message) remember(id any, c call) {
 	if len(c.method) > maxText {
 		c.method = strings.Clone(clip(c.method))
 	}
-	pending[key] = c
+	pending.Ask(key, c)
 }
 
 // answer finds the request that a response is for, or says what is wrong with its id.
@@ -304,9 +305,7 @@ func (m *message) answer(id any, hasID bool) (c call, problem string) {
 	if !hasID {
 		return call{}, `missing property "id"`
 	}
-	key := idKey(id)
-	c, ok := v.pending[asked][key]
-	delete(v.pending[asked], key)
+	c, ok := v.pending.Answer(m.Direction == ToAgent, idKey(id))
 	switch {
 	case ok, v.lost[asked]:
 		return c, ""
