@@ -1,7 +1,6 @@
 package conformance_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -154,7 +153,7 @@ func TestTraces(t *testing.T) {
 		v := conformance.NewValidator(conformance.V1())
 		for _, m := range trace(t, file) {
 			messages++
-			for _, f := range v.Message(m.direction, m.line) {
+			for _, f := range v.Message(m.Direction, m.Line) {
 				place := f.Method + ": " + f.Pointer
 				if f.Severity == conformance.Warning && f.Kind == conformance.Response && known[place] != "" {
 					warnings++
@@ -173,37 +172,18 @@ func TestTraces(t *testing.T) {
 	t.Logf("%d messages of %d traces, %d unknown members", messages, len(files), warnings)
 }
 
-type traced struct {
-	direction conformance.Direction
-	line      []byte
-}
-
-func trace(t *testing.T, path string) []traced {
+func trace(t *testing.T, path string) []conformance.Message {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	var messages []traced
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var entry struct{ From, Raw string }
-		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
-			t.Fatal(err)
-		}
-		switch entry.From {
-		case "client":
-			messages = append(messages, traced{conformance.ToAgent, []byte(entry.Raw)})
-		case "agent":
-			messages = append(messages, traced{conformance.ToClient, []byte(entry.Raw)})
-		}
+	r, err := conformance.ReadRecording(file)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return messages
+	return r.Messages()
 }
 
 // TestPublishedSchemas reads every schema ever published that marks its methods, and compiles all of

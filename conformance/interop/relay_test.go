@@ -2,7 +2,6 @@ package interop
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,12 +17,6 @@ import (
 // is set is a relay: it starts the agent that its arguments name and records what passes. That is how
 // the test sees what a client and an agent say that are both not its own.
 const traceVariable = "ACP_INTEROP_TRACE"
-
-// traced is a line of a recording.
-type traced struct {
-	Direction conformance.Direction
-	Line      []byte
-}
 
 // relay is the main function of a relay.
 func relay(path string, command []string) int {
@@ -55,7 +48,6 @@ func record(path string, command []string) (code int, err error) {
 		return 0, err
 	}
 	var mu sync.Mutex
-	trace := json.NewEncoder(file)
 	// A line is recorded before it is handed on, so that no answer is recorded before its request.
 	forward := func(direction conformance.Direction, from io.Reader, to io.Writer) error {
 		lines := bufio.NewReader(from)
@@ -63,7 +55,7 @@ func record(path string, command []string) (code int, err error) {
 			line, err := lines.ReadBytes('\n')
 			if len(line) > 0 {
 				mu.Lock()
-				recordErr := trace.Encode(traced{direction, line})
+				recordErr := conformance.WriteMessage(file, conformance.Message{Direction: direction, Line: line})
 				mu.Unlock()
 				if recordErr != nil {
 					return recordErr
@@ -103,22 +95,20 @@ func validate(t *testing.T, path string, schema *conformance.Schema) {
 		t.Fatal(err)
 	}
 	defer file.Close()
+	recording, err := conformance.ReadRecording(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	v := conformance.NewValidator(schema)
-	messages, findings := 0, 0
-	for dec := json.NewDecoder(file); ; messages++ {
-		var line traced
-		if err := dec.Decode(&line); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range v.Message(line.Direction, line.Line) {
+	messages, findings := recording.Messages(), 0
+	for _, m := range messages {
+		for _, f := range v.Message(m.Direction, m.Line) {
 			findings++
-			t.Errorf("%s: %s\n\t%.300s", line.Direction, f, line.Line)
+			t.Errorf("%s: %s\n\t%.300s", m.Direction, f, m.Line)
 		}
 	}
-	t.Logf("%d messages, %d findings", messages, findings)
-	if messages == 0 {
+	t.Logf("%d messages, %d findings", len(messages), findings)
+	if len(messages) == 0 {
 		t.Error("nothing was recorded")
 	}
 }

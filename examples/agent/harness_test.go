@@ -59,53 +59,33 @@ type message struct {
 }
 
 // wire is the record of a connection.
-type wire struct {
-	mu       sync.Mutex
-	messages []message
-	changed  chan struct{}
-}
+type wire struct{ conformance.Recording }
 
-func (w *wire) add(m conformance.Message) {
+// parse reads a message; one that is no JSON has a finding, and nothing else.
+func parse(m conformance.Message) message {
 	got := message{From: m.Direction.Sender(), line: string(m.Line)}
-	_ = json.Unmarshal(m.Line, &got) // what is no message has findings
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.messages = append(w.messages, got)
-	if w.changed != nil {
-		close(w.changed)
-		w.changed = nil
-	}
+	_ = json.Unmarshal(m.Line, &got)
+	return got
 }
 
 func (w *wire) all() []message {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.messages)
+	var all []message
+	for _, m := range w.Messages() {
+		all = append(all, parse(m))
+	}
+	return all
 }
 
 // await waits until a message matches, from index from on, and returns where.
 func (w *wire) await(t *testing.T, from int, what string, match func(message) bool) int {
 	t.Helper()
-	timeout := time.After(patience)
-	for {
-		w.mu.Lock()
-		for i := from; i < len(w.messages); i++ {
-			if match(w.messages[i]) {
-				w.mu.Unlock()
-				return i
-			}
-		}
-		if w.changed == nil {
-			w.changed = make(chan struct{})
-		}
-		changed := w.changed
-		w.mu.Unlock()
-		select {
-		case <-changed:
-		case <-timeout:
-			t.Fatalf("waited in vain for %s", what)
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	at, err := w.Await(ctx, from, func(m conformance.Message) bool { return match(parse(m)) })
+	if err != nil {
+		t.Fatalf("waited in vain for %s", what)
 	}
+	return at
 }
 
 // index is where the first message is that matches, from index from on, or -1.
@@ -189,7 +169,7 @@ func connect(t *testing.T, s setup) *host {
 	}
 	h := &host{wire: &wire{}, dir: s.dir}
 	tapped := conformance.Tap(t, conformance.Client, transport(t, s.state),
-		&conformance.TapOptions{Expect: s.expect, OnMessage: h.wire.add})
+		&conformance.TapOptions{Expect: s.expect, OnMessage: h.wire.Add})
 
 	roots, err := local.OpenRoots(s.dir)
 	if err != nil {

@@ -116,7 +116,7 @@ func TestWholeTurn(t *testing.T) {
 	defer roots.Close()
 	terminals := local.NewTerminals(roots, nil)
 	defer terminals.Close()
-	var sent, received []byte
+	var recording conformance.Recording
 	handlers := acp.ClientHandlers{
 		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
@@ -124,15 +124,7 @@ func TestWholeTurn(t *testing.T) {
 	}
 	local.NewFiles(roots, nil).Register(&handlers)
 	terminals.Register(&handlers)
-	tap := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{
-		OnMessage: func(m conformance.Message) {
-			if m.Direction == conformance.ToAgent {
-				sent = append(append(sent, m.Line...), '\n')
-			} else {
-				received = append(append(received, m.Line...), '\n')
-			}
-		},
-	})
+	tap := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{OnMessage: recording.Add})
 	agent, err := acp.Connect(t.Context(), tap, handlers, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +150,7 @@ func TestWholeTurn(t *testing.T) {
 	if err := agent.Wait(); err != nil {
 		t.Errorf("the proxy ended with %v", err)
 	}
-	lines := bytes.Count(sent, []byte("\n")) + bytes.Count(received, []byte("\n"))
+	lines := len(recording.Messages())
 	for _, want := range []string{
 		`agent → client: answer to initialize #1: version 1, "acp-example-agent"`,
 		`client → agent: session/prompt #3 of ` + string(session.ID()) + `: "plan, edit a.txt, run ` + "`echo hello`\"",
