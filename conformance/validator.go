@@ -278,10 +278,7 @@ func (m *message) misplaced(method string) string {
 func (m *message) remember(id any, c call) {
 	v := m.validator
 	key := idKey(id)
-	pending := &v.pending.Sent
-	if m.Direction == ToClient {
-		pending = &v.pending.Received
-	}
+	pending := v.pending.Of(m.Direction == ToAgent)
 	if again := pending.Get(key); again.Open() > 0 {
 		m.wrong("/id", "a request with this id is still unanswered")
 	}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/acpgo/sdk/internal/ledger"
 )
 
 // An Answer is a response of the side under test.
@@ -100,16 +102,13 @@ type Ledger struct {
 	MaxLine   int
 	SkipNoise bool
 
-	owed  map[string]int // answers, by the key of their id
-	loose int            // lines of which it is open whether and, if any is set, how they are answered
-	any   bool
+	requests ledger.Requests[struct{}] // by the key of their id
+	loose    int                       // lines of which it is open whether and, if any is set, how they are answered
+	any      bool
 }
 
 // Sent notes a line without its newline.
 func (l *Ledger) Sent(line []byte) {
-	if l.owed == nil {
-		l.owed = map[string]int{}
-	}
 	switch trimmed := bytes.Trim(line, " \t\r"); {
 	case len(line) > l.MaxLine:
 		l.loose++
@@ -124,32 +123,29 @@ func (l *Ledger) Sent(line []byte) {
 		l.loose++
 		l.any = l.any || m.ID == nil
 	default:
-		l.owed[Key(m.ID)]++
+		l.requests.Ask(Key(m.ID), struct{}{})
 	}
 }
 
+// Answered notes an answer of that side.
+func (l *Ledger) Answered(a *Answer) { l.requests.Answer(Key(a.ID)) }
+
+// Owed returns how many answers the lines with an id are owed, those that have come included.
+func (l *Ledger) Owed(id string) int { return l.requests.Get(Key([]byte(id))).Asked }
+
 // Check returns an error unless the answers are those that are owed: all of them or, unless all is set,
 // some.
-func (l *Ledger) Check(answers []*Answer, all bool) error {
-	got := map[string]int{}
-	for _, a := range answers {
-		got[Key(a.ID)]++
-	}
-	for key, n := range l.owed {
-		if all && got[key] < n {
-			return fmt.Errorf("%d answers under the id %.100s, want %d", got[key], key, n)
+func (l *Ledger) Check(all bool) error {
+	for id, e := range l.requests.All() {
+		switch {
+		case all && e.Open() > 0:
+			return fmt.Errorf("%d answers under the id %.100s, want %d", e.Answered, id, e.Asked)
+		case e.Unasked > 0 && id != "null" && !l.any:
+			return fmt.Errorf("%d answers under the id %.100s, want %d", e.Answered+e.Unasked, id, e.Asked)
 		}
 	}
-	loose := 0
-	for key, n := range got {
-		surplus := max(0, n-l.owed[key])
-		if surplus > 0 && key != "null" && !l.any {
-			return fmt.Errorf("%d answers under the id %.100s, want %d", n, key, l.owed[key])
-		}
-		loose += surplus
-	}
-	if loose > l.loose {
-		return fmt.Errorf("%d answers too many", loose-l.loose)
+	if n := l.requests.Unasked(); n > l.loose {
+		return fmt.Errorf("%d answers too many", n-l.loose)
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ func (p *Peer) take(line []byte, err error) {
 	p.err = errors.Join(p.err, err, bad)
 	if a != nil {
 		p.answers = append(p.answers, a)
+		p.ledger.Answered(a)
 	}
 }
 
@@ -98,7 +99,7 @@ func (p *Peer) Answers(id string) []*Answer {
 func (p *Peer) Owed(id string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ledger.owed[Key([]byte(id))]
+	return p.ledger.Owed(id)
 }
 
 // End ends the peer's writing.
@@ -110,7 +111,7 @@ func (p *Peer) Verdict(all bool) error {
 	<-p.done
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err := errors.Join(p.err, p.ledger.Check(p.answers, all))
+	err := errors.Join(p.err, p.ledger.Check(all))
 	for _, a := range p.answers {
 		if leak := a.Leak(p.sent); leak != "" {
 			err = errors.Join(err, fmt.Errorf("%q in %s", leak, a))

@@ -115,15 +115,16 @@ type Ledger[V any] struct {
 
 // Request notes a request that this side sent, or received; see Requests.Ask.
 func (l *Ledger[V]) Request(sent bool, id string, about V) (open int) {
-	return l.requests(sent).Ask(id, about)
+	return l.Of(sent).Ask(id, about)
 }
 
 // Answer notes an answer that this side sent, or received; see Requests.Answer.
 func (l *Ledger[V]) Answer(sent bool, id string) (about V, wasOpen bool) {
-	return l.requests(!sent).Answer(id)
+	return l.Of(!sent).Answer(id)
 }
 
-func (l *Ledger[V]) requests(sent bool) *Requests[V] {
+// Of returns the account of the requests that this side has sent, or received.
+func (l *Ledger[V]) Of(sent bool) *Requests[V] {
 	if sent {
 		return &l.Sent
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/ledger"
 )
 
 // books are the accounts of one side of a connection. What must never happen, such as a second answer to
@@ -20,7 +21,8 @@ type books struct {
 	wrong func(format string, args ...any) // nil: standard error
 
 	mu       sync.Mutex
-	sent     flow
+	ledger   ledger.Ledger[struct{}]
+	sent     flow // without what the ledger says
 	received flow
 	updates  map[string]int // read, by session
 	invalid  int            // what Hooks.Invalid was told of
@@ -34,8 +36,7 @@ type flow struct {
 	Messages, Bytes int
 	Requests        int
 	Answers         int
-
-	answers map[string]int // to each request, which go the other way
+	Open            int // requests that have no answer
 }
 
 // calls says how calls ended.
@@ -67,69 +68,40 @@ func (b *books) fault(format string, args ...any) {
 
 // message is told of every message.
 func (b *books) message(sent bool, line []byte) {
-	var m struct {
-		ID     json.RawMessage
-		Method string
-		Params struct {
-			SessionID string
-			Update    struct{ Content struct{ Text string } }
-		}
-	}
-	valid := json.Unmarshal(line, &m) == nil
+	m, err := ledger.Read(line)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	this, other := &b.received, &b.sent
+	flow := &b.received
 	if sent {
-		this, other = other, this
+		flow = &b.sent
 	}
-	this.Messages++
-	this.Bytes += len(line)
-	if !valid {
-		return // noise
-	}
-	id := string(m.ID)
+	flow.Messages++
+	flow.Bytes += len(line)
 	switch {
-	case m.Method != "" && id != "":
-		this.request(b, id)
-	case id != "" && id != "null":
-		this.Answers++
-		other.answer(b, id)
+	case err != nil: // noise
+	case m.IsRequest():
+		b.ledger.Request(sent, string(m.ID), struct{}{})
+		if n := b.ledger.Of(sent).Get(string(m.ID)).Asked; n > 1 {
+			b.fault("the id %s was used %d times", m.ID, n)
+		}
+	case m.IsAnswer():
+		if _, asked := b.ledger.Answer(sent, string(m.ID)); !asked {
+			b.fault("an answer too many to request %s", m.ID)
+		}
 		if sent {
 			b.changed()
 		}
 	case m.Method == acp.MethodSessionUpdate && !sent:
-		b.update(m.Params.SessionID, numberIn(m.Params.Update.Content.Text))
-	}
-}
-
-func (f *flow) request(b *books, id string) {
-	if f.answers == nil {
-		f.answers = map[string]int{}
-	}
-	if _, used := f.answers[id]; used {
-		b.fault("the id %s was used twice", id)
-	}
-	f.answers[id] = 0
-	f.Requests++
-}
-
-func (f *flow) answer(b *books, id string) {
-	n, asked := f.answers[id]
-	if !asked || n > 0 {
-		b.fault("answer %d to request %s", n+1, id)
-	}
-	f.answers[id]++
-}
-
-// open is how many requests have no answer.
-func (f *flow) open() int {
-	n := 0
-	for _, answers := range f.answers {
-		if answers == 0 {
-			n++
+		var params struct {
+			SessionID string
+			Update    struct{ Content struct{ Text string } }
 		}
+		if err := json.Unmarshal(m.Params, &params); err != nil {
+			b.fault("an update: %v", err)
+			return
+		}
+		b.update(params.SessionID, numberIn(params.Update.Content.Text))
 	}
-	return n
 }
 
 func (b *books) update(session string, number int) {
@@ -154,7 +126,7 @@ func (b *books) changed() {
 func (b *books) settled(ctx context.Context, n int) error {
 	for {
 		b.mu.Lock()
-		if b.received.open() <= n {
+		if b.ledger.Received.Open() <= n {
 			b.mu.Unlock()
 			return nil
 		}
@@ -207,12 +179,21 @@ type report struct {
 func (b *books) report(f *faults) *report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return &report{b.sent, b.received, b.invalid, b.calls, f.noise()}
+	sent, received := b.flowsLocked()
+	return &report{sent, received, b.invalid, b.calls, f.noise()}
 }
 
 // flows are what was sent and received so far.
 func (b *books) flows() (sent, received flow) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.sent, b.received
+	return b.flowsLocked()
+}
+
+func (b *books) flowsLocked() (sent, received flow) {
+	sent, received = b.sent, b.received
+	ours, theirs := &b.ledger.Sent, &b.ledger.Received
+	sent.Requests, sent.Open, sent.Answers = ours.Asked(), ours.Open(), theirs.Answered()
+	received.Requests, received.Open, received.Answers = theirs.Asked(), theirs.Open(), ours.Answered()
+	return sent, received
 }

@@ -215,7 +215,8 @@ func (l *link) verify(wait error) {
 	b := &l.books
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := &total{links: 1, sessions: len(l.heard), sent: b.sent, received: b.received, calls: b.calls, invalid: b.invalid}
+	sent, received := b.flowsLocked()
+	n := &total{links: 1, sessions: len(l.heard), sent: sent, received: received, calls: b.calls, invalid: b.invalid}
 	for session, heard := range l.heard {
 		read, handled := b.updates[string(session)], int(heard.n.Load())
 		n.updates += read
@@ -225,12 +226,12 @@ func (l *link) verify(wait error) {
 			n.lost += read - handled
 		}
 	}
-	late := b.received.Answers - b.calls.Answered
+	late := received.Answers - b.calls.Answered
 	if late < 0 || late > b.calls.GivenUp && !l.ending.own {
-		l.wrong("%d answers were read and %d delivered, and %d calls given up", b.received.Answers, b.calls.Answered, b.calls.GivenUp)
+		l.wrong("%d answers were read and %d delivered, and %d calls given up", received.Answers, b.calls.Answered, b.calls.GivenUp)
 		n.lost += late
 	}
-	if open := b.sent.open(); open > b.calls.Closed+b.calls.GivenUp {
+	if open := sent.Open; open > b.calls.Closed+b.calls.GivenUp {
 		l.wrong("%d calls are without an answer, and only %d failed", open, b.calls.Closed+b.calls.GivenUp)
 	}
 	said := l.stderr.String()
@@ -243,9 +244,9 @@ func (l *link) verify(wait error) {
 		}
 	}
 	var written int
-	if _, err := fmt.Sscanf(said, linesWritten, &written); err == nil && !l.ending.own && written > b.received.Messages {
-		l.wrong("the agent wrote %d lines, and %d were read", written, b.received.Messages)
-		n.lost += written - b.received.Messages
+	if _, err := fmt.Sscanf(said, linesWritten, &written); err == nil && !l.ending.own && written > received.Messages {
+		l.wrong("the agent wrote %d lines, and %d were read", written, received.Messages)
+		n.lost += written - received.Messages
 	}
 	s := l.soak
 	s.mu.Lock()

@@ -75,7 +75,7 @@ func TestThousandSessions(t *testing.T) {
 	}
 	took := time.Since(begin)
 	sent, received := books.flows()
-	if sent.open() != 0 || received.open() != 0 || sent.Requests != 1+2*sessions || received.Requests != asks*sessions {
+	if sent.Open != 0 || received.Open != 0 || sent.Requests != 1+2*sessions || received.Requests != asks*sessions {
 		t.Errorf("requests and answers sent: %d and %d, received: %d and %d", sent.Requests, sent.Answers, received.Requests, received.Answers)
 	}
 	cells := memory.cells(t, 64<<20, 64<<20)
@@ -139,8 +139,8 @@ func TestCallsBothWays(t *testing.T) {
 		}
 	}
 	took := time.Since(begin)
-	if sent, received := books.flows(); sent.open() != 0 || received.open() != 0 || received.Requests != calls {
-		t.Errorf("%d requests sent and %d received, %d and %d of them unanswered", sent.Requests, received.Requests, sent.open(), received.open())
+	if sent, received := books.flows(); sent.Open != 0 || received.Open != 0 || received.Requests != calls {
+		t.Errorf("%d requests sent and %d received, %d and %d of them unanswered", sent.Requests, received.Requests, sent.Open, received.Open)
 	}
 	cells := memory.cells(t, 64<<20, 64<<20)
 	newTable(t, "calls each way", "at a time", "time", "peak of the client", "peak of the agent").
