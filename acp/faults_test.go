@@ -26,6 +26,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/faultpipe"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/ledger"
 )
 
 var (
@@ -258,24 +259,12 @@ func (w *witness) runTurn(ctx context.Context, transport acp.Transport, end bool
 	return conn.Close()
 }
 
-// spoken is one line of a recording.
-type spoken struct {
-	writer conformance.Side
-	line   string
-}
-
 // record runs the turn without a fault, every message validated.
-func record(t *testing.T) []spoken {
+func record(t *testing.T) *conformance.Recording {
 	t.Helper()
 	a, c := acp.Pipe()
-	var all []spoken
-	tap := conformance.Tap(t, conformance.Client, c, &conformance.TapOptions{OnMessage: func(m conformance.Message) {
-		writer := conformance.Client
-		if m.Direction == conformance.ToClient {
-			writer = conformance.Agent
-		}
-		all = append(all, spoken{writer, string(m.Line) + "\n"})
-	}})
+	all := &conformance.Recording{}
+	tap := conformance.Tap(t, conformance.Client, c, &conformance.TapOptions{OnMessage: all.Add})
 	agent, client := &witness{}, &witness{}
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -293,27 +282,16 @@ func record(t *testing.T) []spoken {
 	return all
 }
 
-// said is everything that one side has written.
-func said(by conformance.Side, all []spoken) string {
-	var text strings.Builder
-	for _, s := range all {
-		if s.writer == by {
-			text.WriteString(s.line)
-		}
-	}
-	return text.String()
-}
-
 // replay is a raw peer that speaks one side of a recording, waiting for each line of the other side. When
 // it can speak no more it still reads; when nothing more comes it ends.
-func (w *witness) replay(side conformance.Side, end faultpipe.End, all []spoken) error {
+func (w *witness) replay(side conformance.Side, end faultpipe.End, all *conformance.Recording) error {
 	in := bufio.NewReader(witnessed{end.R, w})
 	var err error
-	for _, s := range all {
-		if s.writer != side {
+	for _, m := range all.Messages() {
+		if m.Direction.Sender() != side {
 			_, err = in.ReadString('\n')
 		} else {
-			_, err = io.WriteString(end.W, s.line)
+			_, err = end.W.Write(append(slices.Clone(m.Line), '\n'))
 		}
 		if err != nil {
 			break
@@ -369,37 +347,28 @@ var params = map[string]func() any{
 
 // account is what a side must have made of the messages that it has read.
 type account struct {
-	handled  []string       // the calls of its handlers
-	returned int            // its own calls that have returned a result
-	failed   int            // and those that the peer has answered with an error
-	requests []string       // ids
-	answers  map[string]int // by id
+	handled  []string // the calls of its handlers
+	returned int      // its own calls that have returned a result
+	failed   int      // and those that the peer has answered with an error
+	requests []string // ids of the peer's
+	answered []string // ids of its own
 }
 
 func accountFor(lines []string) (a account, err error) {
-	a.answers = map[string]int{}
 	for _, line := range lines {
-		var m struct {
-			ID     json.RawMessage
-			Method string
-			Params json.RawMessage
-			Error  json.RawMessage
-		}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
+		m, err := ledger.Read([]byte(line))
+		if err != nil {
 			return a, err
 		}
 		switch {
-		case m.Method == "" && m.ID == nil: // an error about no request
-			continue
-		case m.Method == "":
-			a.answers[string(m.ID)]++
+		case m.IsAnswer():
+			a.answered = append(a.answered, string(m.ID))
 			if m.Error == nil {
 				a.returned++
 			} else {
 				a.failed++
 			}
-			continue
-		case m.ID != nil:
+		case m.IsRequest():
 			a.requests = append(a.requests, string(m.ID))
 		}
 		newParams, known := params[m.Method]
@@ -460,9 +429,16 @@ func (w *witness) check(c cut, calls int, peerRead []byte, open bool) error {
 	if err != nil {
 		return err
 	}
+	var owed ledger.Requests[struct{}]
 	for _, id := range want.requests {
-		if n := sent.answers[id]; n > 1 || n == 0 && open {
-			bad("request %s was answered %d times", id, n)
+		owed.Ask(id, struct{}{})
+	}
+	for _, id := range sent.answered {
+		owed.Answer(id)
+	}
+	for id, e := range owed.All() {
+		if e.Unasked > 0 || e.Open() > 0 && open {
+			bad("%d requests %s were answered %d times", e.Asked, id, e.Answered+e.Unasked)
 		}
 	}
 	return errors.Join(errs...)
@@ -485,10 +461,10 @@ func updatesFirst(handled []string) []string {
 // TestCutAtEveryByte cuts the recorded turn at every byte of either direction, with our client facing a
 // recorded agent, our agent facing a recorded client, and both facing each other.
 func TestCutAtEveryByte(t *testing.T) {
-	var all []spoken
+	var all *conformance.Recording
 	synctest.Test(t, func(t *testing.T) { all = record(t) })
 	for _, direction := range []conformance.Side{conformance.Client, conformance.Agent} {
-		text := said(direction, all)
+		text := all.Sent(direction)
 		t.Run("written by the "+direction.String(), func(t *testing.T) {
 			var results cutResults
 			for _, way := range waysToCut {
@@ -549,7 +525,7 @@ func (r *cutResults) try(t *testing.T, name string, f func(t *testing.T) error) 
 }
 
 // cutTurn runs the turn once.
-func cutTurn(ctx context.Context, all []spoken, ours []conformance.Side, direction conformance.Side, offset int, way cut) error {
+func cutTurn(ctx context.Context, all *conformance.Recording, ours []conformance.Side, direction conformance.Side, offset int, way cut) error {
 	start := time.Now()
 	script := faultpipe.Script{Faults: []faultpipe.Fault{{Byte: offset, Do: way.action}}}
 	toAgent, toClient := script, faultpipe.Script{}

@@ -4,7 +4,6 @@
 package acp_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,6 +21,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/faultpipe"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/ledger"
 )
 
 // TestCutTraces replays what real agents have said to a client made with this package.
@@ -46,62 +47,50 @@ func TestCutTraces(t *testing.T) {
 		}
 		offset := 0
 		try(offset)
-		for _, s := range all {
-			if s.writer == conformance.Agent {
-				try(offset + len(s.line)/2)
-				offset += len(s.line)
-				try(offset)
-			}
+		for line := range bytes.Lines(all.Sent(conformance.Agent)) {
+			try(offset + len(line)/2)
+			offset += len(line)
+			try(offset)
 		}
 	}
 	t.Logf("%d traces: %v", len(files), results)
 }
 
-// traceMessage is a message as this file looks at it.
-type traceMessage struct {
-	ID     *int
-	Method string
-	Params json.RawMessage
-}
-
 // readTrace reads a recording, in which the ids of the client are made those of ours, and counts its
 // requests.
-func readTrace(file string) (all []spoken, requests int, err error) {
-	text, err := os.ReadFile(file)
+func readTrace(file string) (all *conformance.Recording, requests int, err error) {
+	text, err := os.Open(file)
 	if err != nil {
 		return nil, 0, err
 	}
-	in := bufio.NewScanner(bytes.NewReader(text))
-	in.Buffer(nil, 16<<20)
-	for in.Scan() {
-		var entry struct{ From, Raw string }
-		var m traceMessage
-		if err := json.Unmarshal(in.Bytes(), &entry); err != nil {
+	defer text.Close()
+	read, err := conformance.ReadRecording(text)
+	if err != nil {
+		return nil, 0, err
+	}
+	all = &conformance.Recording{}
+	for _, recorded := range read.Messages() {
+		m, err := ledger.Read(recorded.Line)
+		if err != nil {
 			return nil, 0, err
 		}
-		if entry.Raw == "" {
-			continue // about the recording
-		}
-		if err := json.Unmarshal([]byte(entry.Raw), &m); err != nil {
-			return nil, 0, err
-		}
-		s := spoken{conformance.Client, entry.Raw + "\n"}
-		if entry.From == "agent" {
-			s.writer = conformance.Agent
-			if m.Method == "" && m.ID != nil { // the client of the recordings counts from 0
-				old, renumbered := fmt.Appendf(nil, `"id":%d`, *m.ID), fmt.Appendf(nil, `"id":%d`, *m.ID+1)
-				s.line = string(bytes.Replace([]byte(s.line), old, renumbered, 1))
+		switch {
+		case recorded.Direction == conformance.ToClient && m.IsAnswer(): // the client of the recordings counts from 0
+			id, err := strconv.Atoi(string(m.ID))
+			if err != nil {
+				return nil, 0, err
 			}
-		} else if m.Method != "" && m.ID != nil {
+			recorded.Line = bytes.Replace(recorded.Line, fmt.Appendf(nil, `"id":%d`, id), fmt.Appendf(nil, `"id":%d`, id+1), 1)
+		case recorded.Direction == conformance.ToAgent && m.IsRequest():
 			requests++
 		}
-		all = append(all, s)
+		all.Add(recorded)
 	}
-	return all, requests, in.Err()
+	return all, requests, nil
 }
 
 // cutTrace runs a client as the recorded one ran, and cuts what the agent writes.
-func cutTrace(ctx context.Context, all []spoken, requests, offset int) error {
+func cutTrace(ctx context.Context, all *conformance.Recording, requests, offset int) error {
 	way := waysToCut[0]
 	clientEnd, agentEnd := faultpipe.Pipe(faultpipe.Script{Faults: []faultpipe.Fault{{Byte: offset, Do: way.action}}}, faultpipe.Script{})
 	agent, client := &witness{}, &witness{overlapping: true}
@@ -114,16 +103,16 @@ func cutTrace(ctx context.Context, all []spoken, requests, offset int) error {
 }
 
 // follow does what the client of a recording did, until the connection ends.
-func (w *witness) follow(ctx context.Context, transport acp.Transport, all []spoken) error {
+func (w *witness) follow(ctx context.Context, transport acp.Transport, all *conformance.Recording) error {
 	f := &follower{w: w, all: all}
 	conn, err := acp.Connect(ctx, transport, f.handlers(), &acp.ClientOptions{Conn: w.options()})
 	if !w.called(err) {
 		w.ended = err
 		return nil
 	}
-	for _, s := range all {
-		if s.writer == conformance.Client {
-			if err = f.step(ctx, conn, mustParse(s)); err != nil {
+	for _, m := range all.Messages() {
+		if m.Direction == conformance.ToAgent {
+			if err = f.step(ctx, conn, mustParse(m)); err != nil {
 				break
 			}
 		}
@@ -136,7 +125,7 @@ func (w *witness) follow(ctx context.Context, transport acp.Transport, all []spo
 // follower is a client that does what the client of a recording did.
 type follower struct {
 	w       *witness
-	all     []spoken
+	all     *conformance.Recording
 	session *acp.ClientSession
 	turn    *acp.Turn // in progress, or nil
 }
@@ -144,8 +133,8 @@ type follower struct {
 // handlers are the client's. In recordings with a cancellation the user does not answer before that.
 func (f *follower) handlers() acp.ClientHandlers {
 	h := f.w.handlers()
-	cancels := func(s spoken) bool { return mustParse(s).Method == acp.MethodCancel }
-	if ask := h.RequestPermission; slices.ContainsFunc(f.all, cancels) {
+	cancels := func(m conformance.Message) bool { return mustParse(m).Method == acp.MethodCancel }
+	if ask := h.RequestPermission; slices.ContainsFunc(f.all.Messages(), cancels) {
 		h.RequestPermission = func(ctx context.Context, session *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			res, err := ask(ctx, session, req)
 			<-ctx.Done()
@@ -156,7 +145,7 @@ func (f *follower) handlers() acp.ClientHandlers {
 }
 
 // step does what one message of the recorded client did. After a failure there is nothing to do.
-func (f *follower) step(ctx context.Context, conn *acp.ClientConn, m traceMessage) error {
+func (f *follower) step(ctx context.Context, conn *acp.ClientConn, m ledger.Message) error {
 	switch m.Method {
 	case "", acp.MethodInitialize: // answers come from the handlers
 	case acp.MethodNewSession:
@@ -197,8 +186,9 @@ func (f *follower) finish() {
 }
 
 // mustParse parses a message of a recording that was read.
-func mustParse(s spoken) (m traceMessage) {
-	if err := json.Unmarshal([]byte(s.line), &m); err != nil {
+func mustParse(recorded conformance.Message) ledger.Message {
+	m, err := ledger.Read(recorded.Line)
+	if err != nil {
 		panic(err)
 	}
 	return m

@@ -4,24 +4,17 @@ package acp
 // have exchanged. They lie outside the repository, in the folder that ACP_SHARED names.
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/gen/sample"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/ledger"
 )
-
-type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-}
 
 func TestDocumentedMessages(t *testing.T) { generated().Documented(t, 1) }
 
@@ -63,28 +56,31 @@ func replay(t *testing.T, s *sample.Schema, path string) counts {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	recording, err := conformance.ReadRecording(f)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var c counts
-	asked := map[string]string{} // the definition of the result, by side and id
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 64<<20)
-	for number := 1; lines.Scan(); number++ {
-		var line struct{ From, Raw string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
-		var m message
-		if line.From == "" || json.Unmarshal([]byte(line.Raw), &m) != nil {
-			continue // what is no message
+	var asked ledger.Ledger[string] // the definition of the result; the client's side
+	for number, recorded := range recording.Messages() {
+		m, err := ledger.Read(recorded.Line)
+		if err != nil {
+			t.Errorf("message %d: %v", number, err)
+			continue
 		}
 		c.lines++
+		byClient := recorded.Direction == conformance.ToAgent
 		definition, data := "", m.Params
-		if m.Method != "" {
+		switch {
+		case m.Method != "":
 			var result string
-			definition, result = lookUp(line.From, m)
-			asked[line.From+string(m.ID)] = result
-		} else if data = m.Result; data != nil {
-			other := map[string]string{"client": "agent", "agent": "client"}[line.From]
-			definition = asked[other+string(m.ID)]
+			definition, result = lookUp(recorded.Direction.Sender().String(), m)
+			if m.IsRequest() {
+				asked.Request(byClient, string(m.ID), result)
+			}
+		case m.Result != nil:
+			data = m.Result
+			definition, _ = asked.Answer(byClient, string(m.ID))
 		}
 		if definition == "" || bytes.Equal(data, []byte("null")) {
 			c.others++
@@ -92,23 +88,20 @@ func replay(t *testing.T, s *sample.Schema, path string) counts {
 		}
 		repairs, err := generated().ComesOutTheSame(s, definition, data)
 		if err != nil {
-			t.Errorf("line %d: %s: %v", number, definition, err)
+			t.Errorf("message %d: %s: %v", number, definition, err)
 		}
 		c.values++
 		if repairs > 0 {
 			c.repaired++
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
 	return c
 }
 
 // lookUp returns the definitions of a method's parameters and result.
-func lookUp(from string, m message) (params, result string) {
+func lookUp(from string, m ledger.Message) (params, result string) {
 	for _, method := range methods {
-		if method.name == m.Method && method.side != from && (method.result != "") == (m.ID != nil) {
+		if method.name == m.Method && method.side != from && (method.result != "") == m.IsRequest() {
 			return method.params, method.result
 		}
 	}
