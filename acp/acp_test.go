@@ -221,7 +221,7 @@ func TestCapabilitiesFollowFromHandlers(t *testing.T) {
 // INI-10: a version that is not ours.
 func TestVersionOfTheAgent(t *testing.T) {
 	a, c := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), a, acp.AgentHandlers{
+	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), acp.AgentHandlers{
 		NewSession: newSession,
 		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return nil, nil
@@ -233,7 +233,7 @@ func TestVersionOfTheAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = acp.Connect(t.Context(), c, acp.ClientHandlers{}, nil)
+	_, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{}, nil)
 	if v, ok := errors.AsType[*acp.VersionError](err); !ok || v.Got != 99 {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // pair runs an agent and a client against each other, and returns both ends. Unlike with connect, what
@@ -20,11 +21,11 @@ func pair(
 ) (*acp.ClientConn, *acp.AgentConn) {
 	t.Helper()
 	a, c := acp.Pipe()
-	serving, err := acp.StartAgent(t.Context(), a, complete(agent), agentOpts)
+	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), complete(agent), agentOpts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := acp.Connect(t.Context(), c, client, clientOpts)
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), client, clientOpts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func pair(
 func bareClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions) *rpc.Conn {
 	t.Helper()
 	a, c := acp.Pipe()
-	serving, err := acp.StartAgent(t.Context(), a, complete(handlers), opts)
+	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, sentBy(conformance.Agent)), complete(handlers), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	handled := make(chan struct{})
-	conn, err := acp.Connect(t.Context(), c, acp.ClientHandlers{
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, session *acp.ClientSession, _ *acp.SessionNotification) error {
 			defer close(handled)
 			if session.Conn().Initialized() == nil || !session.Conn().Capabilities().LoadSession {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // TestWhatOthersGetWrong runs, over real processes and pipes, what other libraries of the protocol were
@@ -78,7 +79,7 @@ func connectRaw(t *testing.T, kind string, handlers acp.ClientHandlers) *acp.Cli
 	t.Helper()
 	transport := acp.Command(childCommand(kind))
 	transport.Cmd.Stderr = os.Stderr
-	conn, err := acp.Connect(t.Context(), transport, handlers, nil)
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, transport, sentBy(conformance.Client)), handlers, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

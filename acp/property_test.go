@@ -67,7 +67,7 @@ func startAgent(t *testing.T, transport acp.Transport, prompt func(
 func TestCancelBehindPrompt(t *testing.T) {
 	const sessions = 8 // at a time
 	r1, r2, w1, w2 := filePipes(t)
-	agent := startAgent(t, rpc.IO(r1, w2, 0), untilCancelled)
+	agent := startAgent(t, conformance.Tap(t, conformance.Agent, rpc.IO(r1, w2, 0), nil), untilCancelled)
 	defer r2.Close()
 
 	round, read := make(chan struct{}, 1), make(chan error, 1)
@@ -141,14 +141,14 @@ func TestCancelBehindPrompt(t *testing.T) {
 func TestCancelRightAfterPrompt(t *testing.T) {
 	r1, r2, w1, w2 := filePipes(t)
 	var handled, answered atomic.Int64
-	agent := startAgent(t, rpc.IO(r1, w2, 0), func(
+	agent := startAgent(t, conformance.Tap(t, conformance.Agent, rpc.IO(r1, w2, 0), nil), func(
 		ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest,
 	) (*acp.PromptResponse, error) {
 		handled.Add(1)
 		return untilCancelled(ctx, session, req)
 	})
 	onWire := make(chan struct{}, 1)
-	conn, err := acp.Connect(t.Context(), rpc.IO(r2, w1, 0), acp.ClientHandlers{}, &acp.ClientOptions{
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, rpc.IO(r2, w1, 0), nil), acp.ClientHandlers{}, &acp.ClientOptions{
 		Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: func(sent bool, message []byte) {
 			switch {
 			case sent && strings.Contains(string(message), `"method":"session/prompt"`):

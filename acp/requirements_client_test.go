@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // callAgent makes every call for which an agent's capability is needed, and returns the names of those
@@ -120,7 +121,7 @@ func TestINI10_AgentOfAnotherVersion(t *testing.T) {
 		ours, theirs := acp.Pipe()
 		sent := make(chan []string, 1)
 		go func() { sent <- rawServe(t, theirs, `{"protocolVersion":`+version+`}`) }()
-		_, err := acp.Connect(t.Context(), ours, acp.ClientHandlers{}, nil)
+		_, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{}, nil)
 		if e, ok := errors.AsType[*acp.VersionError](err); !ok || !strings.Contains(err.Error(), "version "+version) {
 			t.Errorf("%s: got %v, %v", version, e, err)
 		}

@@ -74,13 +74,17 @@ func hello(capabilities string) string {
 		`
 }
 
+// sentBy judges what one side sends: the other is played, and sends what is wrong on purpose.
+func sentBy(side conformance.Side) *conformance.TapOptions {
+	return &conformance.TapOptions{Ignore: func(f conformance.Finding) bool { return f.Direction.Sender() != side }}
+}
+
 // playClient plays the client of a script against an agent. What the agent sends is validated. In the
 // end it must still answer, and have said nothing that the script has not.
 func playClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions, script string) {
 	t.Helper()
 	ours, theirs := acp.Pipe()
-	tap := &conformance.TapOptions{Ignore: func(f conformance.Finding) bool { return f.Direction == conformance.ToAgent }}
-	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, ours, tap), complete(handlers), opts)
+	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, ours, sentBy(conformance.Agent)), complete(handlers), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +105,6 @@ func playAgent(
 ) {
 	t.Helper()
 	ours, theirs := acp.Pipe()
-	tap := &conformance.TapOptions{Ignore: func(f conformance.Finding) bool { return f.Direction == conformance.ToClient }}
 	whole := expand(t, `-> initialize#$hello {"protocolVersion":1,"...":""}
 		<- #$hello `+initialized+`
 		`+script+`
@@ -114,7 +117,7 @@ func playAgent(
 		transcript.Run(t, whole, conformance.Agent, theirs)
 	}()
 	defer func() { <-played }()
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, tap), handlers, opts)
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, sentBy(conformance.Client)), handlers, opts)
 	if err != nil {
 		t.Error(err)
 		return

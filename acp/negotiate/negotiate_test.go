@@ -317,6 +317,10 @@ const asks = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilit
 func connecting(t *testing.T, ctx context.Context) (agent raw, result <-chan error) {
 	t.Helper()
 	near, far := rpc.Pipe()
+	near = conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
+		Schema: negotiated(),
+		Ignore: func(f conformance.Finding) bool { return f.Direction == conformance.ToClient },
+	})
 	c := newClient("12")
 	done := make(chan error, 1)
 	agent = rawEnd(t, far)

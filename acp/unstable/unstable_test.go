@@ -13,6 +13,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/rpc"
 	acp "github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/conformance"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,11 +36,12 @@ func connect(
 ) (*acp.ClientConn, *acp.AgentConn) {
 	t.Helper()
 	near, far := acp.Pipe()
-	served, err := acp.StartAgent(t.Context(), far, agent, agentOptions)
+	tap := &conformance.TapOptions{Schema: conformance.V1Unstable()}
+	served, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), agent, agentOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := acp.Connect(t.Context(), near, client, clientOptions)
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), client, clientOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +84,12 @@ func TestGates(t *testing.T) {
 			t.Errorf("%s: got %v", capability, err)
 		}
 	}
-	for _, method := range []string{
-		"session/fork", "session/archive", "session/unarchive", "session/set_title", "session/status", "auth/status", "providers/set",
+	for method, params := range map[string]string{
+		"session/fork": `{"sessionId":"s","cwd":"/"}`, "session/archive": `{"sessionId":"s"}`, "session/unarchive": `{"sessionId":"s"}`,
+		"session/set_title": `{"sessionId":"s","title":"t"}`, "session/status": `{"sessionId":"s"}`, "auth/status": `{}`,
+		"providers/set": `{"providerId":"p","apiType":"openai","baseUrl":"https://a.test"}`,
 	} {
-		_, err := rpc.Call[json.RawMessage](ctx, conn.RPC(), method, map[string]string{"sessionId": "s"})
+		_, err := rpc.Call[json.RawMessage](ctx, conn.RPC(), method, json.RawMessage(params))
 		if !errors.Is(err, acp.ErrMethodNotFound) {
 			t.Errorf("%s: got %v", method, err)
 		}

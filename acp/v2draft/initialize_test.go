@@ -18,7 +18,7 @@ import (
 func raw(t *testing.T, handlers v2draft.AgentHandlers, opts *v2draft.AgentOptions) *rpc.Conn {
 	t.Helper()
 	near, far := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), far, handlers, opts)
+	served, err := v2draft.StartAgent(t.Context(), tapAgent(t, far, true), handlers, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +203,12 @@ func TestGates(t *testing.T) {
 	if _, err := conn.NewSession(ctx, &v2draft.NewSessionRequest{Cwd: "here"}); !errors.Is(err, v2draft.ErrInvalidParams) {
 		t.Errorf("a relative path: got %v", err)
 	}
+	client := raw(t, handlers(unprompted), &v2draft.AgentOptions{Info: info})
+	if _, err := initialize(t, client, 2); err != nil {
+		t.Fatal(err)
+	}
 	for _, method := range []string{"session/delete", "auth/login", "auth/logout", "terminal/cancel", "fs/read_text_file"} {
-		_, err := rpc.Call[json.RawMessage](ctx, conn.RPC(), method, map[string]string{"sessionId": "s", "methodId": "m"})
+		_, err := rpc.Call[json.RawMessage](ctx, client, method, map[string]string{"sessionId": "s", "methodId": "m"})
 		if !errors.Is(err, v2draft.ErrMethodNotFound) {
 			t.Errorf("%s: got %v", method, err)
 		}
@@ -258,7 +262,7 @@ func TestPermissionTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := v2draft.Connect(t.Context(), near, v2draft.ClientHandlers{
+	client, err := v2draft.Connect(t.Context(), tapClient(t, near), v2draft.ClientHandlers{
 		RequestPermission: func(ctx context.Context, _ *v2draft.ClientSession, _ *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
 			close(asked)
 			<-ctx.Done()

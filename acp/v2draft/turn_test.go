@@ -17,7 +17,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/conformance"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,6 +47,21 @@ func handlers(prompt func(context.Context, *v2draft.AgentSession, *v2draft.Promp
 
 var info = v2draft.Implementation{Name: "test", Version: "1"}
 
+// tapAgent judges the messages of an agent's connection; with a raw client, those of the agent alone.
+func tapAgent(t *testing.T, transport rpc.Transport, raw bool) rpc.Transport {
+	t.Helper()
+	return conformance.Tap(t, conformance.Agent, transport, &conformance.TapOptions{
+		Schema: conformance.V2(),
+		Ignore: func(f conformance.Finding) bool { return raw && f.Direction == conformance.ToAgent },
+	})
+}
+
+// tapClient judges the messages of a client's connection.
+func tapClient(t *testing.T, transport rpc.Transport) rpc.Transport {
+	t.Helper()
+	return conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{Schema: conformance.V2()})
+}
+
 // connect starts an agent and a client of it. Options may be nil.
 func connect(t *testing.T, agent v2draft.AgentHandlers, client v2draft.ClientHandlers, opts *v2draft.AgentOptions) *v2draft.ClientConn {
 	t.Helper()
@@ -53,11 +70,11 @@ func connect(t *testing.T, agent v2draft.AgentHandlers, client v2draft.ClientHan
 	}
 	opts.Info = info
 	near, far := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), far, agent, opts)
+	served, err := v2draft.StartAgent(t.Context(), tapAgent(t, far, false), agent, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := v2draft.Connect(t.Context(), near, client, &v2draft.ClientOptions{
+	conn, err := v2draft.Connect(t.Context(), tapClient(t, near), client, &v2draft.ClientOptions{
 		Info: info, Conn: v2draft.ConnOptions{
 			CancelGrace: 200 * time.Millisecond,
 			Hooks: v2draft.Hooks{Message: func(sent bool, message []byte) {
@@ -638,7 +655,7 @@ func TestPromptInsideHandler(t *testing.T) {
 func TestConnectionEnds(t *testing.T) {
 	begun := make(chan struct{})
 	near, far := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), far, handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+	served, err := v2draft.StartAgent(t.Context(), tapAgent(t, far, false), handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
 		close(begun)
 		<-ctx.Done()
 		return v2draft.IdleStateUpdate{}, ctx.Err()
@@ -646,7 +663,7 @@ func TestConnectionEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := v2draft.Connect(t.Context(), near, v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info})
+	conn, err := v2draft.Connect(t.Context(), tapClient(t, near), v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info})
 	if err != nil {
 		t.Fatal(err)
 	}
