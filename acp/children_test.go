@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // childEnv makes the test binary be one of the subprocesses.
@@ -107,11 +108,12 @@ func (a *childAgent) prompt(ctx context.Context, s *acp.AgentSession, prompt []a
 	}
 }
 
-// driver writes lines to the child agent and reads its answers.
+// driver writes lines to the child agent and reads its answers, which it validates.
 type driver struct {
-	t   *testing.T
-	in  io.WriteCloser
-	out *bufio.Reader
+	t         *testing.T
+	in        io.WriteCloser
+	out       *bufio.Reader
+	validator *conformance.Validator
 }
 
 // drive starts the child agent, initialized and with a session.
@@ -132,7 +134,7 @@ func drive(t *testing.T) (d *driver, session string) {
 	}
 	// Whatever happens, no test waits forever.
 	watchdog := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
-	d = &driver{t, in, bufio.NewReaderSize(out, 1<<20)}
+	d = &driver{t, in, bufio.NewReaderSize(out, 1<<20), conformance.NewValidator(conformance.V1())}
 	t.Cleanup(func() {
 		in.Close()
 		io.Copy(io.Discard, out)
@@ -155,6 +157,9 @@ func (d *driver) newSession() string {
 func (d *driver) send(lines ...string) {
 	d.t.Helper()
 	for _, line := range lines {
+		for one := range strings.Lines(line) {
+			d.validator.Message(conformance.ToAgent, []byte(one)) // which may be wrong
+		}
 		if _, err := io.WriteString(d.in, line+"\n"); err != nil {
 			d.t.Fatal(err)
 		}
@@ -207,6 +212,9 @@ func (d *driver) read() message {
 	line, err := d.out.ReadString('\n')
 	if err != nil {
 		d.t.Fatalf("the agent ended: %v", err)
+	}
+	for _, f := range d.validator.Message(conformance.ToClient, []byte(line)) {
+		d.t.Errorf("%s: %.300s", f, line)
 	}
 	m := message{line: line}
 	if err := json.Unmarshal([]byte(line), &m); err != nil {

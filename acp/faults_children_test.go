@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // shellPrelude speaks the protocol up to the first prompt, whose request is not read yet.
@@ -447,7 +448,7 @@ func TestClientGoesAway(t *testing.T) {
 			}
 			watchdog := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 			defer watchdog.Stop()
-			d := &driver{t, in, bufio.NewReader(out)}
+			d := &driver{t, in, bufio.NewReader(out), conformance.NewValidator(conformance.V1())}
 			d.send(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}`)
 			d.prompt(1, d.newSession(), "updates 1000000000")
 			d.read()

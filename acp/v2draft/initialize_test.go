@@ -12,6 +12,7 @@ import (
 	acp "github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // raw connects an agent of this package with a client that sends what it likes.
@@ -98,7 +99,8 @@ func TestAgentOfVersion1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = v2draft.Connect(t.Context(), near, v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info})
+	tap := &conformance.TapOptions{Schema: conformance.Negotiated(conformance.V1(), conformance.V2())}
+	_, err = v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info})
 	if other, ok := errors.AsType[*v2draft.VersionError](err); !ok || other.Got != 1 {
 		t.Errorf("got %v", err)
 	}
