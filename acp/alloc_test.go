@@ -120,7 +120,7 @@ func received(t *testing.T) (write func(lines []byte, count int)) {
 	go func() {
 		_, err := agent.Read()
 		if err == nil {
-			err = agent.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}` + "\n"))
+			err = agent.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`))
 		}
 		initialized <- err
 	}()
@@ -145,7 +145,7 @@ func received(t *testing.T) (write func(lines []byte, count int)) {
 	})
 	return func(lines []byte, count int) {
 		left = count
-		if err := agent.Write(lines); err != nil {
+		if err := agent.(rpc.FastStream).WriteLines(lines); err != nil {
 			t.Fatal(err)
 		}
 		<-handled

@@ -154,7 +154,7 @@ func rawServe(t *testing.T, transport acp.Transport, result string) (lines []str
 			t.Error(err)
 			return lines
 		}
-		if err := stream.Write([]byte(`{"jsonrpc":"2.0","id":` + string(envelope.ID) + `,"result":` + result + "}\n")); err != nil {
+		if err := stream.Write([]byte(`{"jsonrpc":"2.0","id":` + string(envelope.ID) + `,"result":` + result + "}")); err != nil {
 			t.Error(err)
 		}
 	}

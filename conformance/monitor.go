@@ -4,7 +4,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -117,37 +116,22 @@ func (t *watchedTransport) Connect(ctx context.Context) (rpc.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &watchedStream{Stream: inner, monitor: t.monitor, side: t.side, validator: NewValidator(t.monitor.schema)}, nil
+	return t.watch(inner, NewValidator(t.monitor.schema)), nil
 }
 
-type watchedStream struct {
-	rpc.Stream
-	monitor   *Monitor
-	side      Side
-	validator *Validator
-}
-
-func (s *watchedStream) Read() ([]byte, error) {
-	line, err := s.Stream.Read()
-	if err == nil {
-		s.monitor.see(s.validator, s.side.Peer().direction(), line)
-	}
-	return line, err
-}
-
-// Write validates first: the answer to what is written may come before the write returns.
-func (s *watchedStream) Write(lines []byte) error {
-	err := rpc.EachLine(lines, func(line []byte) error {
-		s.monitor.see(s.validator, s.side.direction(), line)
-		return nil
+// watch validates what is written before it is sent: the answer to it may come at once.
+func (t *watchedTransport) watch(inner rpc.Stream, v *Validator) rpc.Stream {
+	return rpc.Wrap(inner, rpc.Wrapper{
+		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+			line, err := next()
+			if err == nil {
+				t.monitor.see(v, t.side.Peer().direction(), line)
+			}
+			return line, err
+		},
+		Write: func(line []byte) ([]byte, error) {
+			t.monitor.see(v, t.side.direction(), line)
+			return line, nil
+		},
 	})
-	return errors.Join(err, s.Stream.Write(lines))
-}
-
-// CloseWrite ends the writing side if the stream can do that alone; see rpc.HalfCloser.
-func (s *watchedStream) CloseWrite() error {
-	if h, ok := s.Stream.(rpc.HalfCloser); ok {
-		return h.CloseWrite()
-	}
-	return errors.ErrUnsupported
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // exchange plays lines over a pipe, whose client end is wrapped: "> " is written by the client, "< "
-// by the agent. One Write carries all lines of a side that follow each other.
+// by the agent. One WriteLines carries all lines of a side that follow each other.
 func exchange(t *testing.T, wrap func(rpc.Transport) rpc.Transport, lines ...string) {
 	t.Helper()
 	a, b := rpc.Pipe()
@@ -42,7 +42,7 @@ func exchange(t *testing.T, wrap func(rpc.Transport) rpc.Transport, lines ...str
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if err := from.Write([]byte(batch.String())); err != nil {
+			if err := from.(rpc.FastStream).WriteLines([]byte(batch.String())); err != nil {
 				t.Error(err)
 			}
 		})
@@ -133,7 +133,7 @@ func TestMonitorConnectError(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := s.Write([]byte("{}\n")); err == nil {
+	if err := s.Write([]byte("{}")); err == nil {
 		t.Error("a closed stream took a message")
 	}
 }
@@ -229,7 +229,7 @@ func TestTapConcurrently(t *testing.T) {
 	}
 	write := func(s rpc.Stream, line string) {
 		for range n {
-			if err := s.Write([]byte(line + "\n")); err != nil {
+			if err := s.Write([]byte(line)); err != nil {
 				t.Error(err)
 				return
 			}
@@ -247,7 +247,7 @@ func TestTapConcurrently(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := client.Write([]byte("late\n")); err != nil {
+	if err := client.Write([]byte("late")); err != nil {
 		t.Error(err)
 	}
 	wg.Wait()

@@ -54,7 +54,7 @@ func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
 	if door.version >= 2 {
 		serve = a.V2
 	}
-	stream := &replay{Stream: door.stream, first: door.initialize}
+	stream := replay(door.stream, door.initialize)
 	return errors.Join(serve(ctx, only{stream}), stream.Close())
 }
 
@@ -96,17 +96,17 @@ type door struct {
 
 func (d *door) Connect(ctx context.Context) (rpc.Stream, error) {
 	var err error
-	d.stream, err = d.Transport.Connect(ctx)
-	return (*doorStream)(d), err
+	if d.stream, err = d.Transport.Connect(ctx); err != nil {
+		return nil, err
+	}
+	return rpc.Wrap(d.stream, rpc.Wrapper{Read: d.read, Close: d.close}), nil
 }
 
-type doorStream door
-
-func (s *doorStream) Read() ([]byte, error) {
-	if s.chosen.Load() {
+func (d *door) read(next func() ([]byte, error), _ func()) ([]byte, error) {
+	if d.chosen.Load() {
 		return nil, io.EOF
 	}
-	line, err := s.stream.Read()
+	line, err := next()
 	if err != nil {
 		return nil, err
 	}
@@ -114,18 +114,16 @@ func (s *doorStream) Read() ([]byte, error) {
 	if codec.Unmarshal(line, &r) != nil || !r.chooses() {
 		return line, nil // for the connection to answer
 	}
-	s.initialize, s.version = bytes.Clone(line), r.asked.ProtocolVersion
-	s.chosen.Store(true)
+	d.initialize, d.version = bytes.Clone(line), r.asked.ProtocolVersion
+	d.chosen.Store(true)
 	return nil, io.EOF
 }
 
-func (s *doorStream) Write(lines []byte) error { return s.stream.Write(lines) }
-
-func (s *doorStream) Close() error {
-	if s.chosen.Load() {
+func (d *door) close() error {
+	if d.chosen.Load() {
 		return nil
 	}
-	return s.stream.Close()
+	return d.stream.Close()
 }
 
 // request is what must be known of a message to tell whether it chooses the version.
@@ -163,18 +161,14 @@ func (r *request) DecodeJSON(d *codec.Decoder) {
 }
 
 // replay is a stream whose first message was read already.
-type replay struct {
-	rpc.Stream
-	first []byte
+func replay(inner rpc.Stream, first []byte) rpc.Stream {
+	return rpc.Wrap(inner, rpc.Wrapper{
+		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+			if message := first; message != nil {
+				first = nil
+				return message, nil
+			}
+			return next()
+		},
+	})
 }
-
-func (s *replay) Read() ([]byte, error) {
-	if first := s.first; first != nil {
-		s.first = nil
-		return first, nil
-	}
-	return s.Stream.Read()
-}
-
-// CloseWrite implements rpc.HalfCloser.
-func (s *replay) CloseWrite() error { return closeWrite(s.Stream) }

@@ -114,7 +114,7 @@ func exchange(stream rpc.Stream, request1, request2 *message) (before [][]byte, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := stream.Write(append(line, '\n')); err != nil {
+	if err := stream.Write(line); err != nil {
 		return nil, nil, err
 	}
 	for size := 0; size <= maxBefore; {
@@ -197,7 +197,9 @@ func newLane(stream rpc.Stream) *lane {
 // run calls the version's function.
 func (l *lane) run(ctx context.Context, connect func(context.Context, rpc.Transport) error) {
 	defer close(l.done)
-	l.err = connect(ctx, only{l})
+	l.err = connect(ctx, only{rpc.Wrap(l.stream, rpc.Wrapper{
+		Read: l.read, Write: l.write, CloseWrite: l.closeWrite, Close: l.close,
+	})})
 }
 
 // request waits for the initialize request. It returns nil if there is none.
@@ -243,11 +245,15 @@ func (l *lane) goesOn() bool {
 	}
 }
 
-// Read implements rpc.Stream.
-func (l *lane) Read() ([]byte, error) {
+func (l *lane) read(next func() ([]byte, error), beforeWait func()) ([]byte, error) {
 	select {
 	case <-l.chosen:
-	case <-l.closed:
+	default:
+		beforeWait()
+		select {
+		case <-l.chosen:
+		case <-l.closed:
+		}
 	}
 	if !l.goesOn() {
 		return nil, io.EOF
@@ -260,31 +266,31 @@ func (l *lane) Read() ([]byte, error) {
 	if l.fail != nil {
 		return nil, l.fail
 	}
-	return l.stream.Read()
+	return next()
 }
 
-// Write implements rpc.Stream.
-func (l *lane) Write(lines []byte) error {
+func (l *lane) write(message []byte) ([]byte, error) {
 	if l.goesOn() {
-		return l.stream.Write(lines)
+		return message, nil
 	}
 	select {
-	case l.asked <- bytes.Clone(lines):
+	case l.asked <- bytes.Clone(message):
 	default: // it gives up, or was not chosen
 	}
-	return nil
+	return nil, nil
 }
 
-// CloseWrite implements rpc.HalfCloser.
-func (l *lane) CloseWrite() error {
-	if l.goesOn() {
-		return closeWrite(l.stream)
+func (l *lane) closeWrite() error {
+	if !l.goesOn() {
+		return nil
 	}
-	return nil
+	if h, ok := l.stream.(rpc.HalfCloser); ok {
+		return h.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
-// Close implements rpc.Stream.
-func (l *lane) Close() error {
+func (l *lane) close() error {
 	l.once.Do(func() { close(l.closed) })
 	select {
 	case <-l.chosen:

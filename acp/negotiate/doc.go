@@ -10,7 +10,6 @@ package negotiate
 
 import (
 	"context"
-	"errors"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -44,11 +43,3 @@ func (p *initializeParams) DecodeJSON(d *codec.Decoder) {
 type only struct{ rpc.Stream }
 
 func (t only) Connect(context.Context) (rpc.Stream, error) { return t.Stream, nil }
-
-// closeWrite ends the writing side of a stream if it can do that alone.
-func closeWrite(stream rpc.Stream) error {
-	if h, ok := stream.(rpc.HalfCloser); ok {
-		return h.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}

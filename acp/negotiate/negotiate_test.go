@@ -177,7 +177,7 @@ const patience = 10 * time.Second
 
 func (r raw) send(line string) {
 	r.t.Helper()
-	if err := r.Write([]byte(line + "\n")); err != nil {
+	if err := r.Write([]byte(line)); err != nil {
 		r.t.Error(err)
 	}
 }
@@ -396,7 +396,7 @@ func TestClientFails(t *testing.T) {
 	})
 	t.Run("flood", func(t *testing.T) {
 		agent, result := connecting(t, t.Context())
-		line := []byte(`{"jsonrpc":"2.0","method":"_a.test/note","params":"` + strings.Repeat("x", 1<<16) + "\"}\n")
+		line := []byte(`{"jsonrpc":"2.0","method":"_a.test/note","params":"` + strings.Repeat("x", 1<<16) + `"}`)
 		for range 1000 {
 			if agent.Write(line) != nil {
 				break // refused
@@ -415,7 +415,7 @@ func halfClose(ctx context.Context, transport rpc.Transport, first string) error
 		return err
 	}
 	if first != "" {
-		err = stream.Write([]byte(first + "\n"))
+		err = stream.Write([]byte(first))
 	}
 	if _, readErr := stream.Read(); readErr != nil {
 		return errors.Join(err, readErr)
@@ -487,7 +487,7 @@ func TestBadOptions(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return stream.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}` + "\n"))
+			return stream.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`))
 		}, "not an initialize request"},
 	} {
 		for _, version := range []int{1, 2} {

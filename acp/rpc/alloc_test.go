@@ -114,7 +114,7 @@ func TestAllocationsReceived(t *testing.T) {
 	lines := []byte(strings.Repeat(note("chunk", `{"sessionId":"`+smallChunk.SessionID+`","text":"`+smallChunk.Text+`"}`)+"\n", flood))
 	within(t, notificationReceived, flood, func() {
 		left = flood
-		if err := in.Write(lines); err != nil {
+		if err := in.(FastStream).WriteLines(lines); err != nil {
 			t.Fatal(err)
 		}
 		<-handled

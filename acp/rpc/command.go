@@ -86,7 +86,6 @@ type process struct {
 	killTime time.Duration
 	group    *proc.Group
 	stdin    *os.File
-	nowait   *nowait // to stdin
 	stdout   *os.File
 	stderr   *os.File
 	tail     tail
@@ -144,8 +143,8 @@ func (t *CommandTransport) start() (Stream, error) {
 		return fail(err)
 	}
 	closeAll(child...)
-	p.nowait = newNowait(p.stdin)
 	p.lineStream = newLineStream(&output{File: p.stdout, left: leftover}, p.stdin, t.MaxMessage, p.stop)
+	p.lineStream.nowait = newNowait(p.stdin)
 	go p.watch()
 	go p.readStderr()
 	return p, nil
@@ -204,17 +203,16 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TryWrite is Write as far as that goes without waiting; it returns how much of lines it has written.
-func (p *process) TryWrite(lines []byte) int { return p.nowait.try(lines) }
-
 func (p *process) readStderr() {
 	defer close(p.drained)
 	_, _ = io.Copy(&p.tail, p.stderr) // ends with the process, or by Close
 }
 
-// Read returns an *ExitError at the end of the output if the process has ended too.
-func (p *process) Read() ([]byte, error) {
-	line, err := p.lineStream.Read()
+func (p *process) Read() ([]byte, error) { return p.ReadLine(nil) }
+
+// ReadLine returns an *ExitError at the end of the output if the process has ended too.
+func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
+	line, err := p.lineStream.ReadLine(beforeWait)
 	if err == nil {
 		return line, nil
 	}

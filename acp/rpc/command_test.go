@@ -157,7 +157,7 @@ func TestHalfClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stream.Close()
-	if err := stream.Write([]byte(request(1, "echo", `{"n":1}`) + "\n" + request(2, "echo", `{"n":2}`) + "\n")); err != nil {
+	if err := stream.(FastStream).WriteLines([]byte(request(1, "echo", `{"n":1}`) + "\n" + request(2, "echo", `{"n":2}`) + "\n")); err != nil {
 		t.Fatal(err)
 	}
 	if err := stream.(HalfCloser).CloseWrite(); err != nil {

@@ -176,8 +176,8 @@ func Connect(ctx context.Context, transport Transport, routes func(*Conn) []Rout
 			}
 		}
 	}
-	if c.opts.Hooks.Message != nil {
-		stream = &observed{stream, c.opts.Hooks.Message}
+	if hook := c.opts.Hooks.Message; hook != nil {
+		stream = observed(stream, hook)
 	}
 	c.wire = wire.NewConn(stream, wire.Config{
 		Handler:   &reader{c},
@@ -344,26 +344,18 @@ func over(cause error) error {
 func (c *Conn) ending() error { return cmp.Or(over(c.wire.Err()), ErrClosed) }
 
 // observed shows every message to Hooks.Message.
-type observed struct {
-	Stream
-	message func(sent bool, message []byte)
-}
-
-func (s *observed) Read() ([]byte, error) {
-	line, err := s.Stream.Read()
-	if err == nil {
-		s.message(false, line)
-	}
-	return line, err
-}
-
-func (s *observed) Write(lines []byte) error {
-	err := EachLine(lines, func(message []byte) error {
-		s.message(true, message)
-		return nil
+func observed(stream Stream, message func(sent bool, message []byte)) Stream {
+	return Wrap(stream, Wrapper{
+		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+			line, err := next()
+			if err == nil {
+				message(false, line)
+			}
+			return line, err
+		},
+		Write: func(line []byte) ([]byte, error) {
+			message(true, line)
+			return line, nil
+		},
 	})
-	if err != nil {
-		return err
-	}
-	return s.Stream.Write(lines)
 }

@@ -4,9 +4,9 @@
 package rpc
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -24,16 +24,18 @@ type Transport interface {
 	Connect(ctx context.Context) (Stream, error)
 }
 
-// A Stream carries whole JSON-RPC messages. One goroutine calls Read, one at a time calls Write, and
-// any goroutine may call Close.
+// A Stream carries whole JSON-RPC messages. One goroutine at a time reads, one at a time writes, and any
+// goroutine may call Close. A Stream may be a [HalfCloser] and a [FastStream] besides; a wrapper of one
+// is best made by [Wrap], which passes all of that on.
 type Stream interface {
 	// Read returns the next message without its newline. The slice is valid until the next Read.
 	// io.EOF, possibly wrapped, says that the peer has ended the stream; a *TooLongError says that
 	// one message was thrown away and the next Read goes on behind it; any other error is final.
 	Read() ([]byte, error)
 
-	// Write sends one or more whole messages, each ended by a newline. It does not keep lines.
-	Write(lines []byte) error
+	// Write sends one message, which has no newline at its end. It may wait until the peer takes it.
+	// It neither changes nor keeps message. An error is final: nothing can be sent any more.
+	Write(message []byte) error
 
 	// Close ends the stream in both directions, unblocks Read and Write, and releases what the
 	// stream holds (for a subprocess: waits for it, by force in the end). Further calls do nothing.
@@ -41,16 +43,81 @@ type Stream interface {
 }
 
 // A HalfCloser is a Stream that can end its writing alone, so that the peer sees the end of its input
-// while what it still sends is read. The streams of Stdio, Command, IO and Pipe are; a wrapper of a
-// Stream should pass the method on.
+// while what it still sends is read. The streams of Stdio, Command, IO and Pipe are.
 type HalfCloser interface {
-	// CloseWrite ends the writing side. Further calls do nothing; writing afterwards is an error.
+	// CloseWrite ends the writing side. Further calls do nothing; writing afterwards is an error. It
+	// returns errors.ErrUnsupported if the stream turns out to have no side to end alone.
 	CloseWrite() error
 }
 
+// A FastStream is a Stream that carries many small messages with less work: a connection uses these
+// methods instead of Read and Write where there are any. The streams of this package have them. They
+// follow the same rules: one goroutine at a time reads, one at a time writes.
+//
+// A line is a message and the newline behind it. Within a message there is none.
+type FastStream interface {
+	Stream
+
+	// ReadLine is Read, and calls beforeWait each time before it may have to wait for the peer. It
+	// does not call it while it has a whole message.
+	ReadLine(beforeWait func()) ([]byte, error)
+
+	// WriteLines is Write for one or more lines, which are best sent at once.
+	WriteLines(lines []byte) error
+
+	// TryWriteLines is WriteLines if that takes no waiting. If it returns false, no line or not all
+	// of lines was sent, or this cannot be told without waiting: then what is written next is
+	// WriteLines with the same lines, and perhaps more behind them, and the stream knows what of them
+	// was sent. A stream that cannot write without waiting returns false and does nothing. Errors are
+	// left to WriteLines.
+	TryWriteLines(lines []byte) (sent bool)
+}
+
+// Wrap returns a stream that reads and writes through inner, and does otherwise what w says. It is a
+// FastStream and a HalfCloser, and as fast as inner is: each message passes the same functions of w,
+// whichever way it was read or written.
+func Wrap(inner Stream, w Wrapper) Stream { return wire.Wrap(inner, wire.Wrapper(w)) }
+
+// A Wrapper says what a stream made by [Wrap] does otherwise than the stream inside. Each function may
+// be nil, which is no difference. Read is called by the goroutine that reads, Write by the one that
+// writes.
+type Wrapper struct {
+	// Read reads the next message, usually by next, which reads it from the inner stream. To change
+	// a message it returns another one, valid until the next call; to drop one it calls next again.
+	// Whatever it waits for beside next it must announce by calling beforeWait first.
+	Read func(next func() ([]byte, error), beforeWait func()) ([]byte, error)
+
+	// Write is given each message, without newline, before it is sent, and returns what is sent in
+	// its place: usually message itself. An empty one is not sent. An error ends the writing: it is
+	// what the stream's writing returns, after the messages before this one were sent. What is returned
+	// must be valid until the next call; message itself must be neither changed nor kept.
+	Write func(message []byte) ([]byte, error)
+
+	// CloseWrite is called in place of the inner stream's CloseWrite.
+	CloseWrite func() error
+
+	// Close is called in place of the inner stream's Close.
+	Close func() error
+}
+
 // TooLongError is what a Stream's Read returns for a message over its limit. The message was skipped
-// without being held in memory, and the stream goes on with the next one.
-type TooLongError = wire.TooLongError
+// without being held in memory, and the stream goes on with the next one. The connection looks in what
+// is known of the message for its id, so that its sender gets an answer, or its call ends.
+type TooLongError struct {
+	// Limit is the longest message accepted, in bytes.
+	Limit int
+	// Head and Tail are the beginning and the end of the message, at most 4 KiB each. They are not
+	// changed by later Reads.
+	Head, Tail []byte
+}
+
+// Error implements the error interface.
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("acp: message longer than %d bytes", e.Limit)
+}
+
+// Ends returns Head and Tail. By this method a connection recognises the error.
+func (e *TooLongError) Ends() (head, tail []byte) { return e.Head, e.Tail }
 
 // DefaultMaxMessage is the longest message, in bytes, that Stdio, Command and IO streams accept
 // unless told otherwise.
@@ -96,10 +163,13 @@ func (o *once) use() error {
 	return nil
 }
 
-// lineStream frames messages by newlines over a reader and a writer. It is a HalfCloser.
+// lineStream frames messages by newlines over a reader and a writer. It is a HalfCloser and a FastStream.
 type lineStream struct {
 	lines      *wire.LineReader
 	w          io.Writer
+	nowait     *nowait      // to w, or nil
+	sent       int          // bytes of the next WriteLines that TryWriteLines has written
+	line       []byte       // Write's
 	closeWrite func() error // safe to call again
 	close      func() error // safe to call again
 }
@@ -121,27 +191,46 @@ func newLineStream(r io.ReadCloser, w io.WriteCloser, maxMessage int, end func()
 	}
 }
 
-func (s *lineStream) Read() ([]byte, error) { return s.lines.Next() }
+func (s *lineStream) Read() ([]byte, error) { return s.ReadLine(nil) }
 
-// BeforeWait has f called when Read has no whole message and may have to wait for one.
-func (s *lineStream) BeforeWait(f func()) { s.lines.BeforeWait = f }
+func (s *lineStream) ReadLine(beforeWait func()) ([]byte, error) {
+	line, err := s.lines.Next(beforeWait)
+	if err != nil {
+		if long, ok := errors.AsType[*wire.LongLine](err); ok {
+			err = (*TooLongError)(long)
+		}
+	}
+	return line, err
+}
 
-func (s *lineStream) Write(lines []byte) error {
+// maxLineKept is how long a buffer of Write may be that is kept for the next one.
+const maxLineKept = 64 << 10
+
+func (s *lineStream) Write(message []byte) error {
+	s.line = append(wire.AppendLine(s.line[:0], message), '\n')
+	err := s.WriteLines(s.line)
+	if cap(s.line) > maxLineKept {
+		s.line = nil
+	}
+	return err
+}
+
+func (s *lineStream) WriteLines(lines []byte) error {
+	lines = lines[s.sent:]
+	s.sent = 0
 	_, err := s.w.Write(lines)
 	return err
+}
+
+func (s *lineStream) TryWriteLines(lines []byte) bool {
+	s.sent += s.nowait.try(lines[s.sent:])
+	if s.sent < len(lines) {
+		return false
+	}
+	s.sent = 0
+	return true
 }
 
 func (s *lineStream) CloseWrite() error { return s.closeWrite() }
 
 func (s *lineStream) Close() error { return s.close() }
-
-// EachLine calls f with every message of a Write's argument, without its newline. It is for wrappers
-// of a Stream that look at single messages; it stops at the first error.
-func EachLine(lines []byte, f func(message []byte) error) error {
-	for line := range bytes.Lines(lines) {
-		if err := f(bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -147,7 +147,7 @@ func (p *player) write(run []step) error {
 				return p.fail(step, err)
 			}
 		}
-		if err := p.stream.Write(append(slices.Clone(line), '\n')); err != nil {
+		if err := p.stream.Write(line); err != nil {
 			return p.fail(step, err)
 		}
 	}

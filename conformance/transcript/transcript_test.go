@@ -75,7 +75,7 @@ func play(t *testing.T, ctx context.Context, script string, lines ...string) err
 		for _, line := range lines {
 			if line == "EOF" {
 				_ = peer.Close()
-			} else if peer.Write([]byte(line+"\n")) != nil {
+			} else if peer.Write([]byte(line)) != nil {
 				return // the player has seen enough
 			}
 		}

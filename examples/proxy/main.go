@@ -94,13 +94,11 @@ func run(ctx context.Context, cmd *exec.Cmd, w *watcher) error {
 
 // pass passes messages on until one of the streams ends.
 func (w *watcher) pass(d direction, from, to rpc.Stream) {
-	var out []byte
 	for {
 		line, err := from.Read()
 		if err == nil {
 			w.see(d, line)
-			out = append(append(out[:0], line...), '\n')
-			err = to.Write(out)
+			err = to.Write(line)
 		}
 		if err != nil {
 			w.printf("%s: ended: %v", d, err)

@@ -280,7 +280,7 @@ func TestPassOverPipes(t *testing.T) {
 		w.pass(toTheAgent, streams[up], streams[down])
 	}()
 	go func() {
-		if err := streams[client].Write([]byte("{}\n")); err != nil {
+		if err := streams[client].Write([]byte("{}")); err != nil {
 			t.Error(err)
 		}
 	}()

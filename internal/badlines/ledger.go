@@ -109,6 +109,13 @@ type Ledger struct {
 
 // Sent notes a line without its newline.
 func (l *Ledger) Sent(line []byte) {
+<<<<<<< HEAD:internal/badlines/ledger.go
+=======
+	if l.owed == nil {
+		l.owed = map[string]int{}
+		line = bytes.TrimPrefix(line, []byte("\ufeff")) // which is ignored before the first line
+	}
+>>>>>>> 58e8611 (acp/rpc: streams take one message; what makes them fast is an optional interface):internal/hostile/ledger.go
 	switch trimmed := bytes.Trim(line, " \t\r"); {
 	case len(line) > l.MaxLine:
 		l.loose++

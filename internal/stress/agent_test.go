@@ -103,7 +103,7 @@ func serve(kind string) error {
 	switch kind {
 	case "agent":
 	case "trickle":
-		transport = wrapped{transport, func(s rpc.Stream) rpc.Stream { return trickle{s} }}
+		transport = wrapped{transport, func(s rpc.Stream) rpc.Stream { return trickle{s.(rpc.FastStream)} }}
 	case "faulty":
 		a.faults = &faults{}
 		transport = wrapped{transport, a.faults.stream}
@@ -330,13 +330,15 @@ func (w wrapped) Connect(ctx context.Context) (rpc.Stream, error) {
 }
 
 // trickle writes one byte at a time.
-type trickle struct{ rpc.Stream }
+type trickle struct{ rpc.FastStream }
 
-func (s trickle) Write(lines []byte) error {
+func (s trickle) WriteLines(lines []byte) error {
 	for i := range lines {
-		if err := s.Stream.Write(lines[i : i+1]); err != nil {
+		if err := s.FastStream.WriteLines(lines[i : i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+func (trickle) TryWriteLines([]byte) bool { return false }

@@ -57,7 +57,7 @@ type faults struct {
 func (f *faults) stream(inner rpc.Stream) rpc.Stream {
 	f.inner = inner
 	f.deaf = make(chan struct{})
-	return &faulty{Stream: inner, f: f}
+	return &faulty{FastStream: inner.(rpc.FastStream), f: f}
 }
 
 // set begins a fault. What was done to the output before stays done.
@@ -97,15 +97,15 @@ func (f *faults) is(kind string) bool {
 	return f.kind == kind
 }
 
-// faulty is a stream with faults.
+// faulty is a line stream with faults, which cut lines.
 type faulty struct {
-	rpc.Stream
+	rpc.FastStream
 	f    *faults
 	once sync.Once
 }
 
-func (s *faulty) Read() ([]byte, error) {
-	line, err := s.Stream.Read()
+func (s *faulty) ReadLine(beforeWait func()) ([]byte, error) {
+	line, err := s.FastStream.ReadLine(beforeWait)
 	if s.f.is(faultDeaf) {
 		<-s.f.deaf
 		return nil, io.EOF
@@ -113,7 +113,9 @@ func (s *faulty) Read() ([]byte, error) {
 	return line, err
 }
 
-func (s *faulty) Write(lines []byte) error {
+func (*faulty) TryWriteLines([]byte) bool { return false }
+
+func (s *faulty) WriteLines(lines []byte) error {
 	f := s.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,7 +146,7 @@ func (s *faulty) Write(lines []byte) error {
 
 // write writes lines, the last of which may be cut.
 func (s *faulty) write(lines []byte) error {
-	err := s.Stream.Write(lines)
+	err := s.FastStream.WriteLines(lines)
 	if err == nil {
 		s.f.lines += bytes.Count(lines, []byte("\n"))
 	}
@@ -171,5 +173,5 @@ func (f *faults) tell() error {
 
 func (s *faulty) Close() error {
 	s.once.Do(func() { close(s.f.deaf) })
-	return s.Stream.Close()
+	return s.FastStream.Close()
 }

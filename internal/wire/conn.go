@@ -18,13 +18,6 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// Stream carries whole messages; see rpc.Stream, which has the same methods.
-type Stream interface {
-	Read() ([]byte, error)
-	Write(lines []byte) error
-	Close() error
-}
-
 // Handler is told what the peer sends. Its methods are called by the reader, one at a time and in the
 // order of the wire; what they are given is valid until they return. While one of them runs nothing is
 // read, which is how backpressure reaches the peer.
@@ -73,12 +66,12 @@ type Config struct {
 // Two goroutines belong to a Conn, the library's reader and the writer; Close ends both. A third of the
 // library's, which waits for a context, ends with them.
 type Conn struct {
-	stream  Stream
+	stream  FastStream
 	handler Handler
+	settle  func() // the handler's
 	log     *slog.Logger
 	drain   time.Duration
 	noise   bool
-	tells   bool // the stream tells when reading may have to wait
 
 	lib    *jsonrpc2.Conn
 	out    *writer
@@ -116,8 +109,9 @@ var ErrClosed = errors.New("connection closed")
 // NewConn makes a connection on stream, which reads nothing before Run. Run must be called.
 func NewConn(stream Stream, cfg Config) *Conn {
 	c := &Conn{
-		stream:       stream,
+		stream:       fast(stream),
 		handler:      cfg.Handler,
+		settle:       cfg.Handler.Settle,
 		log:          cfg.Logger,
 		drain:        cfg.Drain,
 		noise:        cfg.SkipNoise,
@@ -131,11 +125,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.life, c.endLife = context.WithCancel(context.Background())
-	c.out = newWriter(stream, c.writeFailed, c.Err)
-	if s, ok := stream.(interface{ BeforeWait(func()) }); ok {
-		c.tells = true
-		s.BeforeWait(c.handler.Settle)
-	}
+	c.out = newWriter(c.stream, c.writeFailed, c.Err)
 	c.lib = jsonrpc2.NewConn(context.Background(), &objectStream{c, c.started}, noRequests{},
 		jsonrpc2.OnRecv(c.noteReceived), jsonrpc2.SetLogger(libraryLog{c.log}))
 	return c
@@ -441,20 +431,15 @@ func (c *Conn) next() (token uint64, err error) {
 		if c.endSeen {
 			return c.end()
 		}
-		if !c.tells {
-			c.handler.Settle()
-		}
-		line, err := c.stream.Read()
+		line, err := c.stream.ReadLine(c.settle)
 		if err != nil {
-			c.handler.Settle()
-		}
-		if long, ok := errors.AsType[*TooLongError](err); ok {
-			if token, ok := c.refuseLong(long); ok {
-				return token, nil
+			c.settle()
+			if long, ok := errors.AsType[tooLong](err); ok {
+				if token, ok := c.refuseLong(long); ok {
+					return token, nil
+				}
+				continue
 			}
-			continue
-		}
-		if err != nil {
 			c.mu.Lock()
 			if c.ended == nil {
 				c.ended = err
@@ -638,9 +623,10 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (token uint64, ok bo
 }
 
 // refuseLong answers, or fails, what an overlong message was about.
-func (c *Conn) refuseLong(long *TooLongError) (token uint64, ok bool) {
-	c.handler.HandleInvalid(long.Head, long)
-	id, response, known := recoverID(long.Head, long.Tail)
+func (c *Conn) refuseLong(long tooLong) (token uint64, ok bool) {
+	head, tail := long.Ends()
+	c.handler.HandleInvalid(head, long)
+	id, response, known := recoverID(head, tail)
 	if response {
 		return c.failCall(id, known, long)
 	}

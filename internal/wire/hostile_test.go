@@ -26,10 +26,11 @@ type tape struct {
 	out bytes.Buffer
 }
 
-func (s *tape) Read() ([]byte, error) { return s.in.Next() }
+func (s *tape) Read() ([]byte, error) { return s.in.Next(nil) }
 
-func (s *tape) Write(lines []byte) error {
-	s.out.Write(lines)
+func (s *tape) Write(message []byte) error {
+	s.out.Write(message)
+	s.out.WriteByte('\n')
 	return nil
 }
 
@@ -108,7 +109,9 @@ func (v rawValue) EncodeJSON(e *codec.Encoder) {
 // play runs a connection over input to its end.
 func play(t testing.TB, input []byte, max int, noise bool) (*echoer, []*badlines.Answer) {
 	t.Helper()
-	stream, h := &tape{in: NewLineReader(bytes.NewReader(input), max)}, &echoer{}
+	// A byte order mark is ignored before the first line only.
+	in := io.MultiReader(strings.NewReader("\n"), bytes.NewReader(input))
+	stream, h := &tape{in: NewLineReader(in, max)}, &echoer{}
 	c := NewConn(stream, Config{Handler: h, Drain: time.Minute, SkipNoise: noise})
 	h.conn = c
 	c.Run()

@@ -15,32 +15,32 @@ const (
 	calmLines = 256      // a buffer over readChunk is let go after this many small lines
 )
 
-// TooLongError says that a message was longer than the limit and was thrown away unread.
-type TooLongError struct {
-	// Limit is the longest message accepted, in bytes.
-	Limit int
-	// Head and Tail are the beginning and the end of the message, some thousand bytes each.
+// A LongLine is a line over the limit, which was thrown away unread; see rpc.TooLongError, which has the
+// same fields.
+type LongLine struct {
+	Limit      int
 	Head, Tail []byte
 }
 
 // Error implements the error interface.
-func (e *TooLongError) Error() string {
+func (e *LongLine) Error() string {
 	return fmt.Sprintf("acp: message longer than %d bytes", e.Limit)
 }
+
+// Ends returns Head and Tail.
+func (e *LongLine) Ends() (head, tail []byte) { return e.Head, e.Tail }
 
 // LineReader cuts a stream of bytes into lines of bounded length. It is for one goroutine.
 type LineReader struct {
 	r          io.Reader
 	max        int
 	buf        []byte
-	start, end int // unread bytes
-	scanned    int // no newline in buf[start:scanned]
-	calm       int // small lines in a row
+	start, end int  // unread bytes
+	scanned    int  // no newline in buf[start:scanned]
+	calm       int  // small lines in a row
+	begun      bool // the first line was read
 	shelf      shelf
 	err        error
-
-	// BeforeWait, if set, is called before a read, when no whole line is there.
-	BeforeWait func()
 }
 
 // NewLineReader reads lines of up to max bytes from r.
@@ -48,12 +48,19 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 	return &LineReader{r: r, max: max, buf: make([]byte, readChunk)}
 }
 
+// byteOrderMark may stand before the first line, as some systems write it before every text.
+var byteOrderMark = []byte("\ufeff")
+
 // Next returns the next line that is not blank, without its newline; it is valid until the next call.
+// beforeWait is called before each read that this takes, which happens when no whole line is there.
 // The last line needs no newline; but when the input ends within an object, that is thrown away and the
-// error is io.ErrUnexpectedEOF. A line over the limit is skipped and reported as *TooLongError; any
+// error is io.ErrUnexpectedEOF. A line over the limit is skipped and reported as *LongLine; any
 // other error, io.EOF included, is final.
-func (l *LineReader) Next() ([]byte, error) {
+func (l *LineReader) Next(beforeWait func()) ([]byte, error) {
 	for {
+		if !l.begun {
+			l.begin(beforeWait)
+		}
 		if i := bytes.IndexByte(l.buf[l.scanned:l.end], '\n'); i >= 0 {
 			line := l.buf[l.start : l.scanned+i]
 			l.start = l.scanned + i + 1
@@ -72,7 +79,7 @@ func (l *LineReader) Next() ([]byte, error) {
 		}
 		l.scanned = l.end
 		if l.end-l.start > l.max {
-			return nil, l.skip()
+			return nil, l.skip(beforeWait)
 		}
 		if l.err != nil {
 			line := l.buf[l.start:l.end]
@@ -88,28 +95,40 @@ func (l *LineReader) Next() ([]byte, error) {
 			}
 			return line, nil
 		}
-		l.fill()
+		l.fill(beforeWait)
 	}
 }
 
-func (l *LineReader) tooLong(line []byte) *TooLongError {
-	err := &TooLongError{Limit: l.max, Head: bytes.Clone(line[:min(len(line), keepEnds)])}
+// begin skips a byte order mark.
+func (l *LineReader) begin(beforeWait func()) {
+	for l.end < len(byteOrderMark) && bytes.HasPrefix(byteOrderMark, l.buf[:l.end]) && l.err == nil {
+		l.fill(beforeWait)
+	}
+	l.begun = true
+	if bytes.HasPrefix(l.buf[:l.end], byteOrderMark) {
+		l.start = len(byteOrderMark)
+		l.scanned = l.start
+	}
+}
+
+func (l *LineReader) tooLong(line []byte) *LongLine {
+	err := &LongLine{Limit: l.max, Head: bytes.Clone(line[:min(len(line), keepEnds)])}
 	err.end(line)
 	return err
 }
 
 // end notes what the message ends with so far.
-func (e *TooLongError) end(more []byte) {
+func (e *LongLine) end(more []byte) {
 	e.Tail = append(e.Tail, more[max(0, len(more)-keepEnds):]...)
 	e.Tail = e.Tail[max(0, len(e.Tail)-keepEnds):]
 }
 
 // skip drops input up to the end of an overlong line.
-func (l *LineReader) skip() error {
+func (l *LineReader) skip(beforeWait func()) error {
 	err := l.tooLong(l.buf[l.start:l.end])
 	for l.err == nil {
 		l.start, l.end, l.scanned = 0, 0, 0
-		l.fill()
+		l.fill(beforeWait)
 		if i := bytes.IndexByte(l.buf[:l.end], '\n'); i >= 0 {
 			err.end(l.buf[:i])
 			l.start, l.scanned = i+1, i+1
@@ -123,7 +142,7 @@ func (l *LineReader) skip() error {
 }
 
 // fill reads once, after making room.
-func (l *LineReader) fill() {
+func (l *LineReader) fill(beforeWait func()) {
 	if l.start == l.end {
 		if l.shelf.put(l.buf, l.end) || len(l.buf) > readChunk && l.calm > calmLines {
 			l.buf = make([]byte, readChunk)
@@ -138,8 +157,8 @@ func (l *LineReader) fill() {
 		n := copy(buf, l.buf[l.start:l.end])
 		l.buf, l.start, l.end, l.scanned = buf, 0, n, n
 	}
-	if l.BeforeWait != nil {
-		l.BeforeWait()
+	if beforeWait != nil {
+		beforeWait()
 	}
 	n, err := l.r.Read(l.buf[l.end:])
 	l.end += n

@@ -24,6 +24,12 @@ func TestLineReader(t *testing.T) {
 		{long[:200_001] + "\nb\n", []string{"!", "b"}},
 		{long + "\n" + long + "\nb\n" + long + "\n", []string{"!", "!", "b", "!"}},
 		{"a\n" + long, []string{"a", "!"}},
+		{"\ufeffa\n\ufeffb\n", []string{"a", "\ufeffb"}},
+		{"\ufeff\n\ufeffa\n", []string{"\ufeffa"}},
+		{"\ufeff" + long[:200_000], []string{long[:200_000]}},
+		{"\ufeff", nil},
+		{"\xef\xbba", []string{"\xef\xbba"}},
+		{"\xef", []string{"\xef"}},
 	} {
 		for name, wrap := range map[string]func(io.Reader) io.Reader{
 			"whole":           func(r io.Reader) io.Reader { return r },
@@ -36,9 +42,9 @@ func TestLineReader(t *testing.T) {
 			var err error
 			for {
 				var line []byte
-				if line, err = r.Next(); err == nil {
+				if line, err = r.Next(nil); err == nil {
 					got = append(got, string(line))
-				} else if tooLong, ok := errors.AsType[*TooLongError](err); ok {
+				} else if tooLong, ok := errors.AsType[*LongLine](err); ok {
 					if len(tooLong.Head) > keepEnds || len(tooLong.Tail) > keepEnds {
 						t.Errorf("kept %d bytes", len(tooLong.Head))
 					}
@@ -58,7 +64,7 @@ func TestLineReaderLetsGoOfBigBuffers(t *testing.T) {
 	in := strings.Repeat("x", 6<<20) + "\n" + strings.Repeat("y\n", 100_000)
 	r := NewLineReader(strings.NewReader(in), 64<<20)
 	for {
-		if _, err := r.Next(); err != nil {
+		if _, err := r.Next(nil); err != nil {
 			break
 		}
 	}

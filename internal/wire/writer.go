@@ -27,11 +27,10 @@ const (
 // writer is the sending half of a connection. Its goroutine is started by newWriter and ended by
 // close; all methods are safe for concurrent use.
 type writer struct {
-	write  func(lines []byte) error
-	try    func(lines []byte) int // writes as much as it can without waiting; nil if the stream cannot say
-	failed func(error)            // told of the first failure of write
-	why    func() error           // why the connection is over, or nil
-	done   chan struct{}          // closed when the goroutine has ended
+	stream FastStream
+	failed func(error)   // told of the first failure of writing
+	why    func() error  // why the connection is over, or nil
+	done   chan struct{} // closed when the goroutine has ended
 
 	// What is unsent, or more than anything while nothing can be sent; spares senders the lock.
 	level atomic.Int64
@@ -39,7 +38,7 @@ type writer struct {
 	mu      sync.Mutex
 	pending []byte // appended, not taken yet
 	spare   []byte // the other buffer, when it is not being written
-	busy    bool   // the goroutine is writing
+	busy    bool   // the goroutine, or a sender, is writing
 	shelf   shelf
 	closed  bool
 	err     error
@@ -47,16 +46,13 @@ type writer struct {
 	change  chan struct{} // set while somebody waits; closed when there may be room, or nothing is unsent
 }
 
-func newWriter(stream Stream, failed func(error), why func() error) *writer {
+func newWriter(stream FastStream, failed func(error), why func() error) *writer {
 	w := &writer{
-		write:  stream.Write,
+		stream: stream,
 		failed: failed,
 		why:    why,
 		done:   make(chan struct{}),
 		wake:   make(chan struct{}, 1),
-	}
-	if s, ok := stream.(interface{ TryWrite([]byte) int }); ok {
-		w.try = s.TryWrite
 	}
 	go w.run()
 	return w
@@ -67,20 +63,18 @@ func (w *writer) run() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
-		for len(w.pending) == 0 || w.err != nil {
-			if w.closed {
+		for len(w.pending) == 0 || w.err != nil || w.busy {
+			if w.closed && !w.busy {
 				return
 			}
 			w.mu.Unlock()
 			<-w.wake
 			w.mu.Lock()
 		}
-		lines := w.pending
-		w.pending, w.spare, w.busy = w.spare[:0], nil, true
-		w.measure()
+		lines := w.take()
 		w.changed()
 		w.mu.Unlock()
-		err := w.write(lines)
+		err := w.stream.WriteLines(lines)
 		if err != nil {
 			w.failed(err)
 		}
@@ -95,6 +89,34 @@ func (w *writer) run() {
 		}
 		w.changed()
 	}
+}
+
+// take takes what is pending, to write it; mu is held.
+func (w *writer) take() (lines []byte) {
+	lines = w.pending
+	w.pending, w.spare, w.busy = w.spare[:0], nil, true
+	w.measure()
+	return lines
+}
+
+// try writes what is pending if that takes no waiting; mu is held, but not while it writes, since a wrapper
+// of the stream may have an author's functions called. What was not written stays before what has come
+// meanwhile.
+func (w *writer) try() {
+	lines, sent := w.take(), false
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		w.busy = false
+		switch {
+		case !sent:
+			w.pending, w.spare = append(lines, w.pending...), w.pending[:0]
+		case !w.shelf.put(lines, 0):
+			w.spare = lines
+		}
+		w.changed()
+	}()
+	sent = w.stream.TryWriteLines(lines)
 }
 
 // changed wakes those that wait; mu is held.
@@ -137,11 +159,10 @@ func (w *writer) append(alone bool, fill func([]byte) ([]byte, error)) error {
 	}
 	w.pending = append(lines, '\n')
 	if n == 0 && !w.busy {
-		if alone && w.try != nil && len(w.pending) < readChunk {
-			rest := w.pending[w.try(w.pending):]
-			w.pending = w.pending[:copy(w.pending, rest)]
+		if alone && len(w.pending) < readChunk {
+			w.try()
 		}
-		if len(w.pending) > 0 {
+		if len(w.pending) > 0 || w.closed {
 			w.signal()
 		}
 		w.settle()

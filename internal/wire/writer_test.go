@@ -11,29 +11,35 @@ import (
 
 // gate is a stream that takes only so many bytes without waiting, and waits until it is told to go on.
 type gate struct {
-	tape
+	slow
 	room  int
 	tried []string
+	sent  int // of what is written next
 	open  chan struct{}
 
 	mu      sync.Mutex
 	written string
 }
 
-func (g *gate) TryWrite(lines []byte) int {
+func (g *gate) TryWriteLines(lines []byte) bool {
 	g.tried = append(g.tried, string(lines))
-	n := min(g.room, len(lines))
+	g.sent = min(g.room, len(lines))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.written += string(lines[:n])
-	return n
+	g.written += string(lines[:g.sent])
+	if g.sent < len(lines) {
+		return false
+	}
+	g.sent = 0
+	return true
 }
 
-func (g *gate) Write(lines []byte) error {
+func (g *gate) WriteLines(lines []byte) error {
 	<-g.open
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.written += string(lines)
+	g.written += string(lines[g.sent:])
+	g.sent = 0
 	return nil
 }
 
@@ -68,6 +74,46 @@ func TestAloneIsWrittenAtOnce(t *testing.T) {
 		w.close()
 		<-w.done
 	}
+}
+
+// What comes while a message is tried stays behind it.
+func TestWrittenBehindATry(t *testing.T) {
+	for _, room := range []int{0, 3, 100} {
+		g := &during{gate: gate{room: room, open: make(chan struct{})}}
+		close(g.open)
+		w := newWriter(g, func(error) {}, func() error { return nil })
+		add := func(alone bool, text string) {
+			if err := w.append(alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
+				t.Error(err)
+			}
+		}
+		g.do = func() { add(true, "two") }
+		add(true, "one")
+		if err := w.flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		g.mu.Lock()
+		if want := "one\ntwo\n"; g.written != want {
+			t.Errorf("room %d: %q was written, want %q", room, g.written, want)
+		}
+		g.mu.Unlock()
+		w.close()
+		<-w.done
+	}
+}
+
+// during is a gate that does something while it is tried.
+type during struct {
+	gate
+	do func()
+}
+
+func (g *during) TryWriteLines(lines []byte) bool {
+	if do := g.do; do != nil {
+		g.do = nil
+		do()
+	}
+	return g.gate.TryWriteLines(lines)
 }
 
 // A long buffer that a small message was written from at once, or that nothing came into, is not kept.

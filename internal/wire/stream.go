@@ -1,0 +1,214 @@
+// This file owns what a connection runs on: streams of messages, what makes one fast, and wrapping one.
+
+package wire
+
+import (
+	"bytes"
+	"errors"
+)
+
+// Stream carries whole messages; see rpc.Stream, which has the same methods.
+type Stream interface {
+	Read() ([]byte, error)
+	Write(message []byte) error
+	Close() error
+}
+
+// FastStream is a Stream that can do more; see rpc.FastStream, which has the same methods.
+type FastStream interface {
+	Stream
+	ReadLine(beforeWait func()) ([]byte, error)
+	WriteLines(lines []byte) error
+	TryWriteLines(lines []byte) (sent bool)
+}
+
+// halfCloser is rpc.HalfCloser.
+type halfCloser interface{ CloseWrite() error }
+
+// tooLong is a message that a stream has skipped; see rpc.TooLongError.
+type tooLong interface {
+	error
+	Ends() (head, tail []byte)
+}
+
+// fast returns the stream with all abilities: its own, or what stands for them.
+func fast(s Stream) FastStream {
+	if f, ok := s.(FastStream); ok {
+		return f
+	}
+	return slow{s}
+}
+
+// slow is a Stream that can no more than it must.
+type slow struct{ Stream }
+
+// ReadLine announces every Read, since each may wait.
+func (s slow) ReadLine(beforeWait func()) ([]byte, error) {
+	beforeWait()
+	return s.Read()
+}
+
+func (s slow) WriteLines(lines []byte) error {
+	for line := range bytes.Lines(lines) {
+		if err := s.Write(bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (slow) TryWriteLines([]byte) bool { return false }
+
+// Wrapper says what a wrapped stream does otherwise; see rpc.Wrapper, which has the same fields.
+type Wrapper struct {
+	Read       func(next func() ([]byte, error), beforeWait func()) ([]byte, error)
+	Write      func(message []byte) ([]byte, error)
+	CloseWrite func() error
+	Close      func() error
+}
+
+// Wrap returns a FastStream and HalfCloser around inner; see rpc.Wrap.
+func Wrap(inner Stream, w Wrapper) FastStream {
+	s := &wrapped{stream: inner, inner: fast(inner), w: w}
+	s.next = func() ([]byte, error) { return s.inner.ReadLine(s.beforeWait) }
+	return s
+}
+
+type wrapped struct {
+	stream Stream // as it was given
+	inner  FastStream
+	w      Wrapper
+
+	// The reader's.
+	next       func() ([]byte, error)
+	beforeWait func()
+
+	// The writer's. The lines at the beginning of the next WriteLines that were tried before: how many
+	// bytes, and what became of them. Wrapper.Write has seen them.
+	tried   int
+	changed bool   // into made
+	made    []byte // what Wrapper.Write has made of lines
+	refused error  // by Wrapper.Write
+}
+
+func (s *wrapped) Read() ([]byte, error) { return s.ReadLine(func() {}) }
+
+func (s *wrapped) ReadLine(beforeWait func()) ([]byte, error) {
+	s.beforeWait = beforeWait
+	if s.w.Read != nil {
+		return s.w.Read(s.next, beforeWait)
+	}
+	return s.next()
+}
+
+func (s *wrapped) Write(message []byte) error {
+	if s.w.Write != nil {
+		var err error
+		if message, err = s.w.Write(message); err != nil || len(message) == 0 {
+			return err
+		}
+	}
+	return s.inner.Write(message)
+}
+
+func (s *wrapped) WriteLines(lines []byte) error {
+	if s.tried > 0 {
+		first := lines[:s.tried]
+		lines = lines[s.tried:]
+		if s.changed {
+			first = s.made
+		}
+		s.tried = 0
+		if err := s.send(first, s.refused); err != nil || len(lines) == 0 {
+			return err
+		}
+	}
+	out, _, err := s.pass(lines)
+	return s.send(out, err)
+}
+
+// send sends the lines that came before one that was refused, if one was.
+func (s *wrapped) send(lines []byte, refused error) error {
+	if len(lines) > 0 {
+		if err := s.inner.WriteLines(lines); err != nil {
+			return err
+		}
+	}
+	return refused
+}
+
+func (s *wrapped) TryWriteLines(lines []byte) bool {
+	out, changed, err := s.pass(lines)
+	if err == nil && (len(out) == 0 || s.inner.TryWriteLines(out)) {
+		return true
+	}
+	if err != nil && !changed {
+		s.made, changed = append(s.made[:0], out...), true // fewer than were given
+	}
+	s.tried, s.changed, s.refused = len(lines), changed, err
+	return false
+}
+
+// pass gives each message to Wrapper.Write, and returns what is to be sent: all lines if nothing is
+// changed, and otherwise s.made; of lines of which one is refused, those before it.
+func (s *wrapped) pass(lines []byte) (out []byte, changed bool, err error) {
+	if s.w.Write == nil {
+		return lines, false, nil
+	}
+	if cap(s.made) > bigBuffer {
+		s.made = nil
+	}
+	for begin := 0; begin < len(lines); {
+		end := begin + bytes.IndexByte(lines[begin:], '\n')
+		message := lines[begin:end:end]
+		got, err := s.w.Write(message)
+		if err != nil {
+			if changed {
+				return s.made, true, err
+			}
+			return lines[:begin], false, err
+		}
+		if same := len(got) == len(message) && len(got) > 0 && &got[0] == &message[0]; !same && !changed {
+			s.made, changed = append(s.made[:0], lines[:begin]...), true
+		}
+		if changed && len(got) > 0 {
+			s.made = append(AppendLine(s.made, got), '\n')
+		}
+		begin = end + 1
+	}
+	if changed {
+		return s.made, true, nil
+	}
+	return lines, false, nil
+}
+
+// AppendLine appends a message that is to be one line: a newline, which JSON has between tokens only, becomes a space.
+func AppendLine(dst, message []byte) []byte {
+	n := len(dst)
+	dst = append(dst, message...)
+	for line := dst[n:]; ; {
+		i := bytes.IndexByte(line, '\n')
+		if i < 0 {
+			return dst
+		}
+		line[i] = ' '
+		line = line[i+1:]
+	}
+}
+
+func (s *wrapped) CloseWrite() error {
+	if s.w.CloseWrite != nil {
+		return s.w.CloseWrite()
+	}
+	if h, ok := s.stream.(halfCloser); ok {
+		return h.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+func (s *wrapped) Close() error {
+	if s.w.Close != nil {
+		return s.w.Close()
+	}
+	return s.inner.Close()
+}
