@@ -105,17 +105,15 @@ type Ledger struct {
 	requests ledger.Requests[struct{}] // by the key of their id
 	loose    int                       // lines of which it is open whether and, if any is set, how they are answered
 	any      bool
+	begun    bool // a line was sent
 }
 
 // Sent notes a line without its newline.
 func (l *Ledger) Sent(line []byte) {
-<<<<<<< HEAD:internal/badlines/ledger.go
-=======
-	if l.owed == nil {
-		l.owed = map[string]int{}
+	if !l.begun {
+		l.begun = true
 		line = bytes.TrimPrefix(line, []byte("\ufeff")) // which is ignored before the first line
 	}
->>>>>>> 58e8611 (acp/rpc: streams take one message; what makes them fast is an optional interface):internal/hostile/ledger.go
 	switch trimmed := bytes.Trim(line, " \t\r"); {
 	case len(line) > l.MaxLine:
 		l.loose++

@@ -1,0 +1,359 @@
+package conformance_test
+
+// This file owns what every wrapper of a stream must do: pass on all that makes the stream fast.
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/negotiate"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// able is a stream with all abilities, which notes how it is used. It has no room for lines that begin
+// with full.
+type able struct {
+	in     chan string
+	closed func()
+	ended  <-chan struct{}
+
+	mu   sync.Mutex
+	uses []string
+}
+
+func newAble(in ...string) *able {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &able{in: make(chan string, len(in)+10), closed: cancel, ended: ctx.Done()}
+	for _, line := range in {
+		s.in <- line
+	}
+	return s
+}
+
+func (s *able) note(use string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uses = append(s.uses, use)
+}
+
+// noted returns the uses since the last time.
+func (s *able) noted() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uses := s.uses
+	s.uses = nil
+	return uses
+}
+
+func (s *able) Connect(context.Context) (rpc.Stream, error) { return s, nil }
+
+func (s *able) next() ([]byte, error) {
+	select {
+	case line := <-s.in:
+		return []byte(line), nil
+	case <-s.ended:
+		return nil, io.EOF
+	}
+}
+
+func (s *able) Read() ([]byte, error) {
+	s.note("Read")
+	return s.next()
+}
+
+func (s *able) ReadLine(beforeWait func()) ([]byte, error) {
+	s.note("ReadLine")
+	beforeWait()
+	return s.next()
+}
+
+func (s *able) Write(message []byte) error {
+	s.note("Write " + string(message))
+	return nil
+}
+
+func (s *able) WriteLines(lines []byte) error {
+	s.note("WriteLines " + string(lines))
+	return nil
+}
+
+var full = []byte(`{"jsonrpc":"2.0","method":"_full"`)
+
+func (s *able) TryWriteLines(lines []byte) bool {
+	s.note("TryWriteLines " + string(lines))
+	return !bytes.HasPrefix(lines, full)
+}
+
+func (s *able) CloseWrite() error {
+	s.note("CloseWrite")
+	return nil
+}
+
+func (s *able) Close() error {
+	s.closed()
+	return nil
+}
+
+// checkAbilities uses each ability of a wrapper of s.
+func checkAbilities(t *testing.T, s *able, wrapper rpc.Stream) {
+	t.Helper()
+	fast, ok := wrapper.(rpc.FastStream)
+	half, ok2 := wrapper.(rpc.HalfCloser)
+	if !ok || !ok2 {
+		t.Fatalf("%T is a FastStream: %v, a HalfCloser: %v", wrapper, ok, ok2)
+	}
+	const (
+		one  = `{"jsonrpc":"2.0","method":"_one","params":{}}`
+		two  = `{"jsonrpc":"2.0","method":"_two","params":{}}`
+		late = `{"jsonrpc":"2.0","method":"_full","params":{}}`
+	)
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if got := s.noted(); !slices.Equal(got, want) {
+			t.Errorf("%s: the stream inside saw %q, want %q", what, got, want)
+		}
+	}
+	s.noted()
+	announced := 0
+	s.in <- one
+	if got, err := fast.ReadLine(func() { announced++ }); string(got) != one || err != nil || announced != 1 {
+		t.Errorf("read %q, %v, announced %d times", got, err, announced)
+	}
+	expect("ReadLine", "ReadLine")
+	if err := fast.WriteLines([]byte(one + "\n" + two + "\n")); err != nil {
+		t.Error(err)
+	}
+	expect("WriteLines", "WriteLines "+one+"\n"+two+"\n")
+	if !fast.TryWriteLines([]byte(one + "\n")) {
+		t.Error("it did not write what there was room for")
+	}
+	expect("TryWriteLines", "TryWriteLines "+one+"\n")
+	if fast.TryWriteLines([]byte(late + "\n")) {
+		t.Error("it says that it has written what there was no room for")
+	}
+	if err := fast.WriteLines([]byte(late + "\n" + one + "\n")); err != nil {
+		t.Error(err)
+	}
+	if got := s.noted(); len(got) < 2 || got[0] != "TryWriteLines "+late+"\n" || got[1][:len("WriteLines "+late)] != "WriteLines "+late {
+		t.Errorf("without room the stream inside saw %q", got)
+	}
+	if err := half.CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	expect("CloseWrite", "CloseWrite")
+}
+
+const (
+	initializeRequest = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`
+	initializeAnswer  = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`
+)
+
+func TestWrappersPassAbilitiesOn(t *testing.T) {
+	// What passes is judged as well; that it is no message of the protocol is no matter here.
+	ignore := func(conformance.Finding) bool { return true }
+	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{Ignore: ignore})
+	for name, wrap := range map[string]func(rpc.Transport) rpc.Transport{
+		"monitored client": monitor.WrapClient,
+		"monitored agent":  monitor.WrapAgent,
+		"tap": func(inner rpc.Transport) rpc.Transport {
+			return conformance.Tap(t, conformance.Client, inner, &conformance.TapOptions{Ignore: ignore})
+		},
+		"tap of a tap": func(inner rpc.Transport) rpc.Transport {
+			inner = conformance.Tap(t, conformance.Client, inner, &conformance.TapOptions{Ignore: ignore})
+			return conformance.Tap(t, conformance.Client, inner, &conformance.TapOptions{Ignore: ignore})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newAble()
+			stream, err := wrap(s).Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkAbilities(t, s, stream)
+		})
+	}
+	check := func(t *testing.T, s *able) func(context.Context, rpc.Transport) error {
+		return func(ctx context.Context, transport rpc.Transport) error {
+			stream, err := transport.Connect(ctx)
+			if err != nil {
+				return err
+			}
+			if first, err := stream.Read(); err != nil || string(first) != initializeRequest {
+				t.Errorf("got %q, %v, want the initialize request", first, err)
+			}
+			checkAbilities(t, s, stream)
+			return stream.Close()
+		}
+	}
+	t.Run("negotiating agent", func(t *testing.T) {
+		s := newAble(`{"jsonrpc":"2.0","id":0,"method":"_early"}`, initializeRequest)
+		agent := negotiate.Agent{
+			V1: func(ctx context.Context, transport rpc.Transport) error {
+				for _, use := range s.noted() { // before the choice
+					if use == "Read" || use[:5] == "Write" && use[5] == ' ' {
+						t.Errorf("before the choice: %s", use)
+					}
+				}
+				return check(t, s)(ctx, transport)
+			},
+			V2: func(context.Context, rpc.Transport) error {
+				t.Error("version 2 was chosen")
+				return nil
+			},
+		}
+		if err := agent.Serve(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("negotiating client", func(t *testing.T) {
+		s := newAble(initializeAnswer)
+		ask := func(ctx context.Context, transport rpc.Transport) (rpc.Stream, []byte, error) {
+			stream, err := transport.Connect(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			if err := stream.Write([]byte(initializeRequest)); err != nil {
+				return nil, nil, err
+			}
+			answer, err := stream.Read()
+			return stream, bytes.Clone(answer), err
+		}
+		client := negotiate.Client{
+			V1: func(ctx context.Context, transport rpc.Transport) error {
+				stream, _, err := ask(ctx, transport)
+				if err != nil {
+					return err
+				}
+				checkAbilities(t, s, stream)
+				return stream.Close()
+			},
+			V2: func(ctx context.Context, transport rpc.Transport) error {
+				_, _, err := ask(ctx, transport)
+				return err
+			},
+		}
+		if version, err := client.Connect(t.Context(), s); version != 1 || err != nil {
+			t.Errorf("got version %d, %v", version, err)
+		}
+	})
+	// A connection with a hook uses what makes its stream fast.
+	t.Run("hook", func(t *testing.T) {
+		s := newAble(initializeRequest)
+		seen := make(chan string, 10)
+		opts := &acp.AgentOptions{}
+		opts.Conn.Hooks.Message = func(sent bool, message []byte) {
+			if sent {
+				seen <- string(message)
+			}
+		}
+		handlers := acp.AgentHandlers{
+			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				return nil, rpc.ErrInternal
+			},
+			Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+				return nil, rpc.ErrInternal
+			},
+		}
+		agent, err := acp.StartAgent(t.Context(), s, handlers, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-seen
+		if err := agent.Close(); err != nil {
+			t.Error(err)
+		}
+		uses := s.noted()
+		if !slices.Contains(uses, "ReadLine") || slices.Contains(uses, "Read") {
+			t.Errorf("read by %q", uses)
+		}
+		if !slices.ContainsFunc(uses, func(use string) bool { return len(use) > 13 && use[:13] == "TryWriteLines" }) {
+			t.Errorf("written by %q", uses)
+		}
+	})
+}
+
+// What a wrapper makes of messages is the same whichever way they are written, and each is seen once.
+func TestWrapperChangesMessages(t *testing.T) {
+	const drop, refuse, change = `{"d":1}`, `{"r":1}`, `{"c":1}`
+	var seen []string
+	wrap := func(s *able) rpc.FastStream {
+		return rpc.Wrap(s, rpc.Wrapper{Write: func(message []byte) ([]byte, error) {
+			seen = append(seen, string(message))
+			switch string(message) {
+			case drop:
+				return nil, nil
+			case refuse:
+				return nil, io.ErrClosedPipe
+			case change:
+				return []byte("{\n}"), nil
+			}
+			return message, nil
+		}}).(rpc.FastStream)
+	}
+	for _, test := range []struct {
+		lines string
+		want  string // what arrives
+		err   error
+	}{
+		{"{}\n", "{}\n", nil},
+		{drop + "\n", "", nil},
+		{refuse + "\n", "", io.ErrClosedPipe},
+		{change + "\n", "{ }\n", nil},
+		{"{}\n" + drop + "\n[]\n", "{}\n[]\n", nil},
+		{"{}\n" + change + "\n[]\n" + change + "\n", "{}\n{ }\n[]\n{ }\n", nil},
+		{"{}\n" + change + "\n" + refuse + "\n[]\n", "{}\n{ }\n", io.ErrClosedPipe},
+		{"{}\n" + refuse + "\n" + change + "\n", "{}\n", io.ErrClosedPipe},
+		{string(full) + "}\n" + change + "\n", string(full) + "}\n{ }\n", nil},
+		{string(full) + "}\n" + refuse + "\n", string(full) + "}\n", io.ErrClosedPipe},
+	} {
+		ways := map[string]func(rpc.FastStream) error{
+			"together": func(s rpc.FastStream) error { return s.WriteLines([]byte(test.lines)) },
+			"tried": func(s rpc.FastStream) error {
+				if s.TryWriteLines([]byte(test.lines)) {
+					return nil
+				}
+				return s.WriteLines([]byte(test.lines))
+			},
+			"the first tried": func(s rpc.FastStream) error {
+				n := bytes.IndexByte([]byte(test.lines), '\n') + 1
+				lines := []byte(test.lines)
+				if s.TryWriteLines(lines[:n]) {
+					lines = lines[n:]
+				}
+				if len(lines) == 0 {
+					return nil
+				}
+				return s.WriteLines(lines)
+			},
+		}
+		for name, write := range ways {
+			seen = nil
+			s := newAble()
+			err := write(wrap(s))
+			arrived := ""
+			for _, use := range s.noted() {
+				switch {
+				case bytes.HasPrefix([]byte(use), []byte("WriteLines ")):
+					arrived += use[len("WriteLines "):]
+				case !bytes.HasPrefix([]byte(use), append([]byte("TryWriteLines "), full...)):
+					arrived += use[len("TryWriteLines "):]
+				}
+			}
+			if arrived != test.want || err != test.err {
+				t.Errorf("%q, %s: %q arrived, %v, want %q, %v", test.lines, name, arrived, err, test.want, test.err)
+			}
+			want := bytes.Split([]byte(test.lines), []byte("\n"))
+			for i, message := range seen {
+				if message != string(want[i]) {
+					t.Errorf("%q, %s: seen as %q", test.lines, name, seen)
+				}
+			}
+		}
+	}
+}
