@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/gentest"
 )
@@ -57,7 +58,7 @@ func open(t *testing.T, transport acp.Transport) rpc.Stream {
 func lineOf(t *testing.T, text string) []byte {
 	t.Helper()
 	n := acp.SessionNotification{SessionID: "sess_0196f8c0a1b27c3d", Update: acp.AgentMessageText(text)}
-	params, err := n.AppendJSON(nil)
+	params, err := codec.Append(nil, &n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func prose(size int) string {
 func eachChunk(b *testing.B, do func(b *testing.B, n *acp.SessionNotification, data []byte)) {
 	for _, c := range chunks {
 		n := &acp.SessionNotification{SessionID: "sess_0196f8c0a1000000", Update: acp.AgentMessageText(c.text)}
-		data, err := n.AppendJSON(nil)
+		data, err := codec.Append(nil, n)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func BenchmarkEncodeChunk(b *testing.B) {
 	eachChunk(b, func(b *testing.B, n *acp.SessionNotification, buf []byte) {
 		for b.Loop() {
 			var err error
-			if buf, err = n.AppendJSON(buf[:0]); err != nil {
+			if buf, err = codec.Append(buf[:0], n); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -3,11 +3,7 @@
 
 package acp
 
-import (
-	"encoding/json"
-
-	"github.com/acpgo/sdk/acp/codec"
-)
+import "github.com/acpgo/sdk/acp/codec"
 
 // A runtime of another generation does not have this constant.
 const _ = codec.SupportVersion1
@@ -15,18 +11,14 @@ const _ = codec.SupportVersion1
 // EncodeJSON writes x; it is for generated code.
 func (x *WriteTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *WriteTextFileRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("path")
 	e.Str(x.Path)
 	e.Name("content")
 	e.Str(x.Content)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -37,7 +29,7 @@ func (x *WriteTextFileRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "path":
 			o.Once(1)
 			x.Path = d.Str()
@@ -55,26 +47,16 @@ func (x *WriteTextFileRequest) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionID) DecodeJSON(d *codec.Decoder) { *x = SessionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ReadTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReadTextFileRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("path")
 	e.Str(x.Path)
 	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
 	codec.EncodeOpt(e, "limit", x.Limit, codec.EncodeUint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -85,7 +67,7 @@ func (x *ReadTextFileRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "path":
 			o.Once(1)
 			x.Path = d.Str()
@@ -108,18 +90,14 @@ func (x *ReadTextFileRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("toolCall")
 	x.ToolCall.EncodeJSON(e)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -130,7 +108,7 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "toolCall":
 			o.Once(1)
 			x.ToolCall.DecodeJSON(d)
@@ -150,15 +128,10 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
-	codec.EncodeOptValue(e, "kind", &x.Kind)
-	codec.EncodeOptValue(e, "status", &x.Status)
+	e.Str(string(x.ToolCallID))
+	codec.EncodeOpt(e, "kind", x.Kind, codec.EncodeEnum)
+	codec.EncodeOpt(e, "status", x.Status, codec.EncodeEnum)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
@@ -172,6 +145,7 @@ func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 		e.Raw(x.RawOutput)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -182,13 +156,13 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "kind":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.Kind)
+			x.Kind = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolKind])
 		case "status":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.Status)
+			x.Status = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallStatus])
 		case "title":
 			o.Once(3)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -218,43 +192,16 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ToolCallID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolCallID) DecodeJSON(d *codec.Decoder) { *x = ToolCallID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolKind) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolKind) DecodeJSON(d *codec.Decoder) { *x = ToolKind(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolCallStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolCallStatus) DecodeJSON(d *codec.Decoder) { *x = ToolCallStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ToolCallContentContent:
-		e.BeginObject()
-		e.Tag("type", "content")
-		encodePayload(e, (*Content)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "content", (*Content)(v))
 	case *ToolCallContentDiff:
-		e.BeginObject()
-		e.Tag("type", "diff")
-		encodePayload(e, (*Diff)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "diff", (*Diff)(v))
 	case *ToolCallContentTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, (*Terminal)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", (*Terminal)(v))
 	case *ToolCallContentUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
 	}
@@ -284,32 +231,17 @@ func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ContentBlockText:
-		e.BeginObject()
-		e.Tag("type", "text")
-		encodePayload(e, (*TextContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "text", (*TextContent)(v))
 	case *ContentBlockImage:
-		e.BeginObject()
-		e.Tag("type", "image")
-		encodePayload(e, (*ImageContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "image", (*ImageContent)(v))
 	case *ContentBlockAudio:
-		e.BeginObject()
-		e.Tag("type", "audio")
-		encodePayload(e, (*AudioContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "audio", (*AudioContent)(v))
 	case *ContentBlockResourceLink:
-		e.BeginObject()
-		e.Tag("type", "resource_link")
-		encodePayload(e, (*ResourceLink)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "resource_link", (*ResourceLink)(v))
 	case *ContentBlockResource:
-		e.BeginObject()
-		e.Tag("type", "resource")
-		encodePayload(e, (*EmbeddedResource)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "resource", (*EmbeddedResource)(v))
 	case *ContentBlockUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
 	}
@@ -342,15 +274,13 @@ func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Annotations) encodeMembers(e *codec.Encoder) {
-	codec.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
+	codec.EncodeOpt(e, "audience", x.Audience, func(e *codec.Encoder, v []Role) {
+		codec.EncodeSliceFunc(e, v, codec.EncodeEnum)
+	})
 	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -360,7 +290,9 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "audience":
 			o.Once(0)
-			x.Audience = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
+			x.Audience = codec.DecodeOptLenient(d, func(d *codec.Decoder) []Role {
+				return codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[Role])
+			})
 		case "lastModified":
 			o.Once(1)
 			x.LastModified = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -377,23 +309,13 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *Role) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *Role) DecodeJSON(d *codec.Decoder) { *x = Role(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextContent) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("text")
 	e.Str(x.Text)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -421,11 +343,6 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ImageContent) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("data")
 	e.Str(x.Data)
@@ -433,6 +350,7 @@ func (x *ImageContent) encodeMembers(e *codec.Encoder) {
 	e.Str(x.MimeType)
 	codec.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -466,17 +384,13 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AudioContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AudioContent) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
 	e.Str(x.MimeType)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -507,11 +421,6 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
@@ -522,6 +431,7 @@ func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	e.Name("uri")
 	e.Str(x.URI)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -565,13 +475,9 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *TextResourceContents:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	case *BlobResourceContents:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	default:
 		e.Failf("EmbeddedResourceResource without a variant")
 	}
@@ -593,17 +499,13 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextResourceContents) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("text")
 	e.Str(x.Text)
 	e.Name("uri")
 	e.Str(x.URI)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -634,17 +536,13 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BlobResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("blob")
 	e.Str(x.Blob)
 	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("uri")
 	e.Str(x.URI)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -675,15 +573,11 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EmbeddedResource) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("resource")
 	x.Resource.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -711,14 +605,10 @@ func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Content) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Content) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -743,17 +633,13 @@ func (x *Content) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Diff) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Diff) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
 	codec.EncodeOpt(e, "oldText", x.OldText, (*codec.Encoder).Str)
 	e.Name("newText")
 	e.Str(x.NewText)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -782,22 +668,12 @@ func (x *Diff) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *TerminalID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *TerminalID) DecodeJSON(d *codec.Decoder) { *x = TerminalID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Terminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -808,7 +684,7 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -822,15 +698,11 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallLocation) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
 	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -858,18 +730,14 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PermissionOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PermissionOption) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
-	x.OptionID.EncodeJSON(e)
+	e.Str(string(x.OptionID))
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("kind")
-	x.Kind.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Kind)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -880,13 +748,13 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "optionId":
 			o.Once(0)
-			x.OptionID.DecodeJSON(d)
+			x.OptionID = PermissionOptionID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
 		case "kind":
 			o.Once(2)
-			x.Kind.DecodeJSON(d)
+			x.Kind = PermissionOptionKind(d.Intern())
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -898,27 +766,10 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PermissionOptionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PermissionOptionID) DecodeJSON(d *codec.Decoder) { *x = PermissionOptionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PermissionOptionKind) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PermissionOptionKind) DecodeJSON(d *codec.Decoder) { *x = PermissionOptionKind(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateTerminalRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("command")
 	e.Str(x.Command)
 	if x.Args != nil {
@@ -932,6 +783,7 @@ func (x *CreateTerminalRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "outputByteLimit", x.OutputByteLimit, codec.EncodeUint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -942,7 +794,7 @@ func (x *CreateTerminalRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "command":
 			o.Once(1)
 			x.Command = d.Str()
@@ -975,16 +827,12 @@ func (x *CreateTerminalRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *EnvVariable) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EnvVariable) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1012,16 +860,12 @@ func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutputRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalOutputRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1032,10 +876,10 @@ func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -1049,16 +893,12 @@ func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ReleaseTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReleaseTerminalRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1069,10 +909,10 @@ func (x *ReleaseTerminalRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -1086,16 +926,12 @@ func (x *ReleaseTerminalRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *WaitForTerminalExitRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *WaitForTerminalExitRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1106,10 +942,10 @@ func (x *WaitForTerminalExitRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -1123,16 +959,12 @@ func (x *WaitForTerminalExitRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *KillTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *KillTerminalRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1143,10 +975,10 @@ func (x *KillTerminalRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -1160,26 +992,22 @@ func (x *KillTerminalRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateElicitationRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("message")
 	e.Str(x.Message)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationRequestForm:
 		e.Tag("mode", "form")
-		encodePayload(e, (*ElicitationFormMode)(v))
+		codec.Embed(e, (*ElicitationFormMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestURL:
 		e.Tag("mode", "url")
-		encodePayload(e, (*ElicitationURLMode)(v))
+		codec.Embed(e, (*ElicitationURLMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestUnknown:
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.Failf("CreateElicitationRequest without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1228,14 +1056,10 @@ func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationSessionScope) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
-	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	e.Str(string(x.SessionID))
+	codec.EncodeOpt(e, "toolCallId", x.ToolCallID, codec.EncodeString)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1246,10 +1070,10 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "toolCallId":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.ToolCallID)
+			x.ToolCallID = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallID])
 		default:
 			d.Skip()
 		}
@@ -1260,14 +1084,10 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationRequestScope) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
 	e.Check(codec.IDInParams(x.RequestID, true))
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1290,14 +1110,9 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 	if x.Type != "" {
 		e.Name("type")
-		x.Type.EncodeJSON(e)
+		codec.EncodeEnum(e, x.Type)
 	}
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	if x.Properties != nil {
@@ -1307,6 +1122,7 @@ func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1316,7 +1132,7 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "type":
 			o.Once(0)
-			codec.LenientValue(d, &x.Type)
+			x.Type = codec.Lenient(d, codec.DecodeIntern[ElicitationSchemaType])
 		case "title":
 			o.Once(1)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1339,41 +1155,20 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ElicitationSchemaType) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ElicitationSchemaType) DecodeJSON(d *codec.Decoder) { *x = ElicitationSchemaType(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ElicitationPropertySchemaString:
-		e.BeginObject()
-		e.Tag("type", "string")
-		encodePayload(e, (*StringPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "string", (*StringPropertySchema)(v))
 	case *ElicitationPropertySchemaNumber:
-		e.BeginObject()
-		e.Tag("type", "number")
-		encodePayload(e, (*NumberPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "number", (*NumberPropertySchema)(v))
 	case *ElicitationPropertySchemaInteger:
-		e.BeginObject()
-		e.Tag("type", "integer")
-		encodePayload(e, (*IntegerPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "integer", (*IntegerPropertySchema)(v))
 	case *ElicitationPropertySchemaBoolean:
-		e.BeginObject()
-		e.Tag("type", "boolean")
-		encodePayload(e, (*BooleanPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "boolean", (*BooleanPropertySchema)(v))
 	case *ElicitationPropertySchemaArray:
-		e.BeginObject()
-		e.Tag("type", "array")
-		encodePayload(e, (*MultiSelectPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "array", (*MultiSelectPropertySchema)(v))
 	case *ElicitationPropertySchemaUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
 	}
@@ -1404,25 +1199,15 @@ func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *StringFormat) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *StringFormat) DecodeJSON(d *codec.Decoder) { *x = StringFormat(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *EnumOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EnumOption) encodeMembers(e *codec.Encoder) {
 	e.Name("const")
 	e.Str(x.Const)
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1453,21 +1238,17 @@ func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "format", &x.Format)
+	codec.EncodeOpt(e, "format", x.Format, codec.EncodeEnum)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
 	codec.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1492,7 +1273,7 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "format":
 			o.Once(5)
-			codec.DecodeOptValue(d, &x.Format)
+			x.Format = codec.DecodeOpt(d, codec.DecodeIntern[StringFormat])
 		case "default":
 			o.Once(6)
 			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1514,17 +1295,13 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NumberPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
 	codec.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1559,17 +1336,13 @@ func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *IntegerPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
 	codec.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
 	codec.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1604,15 +1377,11 @@ func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BooleanPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1642,16 +1411,11 @@ func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MultiSelectItemsString:
-		e.BeginObject()
-		e.Tag("type", "string")
-		encodePayload(e, (*StringMultiSelectItems)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "string", (*StringMultiSelectItems)(v))
 	case *MultiSelectItemsTitled:
-		e.BeginObject()
-		encodePayload(e, (*TitledMultiSelectItems)(v))
-		e.EndObject()
+		codec.EncodePayload(e, (*TitledMultiSelectItems)(v))
 	case *MultiSelectItemsUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
 	}
@@ -1676,14 +1440,10 @@ func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *StringMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("enum")
 	codec.EncodeStrings(e, x.Enum)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1708,14 +1468,10 @@ func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TitledMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("anyOf")
 	codec.EncodeSlice(e, x.AnyOf)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1740,11 +1496,6 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
@@ -1753,6 +1504,7 @@ func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
 	x.Items.EncodeJSON(e)
 	codec.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1792,21 +1544,17 @@ func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationFormMode) encodeMembers(e *codec.Encoder) {
 	e.Name("requestedSchema")
 	x.RequestedSchema.EncodeJSON(e)
 	switch v := x.Variant.(type) {
 	case *ElicitationFormModeSession:
-		encodePayload(e, (*ElicitationSessionScope)(v))
+		codec.Embed(e, (*ElicitationSessionScope)(v))
 	case *ElicitationFormModeRequest:
-		encodePayload(e, (*ElicitationRequestScope)(v))
+		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
 		e.Failf("ElicitationFormMode without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1845,32 +1593,22 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ElicitationID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ElicitationID) DecodeJSON(d *codec.Decoder) { *x = ElicitationID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationURLMode) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
-	x.ElicitationID.EncodeJSON(e)
+	e.Str(string(x.ElicitationID))
 	e.Name("url")
 	e.Str(x.URL)
 	e.Check(codec.URI(x.URL))
 	switch v := x.Variant.(type) {
 	case *ElicitationURLModeSession:
-		encodePayload(e, (*ElicitationSessionScope)(v))
+		codec.Embed(e, (*ElicitationSessionScope)(v))
 	case *ElicitationURLModeRequest:
-		encodePayload(e, (*ElicitationRequestScope)(v))
+		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
 		e.Failf("ElicitationURLMode without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1889,7 +1627,7 @@ func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "elicitationId":
 			o.Once(0)
-			x.ElicitationID.DecodeJSON(d)
+			x.ElicitationID = ElicitationID(d.Intern())
 		case "url":
 			o.Once(1)
 			x.URL = d.Str()
@@ -1914,13 +1652,8 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("agentCapabilities")
 	x.AgentCapabilities.EncodeJSON(e)
 	if x.AuthMethods != nil {
@@ -1929,6 +1662,7 @@ func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "agentInfo", &x.AgentInfo)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1939,7 +1673,7 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "agentCapabilities":
 			o.Once(1)
 			codec.LenientValue(d, &x.AgentCapabilities)
@@ -1960,19 +1694,8 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ProtocolVersion) EncodeJSON(e *codec.Encoder) { e.Uint(uint64(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ProtocolVersion) DecodeJSON(d *codec.Decoder) { *x = codec.DecodeUint[ProtocolVersion](d) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.LoadSession {
 		e.Name("loadSession")
 		e.Bool(x.LoadSession)
@@ -1994,6 +1717,7 @@ func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
 		x.Auth.EncodeJSON(e)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2028,11 +1752,6 @@ func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.Image {
 		e.Name("image")
 		e.Bool(x.Image)
@@ -2046,6 +1765,7 @@ func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Bool(x.EmbeddedContext)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2074,11 +1794,6 @@ func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.HTTP {
 		e.Name("http")
 		e.Bool(x.HTTP)
@@ -2088,6 +1803,7 @@ func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Bool(x.SSE)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2113,17 +1829,13 @@ func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "list", &x.List)
 	codec.EncodeOptValue(e, "delete", &x.Delete)
 	codec.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
 	codec.EncodeOptValue(e, "resume", &x.Resume)
 	codec.EncodeOptValue(e, "close", &x.Close)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2158,12 +1870,8 @@ func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionListCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionListCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2183,12 +1891,8 @@ func (x *SessionListCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionDeleteCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2208,12 +1912,8 @@ func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionAdditionalDirectoriesCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2233,12 +1933,8 @@ func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) 
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionResumeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionResumeCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2258,12 +1954,8 @@ func (x *SessionResumeCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionCloseCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionCloseCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2283,13 +1975,9 @@ func (x *SessionCloseCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentAuthCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "logout", &x.Logout)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2312,12 +2000,8 @@ func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2338,16 +2022,11 @@ func (x *LogoutCapabilities) DecodeJSON(d *codec.Decoder) {
 func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AuthMethodTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", v)
 	case *AuthMethodAgent:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	case *AuthMethodUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
 	}
@@ -2370,21 +2049,10 @@ func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *AuthMethodID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *AuthMethodID) DecodeJSON(d *codec.Decoder) { *x = AuthMethodID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *AuthMethodTerminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 	e.Name("id")
-	x.ID.EncodeJSON(e)
+	e.Str(string(x.ID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
@@ -2397,6 +2065,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 		codec.EncodeStringMap(e, x.Env)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2407,7 +2076,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "id":
 			o.Once(0)
-			x.ID.DecodeJSON(d)
+			x.ID = AuthMethodID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2437,17 +2106,13 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthMethodAgent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthMethodAgent) encodeMembers(e *codec.Encoder) {
 	e.Name("id")
-	x.ID.EncodeJSON(e)
+	e.Str(string(x.ID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2458,7 +2123,7 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "id":
 			o.Once(0)
-			x.ID.DecodeJSON(d)
+			x.ID = AuthMethodID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2478,17 +2143,13 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Implementation) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("version")
 	e.Str(x.Version)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2519,12 +2180,8 @@ func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthenticateResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthenticateResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2544,12 +2201,8 @@ func (x *AuthenticateResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2569,16 +2222,12 @@ func (x *LogoutResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeOptValue(e, "modes", &x.Modes)
 	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2589,7 +2238,7 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "modes":
 			o.Once(1)
 			codec.DecodeOptValueLenient(d, &x.Modes)
@@ -2609,16 +2258,12 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionModeState) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionModeState) encodeMembers(e *codec.Encoder) {
 	e.Name("currentModeId")
-	x.CurrentModeID.EncodeJSON(e)
+	e.Str(string(x.CurrentModeID))
 	e.Name("availableModes")
 	codec.EncodeSlice(e, x.AvailableModes)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2629,7 +2274,7 @@ func (x *SessionModeState) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "currentModeId":
 			o.Once(0)
-			x.CurrentModeID.DecodeJSON(d)
+			x.CurrentModeID = SessionModeID(d.Intern())
 		case "availableModes":
 			o.Once(1)
 			x.AvailableModes = codec.Lenient(d, codec.DecodeSliceLenient[SessionMode])
@@ -2644,25 +2289,15 @@ func (x *SessionModeState) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionModeID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionModeID) DecodeJSON(d *codec.Decoder) { *x = SessionModeID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionMode) encodeMembers(e *codec.Encoder) {
 	e.Name("id")
-	x.ID.EncodeJSON(e)
+	e.Str(string(x.ID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2673,7 +2308,7 @@ func (x *SessionMode) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "id":
 			o.Once(0)
-			x.ID.DecodeJSON(d)
+			x.ID = SessionModeID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2693,30 +2328,26 @@ func (x *SessionMode) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigOption) encodeMembers(e *codec.Encoder) {
 	e.Name("id")
-	x.ID.EncodeJSON(e)
+	e.Str(string(x.ID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "category", &x.Category)
+	codec.EncodeOpt(e, "category", x.Category, codec.EncodeEnum)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
 		e.Tag("type", "select")
-		encodePayload(e, (*SessionConfigSelect)(v))
+		codec.Embed(e, (*SessionConfigSelect)(v))
 	case *SessionConfigOptionBoolean:
 		e.Tag("type", "boolean")
-		encodePayload(e, (*SessionConfigBoolean)(v))
+		codec.Embed(e, (*SessionConfigBoolean)(v))
 	case *SessionConfigOptionUnknown:
 		e.Members(v.Raw, "id", "name", "description", "category", "_meta")
 	default:
 		e.Failf("SessionConfigOption without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2735,7 +2366,7 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "id":
 			o.Once(0)
-			x.ID.DecodeJSON(d)
+			x.ID = SessionConfigID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2744,7 +2375,7 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "category":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Category)
+			x.Category = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionConfigOptionCategory])
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -2770,26 +2401,6 @@ func (x *SessionConfigOption) decodeVariant(d *codec.Decoder) {
 		x.Variant = &SessionConfigOptionUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigOptionCategory) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigOptionCategory) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigOptionCategory(d.Intern())
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigValueID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigValueID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigValueID(d.Intern()) }
 
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
@@ -2822,17 +2433,13 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelectOption) encodeMembers(e *codec.Encoder) {
 	e.Name("value")
-	x.Value.EncodeJSON(e)
+	e.Str(string(x.Value))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2843,7 +2450,7 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "value":
 			o.Once(0)
-			x.Value.DecodeJSON(d)
+			x.Value = SessionConfigValueID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2863,18 +2470,14 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelectGroup) encodeMembers(e *codec.Encoder) {
 	e.Name("group")
-	x.Group.EncodeJSON(e)
+	e.Str(string(x.Group))
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2885,7 +2488,7 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "group":
 			o.Once(0)
-			x.Group.DecodeJSON(d)
+			x.Group = SessionConfigGroupID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2903,23 +2506,13 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigGroupID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigGroupID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigGroupID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelect) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelect) encodeMembers(e *codec.Encoder) {
 	e.Name("currentValue")
-	x.CurrentValue.EncodeJSON(e)
+	e.Str(string(x.CurrentValue))
 	e.Name("options")
 	x.Options.EncodeJSON(e)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2930,7 +2523,7 @@ func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "currentValue":
 			o.Once(0)
-			x.CurrentValue.DecodeJSON(d)
+			x.CurrentValue = SessionConfigValueID(d.Intern())
 		case "options":
 			o.Once(1)
 			x.Options.DecodeJSON(d)
@@ -2944,13 +2537,9 @@ func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigBoolean) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigBoolean) encodeMembers(e *codec.Encoder) {
 	e.Name("currentValue")
 	e.Bool(x.CurrentValue)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2972,14 +2561,10 @@ func (x *SessionConfigBoolean) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LoadSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LoadSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "modes", &x.Modes)
 	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3005,15 +2590,11 @@ func (x *LoadSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListSessionsResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessions")
 	codec.EncodeSlice(e, x.Sessions)
 	codec.EncodeOpt(e, "nextCursor", x.NextCursor, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3041,13 +2622,8 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
 	e.Str(x.Cwd)
 	if x.AdditionalDirectories != nil {
@@ -3057,6 +2633,7 @@ func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3067,7 +2644,7 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
 			x.Cwd = d.Str()
@@ -3093,12 +2670,8 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DeleteSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3118,14 +2691,10 @@ func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "modes", &x.Modes)
 	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3151,12 +2720,8 @@ func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CloseSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3176,12 +2741,8 @@ func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionModeResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionModeResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3201,14 +2762,10 @@ func (x *SetSessionModeResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionConfigOptionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3233,14 +2790,10 @@ func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("stopReason")
-	x.StopReason.EncodeJSON(e)
+	codec.EncodeEnum(e, x.StopReason)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3251,7 +2804,7 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "stopReason":
 			o.Once(0)
-			x.StopReason.DecodeJSON(d)
+			x.StopReason = StopReason(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -3263,24 +2816,14 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *StopReason) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *StopReason) DecodeJSON(d *codec.Decoder) { *x = StopReason(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("update")
 	x.Update.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3291,7 +2834,7 @@ func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "update":
 			o.Once(1)
 			x.Update.DecodeJSON(d)
@@ -3309,77 +2852,35 @@ func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *SessionUpdateUserMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "user_message_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "user_message_chunk", (*ContentChunk)(v))
 	case *SessionUpdateAgentMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_message_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_message_chunk", (*ContentChunk)(v))
 	case *SessionUpdateAgentThoughtChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_thought_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_thought_chunk", (*ContentChunk)(v))
 	case *SessionUpdateToolCall:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "tool_call")
-		encodePayload(e, (*ToolCall)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "tool_call", (*ToolCall)(v))
 	case *SessionUpdateToolCallUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "tool_call_update")
-		encodePayload(e, (*ToolCallUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "tool_call_update", (*ToolCallUpdate)(v))
 	case *SessionUpdatePlan:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "plan")
-		encodePayload(e, (*Plan)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "plan", (*Plan)(v))
 	case *SessionUpdateAvailableCommandsUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "available_commands_update")
-		encodePayload(e, (*AvailableCommandsUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "available_commands_update", (*AvailableCommandsUpdate)(v))
 	case *SessionUpdateCurrentModeUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "current_mode_update")
-		encodePayload(e, (*CurrentModeUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "current_mode_update", (*CurrentModeUpdate)(v))
 	case *SessionUpdateConfigOptionUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "config_option_update")
-		encodePayload(e, (*ConfigOptionUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "config_option_update", (*ConfigOptionUpdate)(v))
 	case *SessionUpdateSessionInfoUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "session_info_update")
-		encodePayload(e, (*SessionInfoUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "session_info_update", (*SessionInfoUpdate)(v))
 	case *SessionUpdateUsageUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "usage_update")
-		encodePayload(e, (*UsageUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "usage_update", (*UsageUpdate)(v))
 	case *SessionUpdateNotice:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "notice")
-		encodePayload(e, (*Notice)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "notice", (*Notice)(v))
 	case *SessionUpdateCompactionUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "compaction_update")
-		encodePayload(e, (*CompactionUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "compaction_update", (*CompactionUpdate)(v))
 	case *SessionUpdateCompactionSummaryChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "compaction_summary_chunk")
-		encodePayload(e, (*CompactionSummaryChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "compaction_summary_chunk", (*CompactionSummaryChunk)(v))
 	case *SessionUpdateUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
 	}
@@ -3428,23 +2929,13 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MessageID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MessageID) DecodeJSON(d *codec.Decoder) { *x = MessageID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ContentChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	codec.EncodeOptValue(e, "messageId", &x.MessageID)
+	codec.EncodeOpt(e, "messageId", x.MessageID, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3458,7 +2949,7 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "messageId":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.MessageID)
+			x.MessageID = codec.DecodeOptLenient(d, codec.DecodeIntern[MessageID])
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -3472,23 +2963,18 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCall) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCall) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
 	if x.Kind != "" {
 		e.Name("kind")
-		x.Kind.EncodeJSON(e)
+		codec.EncodeEnum(e, x.Kind)
 	}
 	if x.Status != "" {
 		e.Name("status")
-		x.Status.EncodeJSON(e)
+		codec.EncodeEnum(e, x.Status)
 	}
 	if x.Content != nil {
 		e.Name("content")
@@ -3507,6 +2993,7 @@ func (x *ToolCall) encodeMembers(e *codec.Encoder) {
 		e.Raw(x.RawOutput)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3517,7 +3004,7 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -3526,10 +3013,10 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "kind":
 			o.Once(3)
-			codec.LenientValue(d, &x.Kind)
+			x.Kind = codec.Lenient(d, codec.DecodeIntern[ToolKind])
 		case "status":
 			o.Once(4)
-			codec.LenientValue(d, &x.Status)
+			x.Status = codec.Lenient(d, codec.DecodeIntern[ToolCallStatus])
 		case "content":
 			o.Once(5)
 			x.Content = codec.Lenient(d, codec.DecodeSliceLenient[ToolCallContent])
@@ -3555,18 +3042,14 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanEntry) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanEntry) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	e.Str(x.Content)
 	e.Name("priority")
-	x.Priority.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Priority)
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3580,10 +3063,10 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "priority":
 			o.Once(1)
-			x.Priority.DecodeJSON(d)
+			x.Priority = PlanEntryPriority(d.Intern())
 		case "status":
 			o.Once(2)
-			x.Status.DecodeJSON(d)
+			x.Status = PlanEntryStatus(d.Intern())
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -3595,28 +3078,12 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PlanEntryPriority) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanEntryPriority) DecodeJSON(d *codec.Decoder) { *x = PlanEntryPriority(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PlanEntryStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanEntryStatus) DecodeJSON(d *codec.Decoder) { *x = PlanEntryStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Plan) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Plan) encodeMembers(e *codec.Encoder) {
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3641,17 +3108,13 @@ func (x *Plan) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AvailableCommand) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("description")
 	e.Str(x.Description)
 	codec.EncodeOptValue(e, "input", &x.Input)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3683,9 +3146,7 @@ func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AvailableCommandInputUnstructured:
-		e.BeginObject()
-		encodePayload(e, (*UnstructuredCommandInput)(v))
-		e.EndObject()
+		codec.EncodePayload(e, (*UnstructuredCommandInput)(v))
 	default:
 		e.Failf("AvailableCommandInput without a variant")
 	}
@@ -3700,14 +3161,10 @@ func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UnstructuredCommandInput) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UnstructuredCommandInput) encodeMembers(e *codec.Encoder) {
 	e.Name("hint")
 	e.Str(x.Hint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3732,14 +3189,10 @@ func (x *UnstructuredCommandInput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AvailableCommandsUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("availableCommands")
 	codec.EncodeSlice(e, x.AvailableCommands)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3764,14 +3217,10 @@ func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CurrentModeUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CurrentModeUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("currentModeId")
-	x.CurrentModeID.EncodeJSON(e)
+	e.Str(string(x.CurrentModeID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3782,7 +3231,7 @@ func (x *CurrentModeUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "currentModeId":
 			o.Once(0)
-			x.CurrentModeID.DecodeJSON(d)
+			x.CurrentModeID = SessionModeID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -3796,14 +3245,10 @@ func (x *CurrentModeUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ConfigOptionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3828,14 +3273,10 @@ func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionInfoUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3861,16 +3302,12 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Cost) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Cost) encodeMembers(e *codec.Encoder) {
 	e.Name("amount")
 	e.Float(x.Amount)
 	e.Name("currency")
 	e.Str(x.Currency)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3898,17 +3335,13 @@ func (x *Cost) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UsageUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UsageUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("used")
 	e.Uint(x.Used)
 	e.Name("size")
 	e.Uint(x.Size)
 	codec.EncodeOptValue(e, "cost", &x.Cost)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3937,26 +3370,16 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *NoticeSeverity) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *NoticeSeverity) DecodeJSON(d *codec.Decoder) { *x = NoticeSeverity(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Notice) encodeMembers(e *codec.Encoder) {
 	e.Name("severity")
-	x.Severity.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Severity)
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3967,7 +3390,7 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "severity":
 			o.Once(0)
-			x.Severity.DecodeJSON(d)
+			x.Severity = NoticeSeverity(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -3986,32 +3409,16 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *CompactionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CompactionID) DecodeJSON(d *codec.Decoder) { *x = CompactionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CompactionStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CompactionStatus) DecodeJSON(d *codec.Decoder) { *x = CompactionStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompactionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("compactionId")
-	x.CompactionID.EncodeJSON(e)
+	e.Str(string(x.CompactionID))
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
 	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4022,10 +3429,10 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compactionId":
 			o.Once(0)
-			x.CompactionID.DecodeJSON(d)
+			x.CompactionID = CompactionID(d.Intern())
 		case "status":
 			o.Once(1)
-			x.Status.DecodeJSON(d)
+			x.Status = CompactionStatus(d.Intern())
 		case "summary":
 			o.Once(2)
 			x.Summary = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -4045,16 +3452,12 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompactionSummaryChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompactionSummaryChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("compactionId")
-	x.CompactionID.EncodeJSON(e)
+	e.Str(string(x.CompactionID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4065,7 +3468,7 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compactionId":
 			o.Once(0)
-			x.CompactionID.DecodeJSON(d)
+			x.CompactionID = CompactionID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -4082,14 +3485,10 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompleteElicitationNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
-	x.ElicitationID.EncodeJSON(e)
+	e.Str(string(x.ElicitationID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4100,7 +3499,7 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "elicitationId":
 			o.Once(0)
-			x.ElicitationID.DecodeJSON(d)
+			x.ElicitationID = ElicitationID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -4114,17 +3513,13 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("clientCapabilities")
 	x.ClientCapabilities.EncodeJSON(e)
 	codec.EncodeOptValue(e, "clientInfo", &x.ClientInfo)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4135,7 +3530,7 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "clientCapabilities":
 			o.Once(1)
 			codec.LenientValue(d, &x.ClientCapabilities)
@@ -4155,11 +3550,6 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
 	if !x.FS.IsZero() {
 		e.Name("fs")
 		x.FS.EncodeJSON(e)
@@ -4175,6 +3565,7 @@ func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "elicitation", &x.Elicitation)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4209,11 +3600,6 @@ func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *FileSystemCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *FileSystemCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.ReadTextFile {
 		e.Name("readTextFile")
 		e.Bool(x.ReadTextFile)
@@ -4223,6 +3609,7 @@ func (x *FileSystemCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Bool(x.WriteTextFile)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4248,15 +3635,11 @@ func (x *FileSystemCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ClientSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ClientSessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "compaction", &x.Compaction)
 	codec.EncodeOptValue(e, "configOptions", &x.ConfigOptions)
 	codec.EncodeOptValue(e, "notices", &x.Notices)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4285,11 +3668,8 @@ func (x *ClientSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompactionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
 	e.EndObject()
 }
-
-func (x *CompactionCapabilities) encodeMembers(e *codec.Encoder) {}
 
 // DecodeJSON reads x anew; it is for generated code.
 func (x *CompactionCapabilities) DecodeJSON(d *codec.Decoder) {
@@ -4302,13 +3682,9 @@ func (x *CompactionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigOptionsCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigOptionsCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "boolean", &x.Boolean)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4331,12 +3707,8 @@ func (x *SessionConfigOptionsCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BooleanConfigOptionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BooleanConfigOptionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4356,11 +3728,8 @@ func (x *BooleanConfigOptionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NoticeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
 	e.EndObject()
 }
-
-func (x *NoticeCapabilities) encodeMembers(e *codec.Encoder) {}
 
 // DecodeJSON reads x anew; it is for generated code.
 func (x *NoticeCapabilities) DecodeJSON(d *codec.Decoder) {
@@ -4373,16 +3742,12 @@ func (x *NoticeCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.Terminal {
 		e.Name("terminal")
 		e.Bool(x.Terminal)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4405,14 +3770,10 @@ func (x *AuthCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "form", &x.Form)
 	codec.EncodeOptValue(e, "url", &x.URL)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4438,12 +3799,8 @@ func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationFormCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4463,12 +3820,8 @@ func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationURLCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4488,14 +3841,10 @@ func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthenticateRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthenticateRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
-	x.MethodID.EncodeJSON(e)
+	e.Str(string(x.MethodID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4506,7 +3855,7 @@ func (x *AuthenticateRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "methodId":
 			o.Once(0)
-			x.MethodID.DecodeJSON(d)
+			x.MethodID = AuthMethodID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -4520,12 +3869,8 @@ func (x *AuthenticateRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4545,11 +3890,6 @@ func (x *LogoutRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NewSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("cwd")
 	e.Str(x.Cwd)
 	if x.AdditionalDirectories != nil {
@@ -4559,6 +3899,7 @@ func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("mcpServers")
 	codec.EncodeSlice(e, x.MCPServers)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4594,21 +3935,13 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MCPServerHTTP:
-		e.BeginObject()
-		e.Tag("type", "http")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "http", v)
 	case *MCPServerSSE:
-		e.BeginObject()
-		e.Tag("type", "sse")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "sse", v)
 	case *MCPServerStdio:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	case *MCPServerUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
 	}
@@ -4635,16 +3968,12 @@ func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *HTTPHeader) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *HTTPHeader) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4672,11 +4001,6 @@ func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("url")
@@ -4684,6 +4008,7 @@ func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 	e.Name("headers")
 	codec.EncodeSlice(e, x.Headers)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4716,11 +4041,6 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerSSE) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerSSE) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("url")
@@ -4728,6 +4048,7 @@ func (x *MCPServerSSE) encodeMembers(e *codec.Encoder) {
 	e.Name("headers")
 	codec.EncodeSlice(e, x.Headers)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4760,11 +4081,6 @@ func (x *MCPServerSSE) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerStdio) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("command")
@@ -4774,6 +4090,7 @@ func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 	e.Name("env")
 	codec.EncodeSlice(e, x.Env)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4811,11 +4128,6 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LoadSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LoadSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("mcpServers")
 	codec.EncodeSlice(e, x.MCPServers)
 	e.Name("cwd")
@@ -4825,8 +4137,9 @@ func (x *LoadSessionRequest) encodeMembers(e *codec.Encoder) {
 		codec.EncodeStrings(e, x.AdditionalDirectories)
 	}
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4850,7 +4163,7 @@ func (x *LoadSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "sessionId":
 			o.Once(2)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -4864,14 +4177,10 @@ func (x *LoadSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListSessionsRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "cursor", x.Cursor, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4897,14 +4206,10 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DeleteSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4915,7 +4220,7 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -4929,13 +4234,8 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResumeSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
 	e.Str(x.Cwd)
 	if x.AdditionalDirectories != nil {
@@ -4947,6 +4247,7 @@ func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.MCPServers)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4957,7 +4258,7 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
 			x.Cwd = d.Str()
@@ -4984,14 +4285,10 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CloseSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5002,7 +4299,7 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5016,16 +4313,12 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionModeRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionModeRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("modeId")
-	x.ModeID.EncodeJSON(e)
+	e.Str(string(x.ModeID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5036,10 +4329,10 @@ func (x *SetSessionModeRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "modeId":
 			o.Once(1)
-			x.ModeID.DecodeJSON(d)
+			x.ModeID = SessionModeID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -5053,27 +4346,23 @@ func (x *SetSessionModeRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionConfigOptionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("configId")
-	x.ConfigID.EncodeJSON(e)
+	e.Str(string(x.ConfigID))
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SetSessionConfigOptionRequestBoolean:
 		e.Tag("type", "boolean")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestValueID:
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestUnknown:
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.Failf("SetSessionConfigOptionRequest without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5092,10 +4381,10 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "configId":
 			o.Once(1)
-			x.ConfigID.DecodeJSON(d)
+			x.ConfigID = SessionConfigID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -5109,25 +4398,31 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 	tag, ok := d.Tag("type")
 	if !ok {
-		x.Variant = codec.New[SetSessionConfigOptionRequestValueID](d)
+		v := new(SetSessionConfigOptionRequestValueID)
+		v.decodeMembers(d)
+		x.Variant = v
 		return
 	}
 	switch string(tag) {
 	case "boolean":
-		x.Variant = codec.New[SetSessionConfigOptionRequestBoolean](d)
+		v := new(SetSessionConfigOptionRequestBoolean)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		x.Variant = &SetSessionConfigOptionRequestUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
 
 func (x *SetSessionConfigOptionRequestBoolean) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("value")
 	e.Bool(x.Value)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SetSessionConfigOptionRequestBoolean) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionRequestBoolean{}
+func (x *SetSessionConfigOptionRequestBoolean) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
@@ -5142,19 +4437,21 @@ func (x *SetSessionConfigOptionRequestBoolean) DecodeJSON(d *codec.Decoder) {
 }
 
 func (x *SetSessionConfigOptionRequestValueID) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("value")
-	x.Value.EncodeJSON(e)
+	e.Str(string(x.Value))
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SetSessionConfigOptionRequestValueID) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionRequestValueID{}
+func (x *SetSessionConfigOptionRequestValueID) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
 		case "value":
 			o.Once(0)
-			x.Value.DecodeJSON(d)
+			x.Value = SessionConfigValueID(d.Intern())
 		default:
 			d.Skip()
 		}
@@ -5165,16 +4462,12 @@ func (x *SetSessionConfigOptionRequestValueID) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("prompt")
 	codec.EncodeSlice(e, x.Prompt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5185,7 +4478,7 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "prompt":
 			o.Once(1)
 			x.Prompt = codec.DecodeSlice[ContentBlock](d)
@@ -5202,12 +4495,8 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *WriteTextFileResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *WriteTextFileResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5227,14 +4516,10 @@ func (x *WriteTextFileResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ReadTextFileResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReadTextFileResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	e.Str(x.Content)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5259,14 +4544,10 @@ func (x *ReadTextFileResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequestPermissionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("outcome")
 	x.Outcome.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5294,15 +4575,12 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	case *RequestPermissionOutcomeCancelled:
 		e.BeginObject()
 		e.Tag("outcome", "cancelled")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 		e.EndObject()
 	case *RequestPermissionOutcomeSelected:
-		e.BeginObject()
-		e.Tag("outcome", "selected")
-		encodePayload(e, (*SelectedPermissionOutcome)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "outcome", "selected", (*SelectedPermissionOutcome)(v))
 	case *RequestPermissionOutcomeUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
 	}
@@ -5318,7 +4596,9 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	}
 	switch string(tag) {
 	case "cancelled":
-		x.Variant = codec.New[RequestPermissionOutcomeCancelled](d)
+		v := new(RequestPermissionOutcomeCancelled)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "selected":
 		x.Variant = (*RequestPermissionOutcomeSelected)(codec.New[SelectedPermissionOutcome](d))
 	default:
@@ -5326,11 +4606,14 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-func (x *RequestPermissionOutcomeCancelled) encodeMembers(e *codec.Encoder) {}
+func (x *RequestPermissionOutcomeCancelled) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *RequestPermissionOutcomeCancelled) DecodeJSON(d *codec.Decoder) {
-	*x = RequestPermissionOutcomeCancelled{}
+func (x *RequestPermissionOutcomeCancelled) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
@@ -5339,14 +4622,10 @@ func (x *RequestPermissionOutcomeCancelled) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SelectedPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
-	x.OptionID.EncodeJSON(e)
+	e.Str(string(x.OptionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5357,7 +4636,7 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "optionId":
 			o.Once(0)
-			x.OptionID.DecodeJSON(d)
+			x.OptionID = PermissionOptionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5371,14 +4650,10 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CreateTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateTerminalResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5389,7 +4664,7 @@ func (x *CreateTerminalResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5403,17 +4678,13 @@ func (x *CreateTerminalResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutputResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalOutputResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("output")
 	e.Str(x.Output)
 	e.Name("truncated")
 	e.Bool(x.Truncated)
 	codec.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5444,14 +4715,10 @@ func (x *TerminalOutputResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalExitStatus) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
 	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5477,12 +4744,8 @@ func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ReleaseTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReleaseTerminalResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5502,14 +4765,10 @@ func (x *ReleaseTerminalResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *WaitForTerminalExitResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *WaitForTerminalExitResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
 	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5535,12 +4794,8 @@ func (x *WaitForTerminalExitResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *KillTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *KillTerminalResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5560,27 +4815,23 @@ func (x *KillTerminalResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateElicitationResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationResponseAccept:
 		e.Tag("action", "accept")
-		encodePayload(e, (*ElicitationAcceptAction)(v))
+		codec.Embed(e, (*ElicitationAcceptAction)(v))
 	case *CreateElicitationResponseDecline:
 		e.Tag("action", "decline")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *CreateElicitationResponseCancel:
 		e.Tag("action", "cancel")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *CreateElicitationResponseUnknown:
 		e.Members(v.Raw, "_meta")
 	default:
 		e.Failf("CreateElicitationResponse without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5615,29 +4866,39 @@ func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
 	case "accept":
 		x.Variant = (*CreateElicitationResponseAccept)(codec.New[ElicitationAcceptAction](d))
 	case "decline":
-		x.Variant = codec.New[CreateElicitationResponseDecline](d)
+		v := new(CreateElicitationResponseDecline)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "cancel":
-		x.Variant = codec.New[CreateElicitationResponseCancel](d)
+		v := new(CreateElicitationResponseCancel)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		x.Variant = &CreateElicitationResponseUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
 
-func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {}
+func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CreateElicitationResponseDecline) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponseDecline{}
+func (x *CreateElicitationResponseDecline) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {}
+func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CreateElicitationResponseCancel) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponseCancel{}
+func (x *CreateElicitationResponseCancel) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
@@ -5685,12 +4946,8 @@ func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationAcceptAction) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5710,14 +4967,10 @@ func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5728,7 +4981,7 @@ func (x *CancelNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5742,15 +4995,11 @@ func (x *CancelNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelRequestNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
 	e.Check(codec.IDInParams(x.RequestID, true))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5771,25 +5020,4 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("requestId")
-}
-
-// encodePayload writes the members of a variant.
-func encodePayload[T any, P interface {
-	*T
-	encodeMembers(*codec.Encoder)
-}](e *codec.Encoder, v P) {
-	if v == nil {
-		e.Failf("a variant that is a nil %T", v)
-		return
-	}
-	v.encodeMembers(e)
-}
-
-// encodeUnknown writes a variant as it came, which was an object.
-func encodeUnknown(e *codec.Encoder, raw json.RawMessage) {
-	if codec.NewDecoder(raw).Kind() != '{' {
-		e.Failf("an unknown variant must be an object")
-		return
-	}
-	e.Raw(raw)
 }

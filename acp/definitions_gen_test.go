@@ -3,22 +3,26 @@
 
 package acp
 
-import "github.com/acpgo/sdk/acp/codec"
+import (
+	"encoding/json"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
 
 // definitions makes a new value of each definition that is a type of this package.
 var definitions = map[string]func() codec.Value{
 	"WriteTextFileRequest":                     newValue[WriteTextFileRequest],
-	"SessionId":                                newValue[SessionID],
+	"SessionId":                                newScalar(codec.EncodeString, codec.DecodeIntern[SessionID]),
 	"ReadTextFileRequest":                      newValue[ReadTextFileRequest],
 	"RequestPermissionRequest":                 newValue[RequestPermissionRequest],
 	"ToolCallUpdate":                           newValue[ToolCallUpdate],
-	"ToolCallId":                               newValue[ToolCallID],
-	"ToolKind":                                 newValue[ToolKind],
-	"ToolCallStatus":                           newValue[ToolCallStatus],
+	"ToolCallId":                               newScalar(codec.EncodeString, codec.DecodeIntern[ToolCallID]),
+	"ToolKind":                                 newScalar(codec.EncodeEnum, codec.DecodeIntern[ToolKind]),
+	"ToolCallStatus":                           newScalar(codec.EncodeEnum, codec.DecodeIntern[ToolCallStatus]),
 	"ToolCallContent":                          newValue[ToolCallContent],
 	"ContentBlock":                             newValue[ContentBlock],
 	"Annotations":                              newValue[Annotations],
-	"Role":                                     newValue[Role],
+	"Role":                                     newScalar(codec.EncodeEnum, codec.DecodeIntern[Role]),
 	"TextContent":                              newValue[TextContent],
 	"ImageContent":                             newValue[ImageContent],
 	"AudioContent":                             newValue[AudioContent],
@@ -29,12 +33,12 @@ var definitions = map[string]func() codec.Value{
 	"EmbeddedResource":                         newValue[EmbeddedResource],
 	"Content":                                  newValue[Content],
 	"Diff":                                     newValue[Diff],
-	"TerminalId":                               newValue[TerminalID],
+	"TerminalId":                               newScalar(codec.EncodeString, codec.DecodeIntern[TerminalID]),
 	"Terminal":                                 newValue[Terminal],
 	"ToolCallLocation":                         newValue[ToolCallLocation],
 	"PermissionOption":                         newValue[PermissionOption],
-	"PermissionOptionId":                       newValue[PermissionOptionID],
-	"PermissionOptionKind":                     newValue[PermissionOptionKind],
+	"PermissionOptionId":                       newScalar(codec.EncodeString, codec.DecodeIntern[PermissionOptionID]),
+	"PermissionOptionKind":                     newScalar(codec.EncodeEnum, codec.DecodeIntern[PermissionOptionKind]),
 	"CreateTerminalRequest":                    newValue[CreateTerminalRequest],
 	"EnvVariable":                              newValue[EnvVariable],
 	"TerminalOutputRequest":                    newValue[TerminalOutputRequest],
@@ -45,9 +49,9 @@ var definitions = map[string]func() codec.Value{
 	"ElicitationSessionScope":                  newValue[ElicitationSessionScope],
 	"ElicitationRequestScope":                  newValue[ElicitationRequestScope],
 	"ElicitationSchema":                        newValue[ElicitationSchema],
-	"ElicitationSchemaType":                    newValue[ElicitationSchemaType],
+	"ElicitationSchemaType":                    newScalar(codec.EncodeEnum, codec.DecodeIntern[ElicitationSchemaType]),
 	"ElicitationPropertySchema":                newValue[ElicitationPropertySchema],
-	"StringFormat":                             newValue[StringFormat],
+	"StringFormat":                             newScalar(codec.EncodeEnum, codec.DecodeIntern[StringFormat]),
 	"EnumOption":                               newValue[EnumOption],
 	"StringPropertySchema":                     newValue[StringPropertySchema],
 	"NumberPropertySchema":                     newValue[NumberPropertySchema],
@@ -58,10 +62,10 @@ var definitions = map[string]func() codec.Value{
 	"TitledMultiSelectItems":                   newValue[TitledMultiSelectItems],
 	"MultiSelectPropertySchema":                newValue[MultiSelectPropertySchema],
 	"ElicitationFormMode":                      newValue[ElicitationFormMode],
-	"ElicitationId":                            newValue[ElicitationID],
+	"ElicitationId":                            newScalar(codec.EncodeString, codec.DecodeIntern[ElicitationID]),
 	"ElicitationUrlMode":                       newValue[ElicitationURLMode],
 	"InitializeResponse":                       newValue[InitializeResponse],
-	"ProtocolVersion":                          newValue[ProtocolVersion],
+	"ProtocolVersion":                          newScalar(codec.EncodeUint, codec.DecodeUint[ProtocolVersion]),
 	"AgentCapabilities":                        newValue[AgentCapabilities],
 	"PromptCapabilities":                       newValue[PromptCapabilities],
 	"McpCapabilities":                          newValue[MCPCapabilities],
@@ -74,7 +78,7 @@ var definitions = map[string]func() codec.Value{
 	"AgentAuthCapabilities":                    newValue[AgentAuthCapabilities],
 	"LogoutCapabilities":                       newValue[LogoutCapabilities],
 	"AuthMethod":                               newValue[AuthMethod],
-	"AuthMethodId":                             newValue[AuthMethodID],
+	"AuthMethodId":                             newScalar(codec.EncodeString, codec.DecodeIntern[AuthMethodID]),
 	"AuthMethodTerminal":                       newValue[AuthMethodTerminal],
 	"AuthMethodAgent":                          newValue[AuthMethodAgent],
 	"Implementation":                           newValue[Implementation],
@@ -82,16 +86,16 @@ var definitions = map[string]func() codec.Value{
 	"LogoutResponse":                           newValue[LogoutResponse],
 	"NewSessionResponse":                       newValue[NewSessionResponse],
 	"SessionModeState":                         newValue[SessionModeState],
-	"SessionModeId":                            newValue[SessionModeID],
+	"SessionModeId":                            newScalar(codec.EncodeString, codec.DecodeIntern[SessionModeID]),
 	"SessionMode":                              newValue[SessionMode],
 	"SessionConfigOption":                      newValue[SessionConfigOption],
-	"SessionConfigId":                          newValue[SessionConfigID],
-	"SessionConfigOptionCategory":              newValue[SessionConfigOptionCategory],
-	"SessionConfigValueId":                     newValue[SessionConfigValueID],
+	"SessionConfigId":                          newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigID]),
+	"SessionConfigOptionCategory":              newScalar(codec.EncodeEnum, codec.DecodeIntern[SessionConfigOptionCategory]),
+	"SessionConfigValueId":                     newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigValueID]),
 	"SessionConfigSelectOptions":               newValue[SessionConfigSelectOptions],
 	"SessionConfigSelectOption":                newValue[SessionConfigSelectOption],
 	"SessionConfigSelectGroup":                 newValue[SessionConfigSelectGroup],
-	"SessionConfigGroupId":                     newValue[SessionConfigGroupID],
+	"SessionConfigGroupId":                     newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigGroupID]),
 	"SessionConfigSelect":                      newValue[SessionConfigSelect],
 	"SessionConfigBoolean":                     newValue[SessionConfigBoolean],
 	"LoadSessionResponse":                      newValue[LoadSessionResponse],
@@ -103,15 +107,15 @@ var definitions = map[string]func() codec.Value{
 	"SetSessionModeResponse":                   newValue[SetSessionModeResponse],
 	"SetSessionConfigOptionResponse":           newValue[SetSessionConfigOptionResponse],
 	"PromptResponse":                           newValue[PromptResponse],
-	"StopReason":                               newValue[StopReason],
+	"StopReason":                               newScalar(codec.EncodeEnum, codec.DecodeIntern[StopReason]),
 	"SessionNotification":                      newValue[SessionNotification],
 	"SessionUpdate":                            newValue[SessionUpdate],
-	"MessageId":                                newValue[MessageID],
+	"MessageId":                                newScalar(codec.EncodeString, codec.DecodeIntern[MessageID]),
 	"ContentChunk":                             newValue[ContentChunk],
 	"ToolCall":                                 newValue[ToolCall],
 	"PlanEntry":                                newValue[PlanEntry],
-	"PlanEntryPriority":                        newValue[PlanEntryPriority],
-	"PlanEntryStatus":                          newValue[PlanEntryStatus],
+	"PlanEntryPriority":                        newScalar(codec.EncodeEnum, codec.DecodeIntern[PlanEntryPriority]),
+	"PlanEntryStatus":                          newScalar(codec.EncodeEnum, codec.DecodeIntern[PlanEntryStatus]),
 	"Plan":                                     newValue[Plan],
 	"AvailableCommand":                         newValue[AvailableCommand],
 	"AvailableCommandInput":                    newValue[AvailableCommandInput],
@@ -122,10 +126,10 @@ var definitions = map[string]func() codec.Value{
 	"SessionInfoUpdate":                        newValue[SessionInfoUpdate],
 	"Cost":                                     newValue[Cost],
 	"UsageUpdate":                              newValue[UsageUpdate],
-	"NoticeSeverity":                           newValue[NoticeSeverity],
+	"NoticeSeverity":                           newScalar(codec.EncodeEnum, codec.DecodeIntern[NoticeSeverity]),
 	"Notice":                                   newValue[Notice],
-	"CompactionId":                             newValue[CompactionID],
-	"CompactionStatus":                         newValue[CompactionStatus],
+	"CompactionId":                             newScalar(codec.EncodeString, codec.DecodeIntern[CompactionID]),
+	"CompactionStatus":                         newScalar(codec.EncodeEnum, codec.DecodeIntern[CompactionStatus]),
 	"CompactionUpdate":                         newValue[CompactionUpdate],
 	"CompactionSummaryChunk":                   newValue[CompactionSummaryChunk],
 	"CompleteElicitationNotification":          newValue[CompleteElicitationNotification],
@@ -180,6 +184,25 @@ func newValue[T any, P interface {
 	codec.Value
 }]() codec.Value {
 	return P(new(T))
+}
+
+// scalar is a value of a type that others write and read.
+type scalar[T any] struct {
+	value T
+	enc   func(*codec.Encoder, T)
+	dec   func(*codec.Decoder) T
+}
+
+func (x *scalar[T]) EncodeJSON(e *codec.Encoder) { x.enc(e, x.value) }
+
+func (x *scalar[T]) DecodeJSON(d *codec.Decoder) { x.value = x.dec(d) }
+
+func (x *scalar[T]) MarshalJSON() ([]byte, error) { return json.Marshal(x.value) }
+
+func (x *scalar[T]) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &x.value) }
+
+func newScalar[T any](enc func(*codec.Encoder, T), dec func(*codec.Decoder) T) func() codec.Value {
+	return func() codec.Value { return &scalar[T]{enc: enc, dec: dec} }
 }
 
 // methods lists the methods, with the definitions of their parameters and results.

@@ -5,26 +5,11 @@ package acp
 
 import "github.com/acpgo/sdk/acp/codec"
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *WriteTextFileRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x WriteTextFileRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *WriteTextFileRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ReadTextFileRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ReadTextFileRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -32,19 +17,11 @@ func (x ReadTextFileRequest) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ReadTextFileRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -52,44 +29,14 @@ func (x ToolCallUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolKind) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolKind) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolKind) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ContentBlock) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ToolCallContent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -97,8 +44,8 @@ func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ContentBlock) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Annotations) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ContentBlock) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Annotations) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -106,26 +53,11 @@ func (x Annotations) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Annotations) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Role) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Role) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Role) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TextContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TextContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TextContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ImageContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ImageContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -133,17 +65,11 @@ func (x ImageContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ImageContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AudioContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AudioContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AudioContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ResourceLink) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ResourceLink) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -151,19 +77,14 @@ func (x ResourceLink) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ResourceLink) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EmbeddedResourceResource) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EmbeddedResourceResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TextResourceContents) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x EmbeddedResourceResource) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TextResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -171,17 +92,11 @@ func (x TextResourceContents) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TextResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BlobResourceContents) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x BlobResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BlobResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EmbeddedResource) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x EmbeddedResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -189,17 +104,11 @@ func (x EmbeddedResource) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EmbeddedResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Content) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Content) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Content) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Diff) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Diff) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -207,26 +116,11 @@ func (x Diff) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Diff) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Terminal) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Terminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Terminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallLocation) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallLocation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -234,35 +128,11 @@ func (x ToolCallLocation) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallLocation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PermissionOption) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PermissionOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PermissionOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PermissionOptionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PermissionOptionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PermissionOptionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PermissionOptionKind) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PermissionOptionKind) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PermissionOptionKind) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CreateTerminalRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CreateTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -270,17 +140,11 @@ func (x CreateTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EnvVariable) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x EnvVariable) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EnvVariable) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalOutputRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalOutputRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -288,19 +152,11 @@ func (x TerminalOutputRequest) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalOutputRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ReleaseTerminalRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ReleaseTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ReleaseTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *WaitForTerminalExitRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x WaitForTerminalExitRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -310,19 +166,11 @@ func (x *WaitForTerminalExitRequest) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *KillTerminalRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x KillTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *KillTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CreateElicitationRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -330,8 +178,8 @@ func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationSessionScope) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x CreateElicitationRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationSessionScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -339,17 +187,11 @@ func (x ElicitationSessionScope) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationSessionScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationRequestScope) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationRequestScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationRequestScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationSchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationSchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -357,37 +199,14 @@ func (x ElicitationSchema) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationSchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationSchemaType) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationSchemaType) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationSchemaType) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StringFormat) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StringFormat) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StringFormat) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EnumOption) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationPropertySchema) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x EnumOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -395,17 +214,11 @@ func (x EnumOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EnumOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StringPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x StringPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StringPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NumberPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x NumberPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -413,17 +226,11 @@ func (x NumberPropertySchema) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NumberPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IntegerPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x IntegerPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IntegerPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BooleanPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x BooleanPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -431,17 +238,14 @@ func (x BooleanPropertySchema) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BooleanPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MultiSelectItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StringMultiSelectItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x MultiSelectItems) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x StringMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -449,19 +253,11 @@ func (x StringMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.App
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StringMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TitledMultiSelectItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TitledMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TitledMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MultiSelectPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -469,26 +265,14 @@ func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MultiSelectPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationFormMode) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationFormMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationFormMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationURLMode) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationFormMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -496,8 +280,8 @@ func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationURLMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *InitializeResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationURLMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x InitializeResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -505,26 +289,11 @@ func (x InitializeResponse) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *InitializeResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProtocolVersion) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProtocolVersion) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ProtocolVersion) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AgentCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -532,17 +301,11 @@ func (x PromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -550,30 +313,17 @@ func (x SessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionListCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionListCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionListCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionDeleteCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionDeleteCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionDeleteCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionAdditionalDirectoriesCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionAdditionalDirectoriesCapabilities) MarshalJSON() ([]byte, error) {
@@ -585,21 +335,11 @@ func (x *SessionAdditionalDirectoriesCapabilities) UnmarshalJSON(data []byte) er
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionResumeCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionResumeCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionResumeCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionCloseCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionCloseCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -607,17 +347,11 @@ func (x SessionCloseCapabilities) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionCloseCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AgentAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LogoutCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x LogoutCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -625,26 +359,14 @@ func (x LogoutCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LogoutCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethod) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethod) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethodID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethodID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethodTerminal) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x AuthMethod) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthMethodTerminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -652,17 +374,11 @@ func (x AuthMethodTerminal) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethodTerminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethodAgent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AuthMethodAgent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethodAgent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Implementation) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Implementation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -670,17 +386,11 @@ func (x Implementation) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Implementation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthenticateResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AuthenticateResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthenticateResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LogoutResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x LogoutResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -688,17 +398,11 @@ func (x LogoutResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LogoutResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NewSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x NewSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NewSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionModeState) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionModeState) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -706,26 +410,11 @@ func (x SessionModeState) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionModeState) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionModeID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionModeID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionModeID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionMode) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigOption) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -733,41 +422,8 @@ func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigOptionCategory) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigOptionCategory) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigOptionCategory) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigValueID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigValueID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigValueID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelectOptions) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SessionConfigOption) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOptions) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -777,10 +433,8 @@ func (x *SessionConfigSelectOptions) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelectOption) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SessionConfigSelectOptions) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -788,28 +442,11 @@ func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigSelectOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelectGroup) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectGroup) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigSelectGroup) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigGroupID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigGroupID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigGroupID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelect) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelect) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -817,17 +454,11 @@ func (x SessionConfigSelect) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigSelect) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigBoolean) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigBoolean) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigBoolean) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LoadSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x LoadSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -835,17 +466,11 @@ func (x LoadSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LoadSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ListSessionsResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ListSessionsResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ListSessionsResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionInfo) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionInfo) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -853,17 +478,11 @@ func (x SessionInfo) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionInfo) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DeleteSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x DeleteSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DeleteSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ResumeSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ResumeSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -871,28 +490,17 @@ func (x ResumeSessionResponse) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ResumeSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CloseSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CloseSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CloseSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionModeResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionModeResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SetSessionModeResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionConfigOptionResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionConfigOptionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -902,26 +510,11 @@ func (x *SetSessionConfigOptionResponse) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PromptResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StopReason) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StopReason) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StopReason) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionNotification) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -929,26 +522,14 @@ func (x SessionNotification) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MessageID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MessageID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MessageID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ContentChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SessionUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -956,17 +537,11 @@ func (x ContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ContentChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCall) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCall) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCall) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanEntry) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanEntry) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -974,35 +549,11 @@ func (x PlanEntry) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanEntry) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanEntryPriority) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanEntryPriority) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanEntryPriority) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanEntryStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanEntryStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanEntryStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Plan) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Plan) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Plan) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AvailableCommand) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1010,19 +561,14 @@ func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AvailableCommandInput) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UnstructuredCommandInput) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x AvailableCommandInput) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x UnstructuredCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1030,17 +576,11 @@ func (x UnstructuredCommandInput) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UnstructuredCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AvailableCommandsUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CurrentModeUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CurrentModeUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1048,17 +588,11 @@ func (x CurrentModeUpdate) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CurrentModeUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ConfigOptionUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ConfigOptionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ConfigOptionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionInfoUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionInfoUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1066,17 +600,11 @@ func (x SessionInfoUpdate) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionInfoUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Cost) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Cost) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Cost) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UsageUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x UsageUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1084,44 +612,11 @@ func (x UsageUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UsageUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NoticeSeverity) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x NoticeSeverity) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NoticeSeverity) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Notice) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Notice) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Notice) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CompactionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1129,19 +624,11 @@ func (x CompactionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CompactionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionSummaryChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CompactionSummaryChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CompactionSummaryChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompleteElicitationNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CompleteElicitationNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1151,17 +638,11 @@ func (x *CompleteElicitationNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *InitializeRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x InitializeRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *InitializeRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ClientCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ClientCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1169,19 +650,11 @@ func (x ClientCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ClientCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *FileSystemCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x FileSystemCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *FileSystemCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ClientSessionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ClientSessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1189,19 +662,11 @@ func (x ClientSessionCapabilities) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ClientSessionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CompactionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CompactionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigOptionsCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigOptionsCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1209,11 +674,6 @@ func (x SessionConfigOptionsCapabilities) MarshalJSON() ([]byte, error) { return
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigOptionsCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
-}
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BooleanConfigOptionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1224,17 +684,11 @@ func (x *BooleanConfigOptionCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NoticeCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x NoticeCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NoticeCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1242,19 +696,11 @@ func (x AuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationFormCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1262,11 +708,6 @@ func (x ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return code
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationFormCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
-}
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationURLCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1277,17 +718,11 @@ func (x *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthenticateRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AuthenticateRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthenticateRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LogoutRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x LogoutRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1295,17 +730,11 @@ func (x LogoutRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LogoutRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NewSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x NewSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NewSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServer) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServer) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1313,8 +742,8 @@ func (x MCPServer) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServer) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *HTTPHeader) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x MCPServer) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x HTTPHeader) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1322,17 +751,11 @@ func (x HTTPHeader) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *HTTPHeader) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServerHTTP) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerHTTP) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServerHTTP) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServerSSE) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerSSE) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1340,17 +763,11 @@ func (x MCPServerSSE) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServerSSE) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServerStdio) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerStdio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServerStdio) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LoadSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x LoadSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1358,17 +775,11 @@ func (x LoadSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LoadSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ListSessionsRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ListSessionsRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ListSessionsRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DeleteSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DeleteSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1376,17 +787,11 @@ func (x DeleteSessionRequest) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DeleteSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ResumeSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ResumeSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ResumeSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CloseSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CloseSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1394,19 +799,11 @@ func (x CloseSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CloseSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionModeRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionModeRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SetSessionModeRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionConfigOptionRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionConfigOptionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1416,8 +813,8 @@ func (x *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SetSessionConfigOptionRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PromptRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1425,17 +822,11 @@ func (x PromptRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *WriteTextFileResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x WriteTextFileResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *WriteTextFileResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ReadTextFileResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ReadTextFileResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1443,21 +834,11 @@ func (x ReadTextFileResponse) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ReadTextFileResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1465,10 +846,8 @@ func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SelectedPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x RequestPermissionOutcome) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SelectedPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1476,17 +855,11 @@ func (x SelectedPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SelectedPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CreateTerminalResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CreateTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalOutputResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalOutputResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1494,28 +867,17 @@ func (x TerminalOutputResponse) MarshalJSON() ([]byte, error) { return codec.App
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalOutputResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalExitStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TerminalExitStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalExitStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ReleaseTerminalResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ReleaseTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ReleaseTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *WaitForTerminalExitResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x WaitForTerminalExitResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1525,19 +887,11 @@ func (x *WaitForTerminalExitResponse) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *KillTerminalResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x KillTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *KillTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CreateElicitationResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1545,8 +899,8 @@ func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationContentValue) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x CreateElicitationResponse) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1554,8 +908,8 @@ func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationContentValue) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationAcceptAction) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationContentValue) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1563,19 +917,11 @@ func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationAcceptAction) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelNotification) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelRequestNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CancelRequestNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1588,29 +934,14 @@ func (x ToolCallContentContent) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentContent) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Content)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentDiff) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentDiff) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Diff)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentTerminal) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentTerminal) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Terminal)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1621,45 +952,20 @@ func (x ToolCallContentUnknown) MarshalJSON() ([]byte, error) {
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockText) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockText) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TextContent)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockImage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockImage) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ImageContent)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockAudio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockAudio) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AudioContent)(x))
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockResourceLink) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockResourceLink) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ResourceLink)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockResource) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockResource) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*EmbeddedResource)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1672,19 +978,9 @@ func (x ElicitationPropertySchemaString) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaString) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*StringPropertySchema)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaNumber) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaNumber) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*NumberPropertySchema)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1692,29 +988,14 @@ func (x ElicitationPropertySchemaInteger) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaInteger) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*IntegerPropertySchema)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaBoolean) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaBoolean) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*BooleanPropertySchema)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaArray) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaArray) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*MultiSelectPropertySchema)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1727,19 +1008,9 @@ func (x MultiSelectItemsString) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MultiSelectItems{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectItemsString) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*StringMultiSelectItems)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectItemsTitled) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MultiSelectItems{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectItemsTitled) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TitledMultiSelectItems)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1765,19 +1036,9 @@ func (x SessionUpdateUserMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateUserMessageChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ContentChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentMessageChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ContentChunk)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1785,19 +1046,9 @@ func (x SessionUpdateAgentThoughtChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentThoughtChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ContentChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateToolCall) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateToolCall) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ToolCall)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1805,19 +1056,9 @@ func (x SessionUpdateToolCallUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateToolCallUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ToolCallUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlan) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdatePlan) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Plan)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1825,19 +1066,9 @@ func (x SessionUpdateAvailableCommandsUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAvailableCommandsUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AvailableCommandsUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCurrentModeUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateCurrentModeUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CurrentModeUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1845,19 +1076,9 @@ func (x SessionUpdateConfigOptionUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateConfigOptionUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ConfigOptionUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionInfoUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateSessionInfoUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SessionInfoUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1865,19 +1086,9 @@ func (x SessionUpdateUsageUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateUsageUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*UsageUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateNotice) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateNotice) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Notice)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1885,19 +1096,9 @@ func (x SessionUpdateCompactionUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateCompactionUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CompactionUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionSummaryChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateCompactionSummaryChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CompactionSummaryChunk)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1910,11 +1111,6 @@ func (x AvailableCommandInputUnstructured) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AvailableCommandInput{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandInputUnstructured) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*UnstructuredCommandInput)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &MCPServer{&x}) }
 
@@ -1923,19 +1119,9 @@ func (x RequestPermissionOutcomeCancelled) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionOutcome{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionOutcomeCancelled) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcomeSelected) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionOutcome{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionOutcomeSelected) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SelectedPermissionOutcome)(x))
 }
 
 // MarshalJSON implements json.Marshaler.

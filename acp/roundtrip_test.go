@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	sdk "github.com/acpgo/sdk"
@@ -55,6 +56,9 @@ func TestRoundTripEncodingJSON(t *testing.T) {
 	s := loadSchema(t)
 	for seed, definition := range slices.Sorted(maps.Keys(definitions)) {
 		want := sample.NewFullMaker(s, uint64(seed)).Value(definition)
+		if n, ok := want.(json.Number); ok { // encoding/json reads no 7.0 as an integer
+			want = json.Number(strings.TrimSuffix(n.String(), ".0"))
+		}
 		v := definitions[definition]()
 		if err := json.Unmarshal(mustMarshal(t, want), v); err != nil {
 			t.Errorf("%s: %v", definition, err)
@@ -80,11 +84,11 @@ func TestRoundTripEncodingJSON(t *testing.T) {
 func TestEncodeIsStrict(t *testing.T) {
 	tests := []struct {
 		name    string
-		value   interface{ AppendJSON([]byte) ([]byte, error) }
+		value   codec.Value
 		pointer string
 	}{
 		{"empty union", &PromptRequest{Prompt: []ContentBlock{TextBlock("x"), {}}}, "/prompt/1"},
-		{"nil variant", &PromptRequest{Prompt: []ContentBlock{{Variant: (*ContentBlockText)(nil)}}}, "/prompt/0/type"},
+		{"nil variant", &PromptRequest{Prompt: []ContentBlock{{Variant: (*ContentBlockText)(nil)}}}, "/prompt/0"},
 		{"empty enum", &PromptResponse{}, "/stopReason"},
 		{"empty string", &Notice{Severity: NoticeSeverityInfo}, "/title"},
 		{"not a number", &Cost{Amount: math.NaN(), Currency: "EUR"}, "/amount"},
@@ -95,7 +99,7 @@ func TestEncodeIsStrict(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			out, err := test.value.AppendJSON([]byte("before"))
+			out, err := codec.Append([]byte("before"), test.value)
 			failure, ok := errors.AsType[*codec.Error](err)
 			if !ok {
 				t.Fatalf("got %s, %v, want a *codec.Error", out, err)
@@ -113,7 +117,7 @@ func TestEncodeIsStrict(t *testing.T) {
 // Required arrays and maps are never null.
 func TestEncodeNilIsEmpty(t *testing.T) {
 	tests := []struct {
-		value interface{ AppendJSON([]byte) ([]byte, error) }
+		value codec.Value
 		want  string
 	}{
 		{&NewSessionRequest{Cwd: "/"}, `{"cwd":"/","mcpServers":[]}`},
@@ -122,7 +126,7 @@ func TestEncodeNilIsEmpty(t *testing.T) {
 		{&AuthMethodTerminal{ID: "i", Name: "n", Env: map[string]string{}}, `{"id":"i","name":"n","env":{}}`},
 	}
 	for _, test := range tests {
-		got, err := test.value.AppendJSON(nil)
+		got, err := codec.Append(nil, test.value)
 		if err != nil || string(got) != test.want {
 			t.Errorf("got %s, %v, want %s", got, err, test.want)
 		}

@@ -45,7 +45,7 @@ var marshallers = []marshaller{
 			v := new(acp.SessionNotification)
 			return v, codec.Unmarshal(data, v)
 		},
-		func(buf []byte, v any) ([]byte, error) { return v.(*acp.SessionNotification).AppendJSON(buf[:0]) },
+		func(buf []byte, v any) ([]byte, error) { return codec.Append(buf[:0], v.(*acp.SessionNotification)) },
 	},
 	{
 		nameCoder,

@@ -181,9 +181,10 @@ func variantName(v *model.Variant) string {
 
 // fields names the members of an object. Its methods and the field Variant are taken.
 func (n *namer) fields(d model.Decl) {
-	taken := map[string]string{"MarshalJSON": "a method", "UnmarshalJSON": "a method", "AppendJSON": "a method", "EncodeJSON": "a method", "DecodeJSON": "a method", "IsZero": "a method"}
+	taken := map[string]string{"MarshalJSON": "a method", "UnmarshalJSON": "a method", "EncodeJSON": "a method", "DecodeJSON": "a method", "IsZero": "a method"}
 	if _, ok := d.(*model.Union); ok {
 		taken["Variant"] = "the field of the variant"
+		taken["String"] = "a method"
 	}
 	take := func(identifier string, f *model.Field) string {
 		if !token.IsIdentifier(identifier) {

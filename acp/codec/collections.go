@@ -51,6 +51,16 @@ func EncodeSlice[T any, P interface {
 	e.EndArray()
 }
 
+// EncodeSliceFunc is EncodeSlice for items that do not write themselves: enc writes each.
+func EncodeSliceFunc[T any](e *Encoder, s []T, enc func(*Encoder, T)) {
+	e.BeginArray()
+	for _, v := range s {
+		e.Elem()
+		enc(e, v)
+	}
+	e.EndArray()
+}
+
 // EncodeMap writes an object, its members sorted by name; nil is {}.
 func EncodeMap[T any, P interface {
 	*T
@@ -62,6 +72,9 @@ func EncodeMap[T any, P interface {
 		P(v).EncodeJSON(e)
 	})
 }
+
+// EncodeMapFunc is EncodeMap for values that do not write themselves: enc writes each.
+func EncodeMapFunc[T any](e *Encoder, m map[string]T, enc func(*Encoder, T)) { encodeMap(e, m, enc) }
 
 // EncodeStringMap writes an object of strings, its members sorted by name; nil is {}.
 func EncodeStringMap(e *Encoder, m map[string]string) { encodeMap(e, m, (*Encoder).Str) }
@@ -242,6 +255,28 @@ func DecodeSliceLenient[T any, P interface {
 	return kept(d, s)
 }
 
+// DecodeSliceFunc is DecodeSlice for items that do not read themselves: dec reads each.
+func DecodeSliceFunc[T any](d *Decoder, dec func(*Decoder) T) []T {
+	s := []T{}
+	for a := d.Array(); a.Next(); {
+		s = append(s, dec(d))
+	}
+	return kept(d, s)
+}
+
+// DecodeSliceFuncLenient is DecodeSliceFunc without the elements that cannot be read, each a repair.
+func DecodeSliceFuncLenient[T any](d *Decoder, dec func(*Decoder) T) []T {
+	s := []T{}
+	for a := d.Array(); a.Next(); {
+		m := d.Mark()
+		v := dec(d)
+		if !d.Recover(m) {
+			s = append(s, v)
+		}
+	}
+	return kept(d, s)
+}
+
 // DecodeMap reads an object whose member names are not known beforehand. It is not nil unless reading fails.
 func DecodeMap[T any, P interface {
 	*T
@@ -255,6 +290,9 @@ func DecodeMap[T any, P interface {
 		return *v
 	})
 }
+
+// DecodeMapFunc is DecodeMap for values that do not read themselves: dec reads each.
+func DecodeMapFunc[T any](d *Decoder, dec func(*Decoder) T) map[string]T { return decodeMap(d, dec) }
 
 // DecodeStringMap reads an object of strings. It is not nil unless reading fails.
 func DecodeStringMap(d *Decoder) map[string]string { return decodeMap(d, (*Decoder).Str) }

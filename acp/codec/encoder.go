@@ -20,7 +20,15 @@ type Encoder struct {
 	depth int
 	err   *Error
 	keys  []string // of the maps being written, the innermost last
+
+	embedding bool     // the next object goes on with the one that is open
+	names     []string // given to Embed
+	beside    beside
 }
+
+// beside says which members of the open object an embedded value must not write again: names[from:] of
+// the Encoder, in the object at that depth.
+type beside struct{ from, depth int }
 
 // maxKeys is how many names of map members an Encoder keeps room for between uses.
 const maxKeys = 1024
@@ -39,7 +47,7 @@ func Append(dst []byte, v interface{ EncodeJSON(*Encoder) }) ([]byte, error) {
 		e.Fail(errors.New("incomplete value"))
 	}
 	out, err := e.buf, e.Err()
-	*e = Encoder{keys: e.keys}
+	*e = Encoder{keys: e.keys, names: e.names[:0]}
 	if cap(e.keys) > maxKeys {
 		e.keys = nil
 	}
@@ -98,7 +106,83 @@ func (e *Encoder) begin(bracket byte) {
 	if e.depth++; e.depth > MaxDepth {
 		e.Fail(ErrDepth)
 	}
+	if e.embedding {
+		e.join(bracket)
+		return
+	}
 	e.buf = append(e.buf, bracket)
+}
+
+// join has the value that Embed writes go on with the open object, if it is an object too.
+func (e *Encoder) join(bracket byte) {
+	e.embedding = false
+	if bracket != '{' {
+		e.Fail(errNotObject)
+	}
+}
+
+var errNotObject = errors.New("want an object")
+
+// EncodeVariant writes an object that begins with the tag and goes on with the members of v, which must
+// write an object.
+func EncodeVariant[T any, P interface {
+	*T
+	EncodeJSON(*Encoder)
+}](e *Encoder, name, value string, v P) {
+	if v == nil {
+		e.Failf("a variant that is a nil %T", v)
+		return
+	}
+	if !e.embedding {
+		e.buf = append(e.buf, '{')
+	}
+	e.Tag(name, value)
+	e.embedding = true
+	v.EncodeJSON(e)
+	if e.embedding {
+		e.embedding = false
+		e.Fail(errNotObject)
+	}
+}
+
+// EncodePayload writes v, which must not be nil.
+func EncodePayload[T any, P interface {
+	*T
+	EncodeJSON(*Encoder)
+}](e *Encoder, v P) {
+	if v == nil {
+		e.Failf("a variant that is a nil %T", v)
+		return
+	}
+	v.EncodeJSON(e)
+}
+
+// Embed writes the members of v, which must write an object, into the open object. In an unknown variant
+// of v, which is the object as it came, the members with the given names are left out: they stand there
+// already.
+func Embed[T any, P interface {
+	*T
+	EncodeJSON(*Encoder)
+}](e *Encoder, v P, names ...string) {
+	was := e.beside
+	if len(names) > 0 {
+		if was.depth != e.depth {
+			e.beside = beside{len(e.names), e.depth}
+		}
+		e.names = append(e.names, names...)
+	}
+	e.embedding = true
+	e.depth--
+	EncodePayload(e, v)
+	e.depth++
+	if e.embedding {
+		e.embedding = false
+		e.Fail(errNotObject)
+	} else if e.err == nil {
+		e.buf = e.buf[:len(e.buf)-1] // the brace: the object stays open
+	}
+	e.names = e.names[:len(e.names)-len(names)]
+	e.beside = was
 }
 
 func (e *Encoder) end(bracket byte) {
@@ -192,16 +276,35 @@ func (e *Encoder) Raw(v json.RawMessage) {
 	e.buf = appendCompact(e.buf, v)
 }
 
+// RawObject is Raw for a value that must be an object.
+func (e *Encoder) RawObject(v json.RawMessage) {
+	d := Decoder{data: v}
+	switch {
+	case d.space() != '{':
+		e.Failf("an unknown variant must be an object")
+	case e.embedding:
+		e.BeginObject()
+		e.Members(v)
+		e.EndObject()
+	default:
+		e.Raw(v)
+	}
+}
+
 // Members writes the members of raw, which must be an object, into the open object, except those
 // with the given names.
 func (e *Encoder) Members(raw json.RawMessage, except ...string) {
+	var written []string // by those in which this is embedded
+	if e.beside.depth == e.depth {
+		written = e.names[e.beside.from:]
+	}
 	start := len(e.buf)
 	d := Decoder{data: raw, left: MaxDepth - e.depth + 1}
 	for o := d.Object(); o.Next(); {
 		name := string(o.Name())
 		from := d.Offset()
 		d.Skip()
-		if !slices.Contains(except, name) {
+		if !slices.Contains(except, name) && !slices.Contains(written, name) {
 			e.Key(name)
 			e.buf = appendCompact(e.buf, d.Slice(from))
 		}

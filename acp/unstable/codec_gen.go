@@ -15,18 +15,14 @@ const _ = codec.SupportVersion1
 // EncodeJSON writes x; it is for generated code.
 func (x *WriteTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *WriteTextFileRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("path")
 	e.Str(x.Path)
 	e.Name("content")
 	e.Str(x.Content)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -37,7 +33,7 @@ func (x *WriteTextFileRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "path":
 			o.Once(1)
 			x.Path = d.Str()
@@ -55,26 +51,16 @@ func (x *WriteTextFileRequest) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionID) DecodeJSON(d *codec.Decoder) { *x = SessionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ReadTextFileRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReadTextFileRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("path")
 	e.Str(x.Path)
 	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
 	codec.EncodeOpt(e, "limit", x.Limit, codec.EncodeUint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -85,7 +71,7 @@ func (x *ReadTextFileRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "path":
 			o.Once(1)
 			x.Path = d.Str()
@@ -108,18 +94,14 @@ func (x *ReadTextFileRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("toolCall")
 	x.ToolCall.EncodeJSON(e)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -130,7 +112,7 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "toolCall":
 			o.Once(1)
 			x.ToolCall.DecodeJSON(d)
@@ -150,15 +132,10 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
-	codec.EncodeOptValue(e, "kind", &x.Kind)
-	codec.EncodeOptValue(e, "status", &x.Status)
+	e.Str(string(x.ToolCallID))
+	codec.EncodeOpt(e, "kind", x.Kind, codec.EncodeEnum)
+	codec.EncodeOpt(e, "status", x.Status, codec.EncodeEnum)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
@@ -172,6 +149,7 @@ func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 		e.Raw(x.RawOutput)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -182,13 +160,13 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "kind":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.Kind)
+			x.Kind = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolKind])
 		case "status":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.Status)
+			x.Status = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallStatus])
 		case "title":
 			o.Once(3)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -218,43 +196,16 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ToolCallID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolCallID) DecodeJSON(d *codec.Decoder) { *x = ToolCallID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolKind) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolKind) DecodeJSON(d *codec.Decoder) { *x = ToolKind(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolCallStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolCallStatus) DecodeJSON(d *codec.Decoder) { *x = ToolCallStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ToolCallContentContent:
-		e.BeginObject()
-		e.Tag("type", "content")
-		encodePayload(e, (*Content)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "content", (*Content)(v))
 	case *ToolCallContentDiff:
-		e.BeginObject()
-		e.Tag("type", "diff")
-		encodePayload(e, (*Diff)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "diff", (*Diff)(v))
 	case *ToolCallContentTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, (*Terminal)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", (*Terminal)(v))
 	case *ToolCallContentUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
 	}
@@ -284,32 +235,17 @@ func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ContentBlockText:
-		e.BeginObject()
-		e.Tag("type", "text")
-		encodePayload(e, (*TextContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "text", (*TextContent)(v))
 	case *ContentBlockImage:
-		e.BeginObject()
-		e.Tag("type", "image")
-		encodePayload(e, (*ImageContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "image", (*ImageContent)(v))
 	case *ContentBlockAudio:
-		e.BeginObject()
-		e.Tag("type", "audio")
-		encodePayload(e, (*AudioContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "audio", (*AudioContent)(v))
 	case *ContentBlockResourceLink:
-		e.BeginObject()
-		e.Tag("type", "resource_link")
-		encodePayload(e, (*ResourceLink)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "resource_link", (*ResourceLink)(v))
 	case *ContentBlockResource:
-		e.BeginObject()
-		e.Tag("type", "resource")
-		encodePayload(e, (*EmbeddedResource)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "resource", (*EmbeddedResource)(v))
 	case *ContentBlockUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
 	}
@@ -342,15 +278,13 @@ func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Annotations) encodeMembers(e *codec.Encoder) {
-	codec.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
+	codec.EncodeOpt(e, "audience", x.Audience, func(e *codec.Encoder, v []Role) {
+		codec.EncodeSliceFunc(e, v, codec.EncodeEnum)
+	})
 	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -360,7 +294,9 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "audience":
 			o.Once(0)
-			x.Audience = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
+			x.Audience = codec.DecodeOptLenient(d, func(d *codec.Decoder) []Role {
+				return codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[Role])
+			})
 		case "lastModified":
 			o.Once(1)
 			x.LastModified = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -377,23 +313,13 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *Role) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *Role) DecodeJSON(d *codec.Decoder) { *x = Role(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextContent) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("text")
 	e.Str(x.Text)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -421,11 +347,6 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ImageContent) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("data")
 	e.Str(x.Data)
@@ -433,6 +354,7 @@ func (x *ImageContent) encodeMembers(e *codec.Encoder) {
 	e.Str(x.MimeType)
 	codec.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -466,17 +388,13 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AudioContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AudioContent) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
 	e.Str(x.MimeType)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -507,11 +425,6 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
@@ -522,6 +435,7 @@ func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	e.Name("uri")
 	e.Str(x.URI)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -565,13 +479,9 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *TextResourceContents:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	case *BlobResourceContents:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	default:
 		e.Failf("EmbeddedResourceResource without a variant")
 	}
@@ -593,17 +503,13 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextResourceContents) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("text")
 	e.Str(x.Text)
 	e.Name("uri")
 	e.Str(x.URI)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -634,17 +540,13 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BlobResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("blob")
 	e.Str(x.Blob)
 	codec.EncodeOpt(e, "mimeType", x.MimeType, (*codec.Encoder).Str)
 	e.Name("uri")
 	e.Str(x.URI)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -675,15 +577,11 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EmbeddedResource) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	e.Name("resource")
 	x.Resource.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -711,14 +609,10 @@ func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Content) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Content) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -743,17 +637,13 @@ func (x *Content) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Diff) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Diff) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
 	codec.EncodeOpt(e, "oldText", x.OldText, (*codec.Encoder).Str)
 	e.Name("newText")
 	e.Str(x.NewText)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -782,22 +672,12 @@ func (x *Diff) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *TerminalID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *TerminalID) DecodeJSON(d *codec.Decoder) { *x = TerminalID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Terminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -808,7 +688,7 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -822,15 +702,11 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallLocation) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
 	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -858,18 +734,14 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PermissionOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PermissionOption) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
-	x.OptionID.EncodeJSON(e)
+	e.Str(string(x.OptionID))
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("kind")
-	x.Kind.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Kind)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -880,13 +752,13 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "optionId":
 			o.Once(0)
-			x.OptionID.DecodeJSON(d)
+			x.OptionID = PermissionOptionID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
 		case "kind":
 			o.Once(2)
-			x.Kind.DecodeJSON(d)
+			x.Kind = PermissionOptionKind(d.Intern())
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -898,27 +770,10 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PermissionOptionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PermissionOptionID) DecodeJSON(d *codec.Decoder) { *x = PermissionOptionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PermissionOptionKind) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PermissionOptionKind) DecodeJSON(d *codec.Decoder) { *x = PermissionOptionKind(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateTerminalRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("command")
 	e.Str(x.Command)
 	if x.Args != nil {
@@ -932,6 +787,7 @@ func (x *CreateTerminalRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "outputByteLimit", x.OutputByteLimit, codec.EncodeUint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -942,7 +798,7 @@ func (x *CreateTerminalRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "command":
 			o.Once(1)
 			x.Command = d.Str()
@@ -975,16 +831,12 @@ func (x *CreateTerminalRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *EnvVariable) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EnvVariable) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1012,16 +864,12 @@ func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutputRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalOutputRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1032,10 +880,10 @@ func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -1049,16 +897,12 @@ func (x *TerminalOutputRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ReleaseTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReleaseTerminalRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1069,10 +913,10 @@ func (x *ReleaseTerminalRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -1086,16 +930,12 @@ func (x *ReleaseTerminalRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *WaitForTerminalExitRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *WaitForTerminalExitRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1106,10 +946,10 @@ func (x *WaitForTerminalExitRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -1123,16 +963,12 @@ func (x *WaitForTerminalExitRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *KillTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *KillTerminalRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1143,10 +979,10 @@ func (x *KillTerminalRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -1160,26 +996,22 @@ func (x *KillTerminalRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateElicitationRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("message")
 	e.Str(x.Message)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationRequestForm:
 		e.Tag("mode", "form")
-		encodePayload(e, (*ElicitationFormMode)(v))
+		codec.Embed(e, (*ElicitationFormMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestURL:
 		e.Tag("mode", "url")
-		encodePayload(e, (*ElicitationURLMode)(v))
+		codec.Embed(e, (*ElicitationURLMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestUnknown:
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.Failf("CreateElicitationRequest without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1228,14 +1060,10 @@ func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationSessionScope) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
-	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	e.Str(string(x.SessionID))
+	codec.EncodeOpt(e, "toolCallId", x.ToolCallID, codec.EncodeString)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1246,10 +1074,10 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "toolCallId":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.ToolCallID)
+			x.ToolCallID = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallID])
 		default:
 			d.Skip()
 		}
@@ -1260,14 +1088,10 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationRequestScope) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
 	e.Check(codec.IDInParams(x.RequestID, true))
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1290,14 +1114,9 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 	if x.Type != "" {
 		e.Name("type")
-		x.Type.EncodeJSON(e)
+		codec.EncodeEnum(e, x.Type)
 	}
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	if x.Properties != nil {
@@ -1307,6 +1126,7 @@ func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1316,7 +1136,7 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "type":
 			o.Once(0)
-			codec.LenientValue(d, &x.Type)
+			x.Type = codec.Lenient(d, codec.DecodeIntern[ElicitationSchemaType])
 		case "title":
 			o.Once(1)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1339,41 +1159,20 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ElicitationSchemaType) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ElicitationSchemaType) DecodeJSON(d *codec.Decoder) { *x = ElicitationSchemaType(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ElicitationPropertySchemaString:
-		e.BeginObject()
-		e.Tag("type", "string")
-		encodePayload(e, (*StringPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "string", (*StringPropertySchema)(v))
 	case *ElicitationPropertySchemaNumber:
-		e.BeginObject()
-		e.Tag("type", "number")
-		encodePayload(e, (*NumberPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "number", (*NumberPropertySchema)(v))
 	case *ElicitationPropertySchemaInteger:
-		e.BeginObject()
-		e.Tag("type", "integer")
-		encodePayload(e, (*IntegerPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "integer", (*IntegerPropertySchema)(v))
 	case *ElicitationPropertySchemaBoolean:
-		e.BeginObject()
-		e.Tag("type", "boolean")
-		encodePayload(e, (*BooleanPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "boolean", (*BooleanPropertySchema)(v))
 	case *ElicitationPropertySchemaArray:
-		e.BeginObject()
-		e.Tag("type", "array")
-		encodePayload(e, (*MultiSelectPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "array", (*MultiSelectPropertySchema)(v))
 	case *ElicitationPropertySchemaUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
 	}
@@ -1404,25 +1203,15 @@ func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *StringFormat) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *StringFormat) DecodeJSON(d *codec.Decoder) { *x = StringFormat(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *EnumOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EnumOption) encodeMembers(e *codec.Encoder) {
 	e.Name("const")
 	e.Str(x.Const)
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1453,21 +1242,17 @@ func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "format", &x.Format)
+	codec.EncodeOpt(e, "format", x.Format, codec.EncodeEnum)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
 	codec.EncodeOpt(e, "oneOf", x.OneOf, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1492,7 +1277,7 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "format":
 			o.Once(5)
-			codec.DecodeOptValue(d, &x.Format)
+			x.Format = codec.DecodeOpt(d, codec.DecodeIntern[StringFormat])
 		case "default":
 			o.Once(6)
 			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1514,17 +1299,13 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NumberPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
 	codec.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1559,17 +1340,13 @@ func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *IntegerPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
 	codec.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
 	codec.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1604,15 +1381,11 @@ func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BooleanPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1642,16 +1415,11 @@ func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MultiSelectItemsString:
-		e.BeginObject()
-		e.Tag("type", "string")
-		encodePayload(e, (*StringMultiSelectItems)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "string", (*StringMultiSelectItems)(v))
 	case *MultiSelectItemsTitled:
-		e.BeginObject()
-		encodePayload(e, (*TitledMultiSelectItems)(v))
-		e.EndObject()
+		codec.EncodePayload(e, (*TitledMultiSelectItems)(v))
 	case *MultiSelectItemsUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
 	}
@@ -1676,14 +1444,10 @@ func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *StringMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("enum")
 	codec.EncodeStrings(e, x.Enum)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1708,14 +1472,10 @@ func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TitledMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("anyOf")
 	codec.EncodeSlice(e, x.AnyOf)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1740,11 +1500,6 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
@@ -1753,6 +1508,7 @@ func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
 	x.Items.EncodeJSON(e)
 	codec.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1792,21 +1548,17 @@ func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationFormMode) encodeMembers(e *codec.Encoder) {
 	e.Name("requestedSchema")
 	x.RequestedSchema.EncodeJSON(e)
 	switch v := x.Variant.(type) {
 	case *ElicitationFormModeSession:
-		encodePayload(e, (*ElicitationSessionScope)(v))
+		codec.Embed(e, (*ElicitationSessionScope)(v))
 	case *ElicitationFormModeRequest:
-		encodePayload(e, (*ElicitationRequestScope)(v))
+		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
 		e.Failf("ElicitationFormMode without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1845,32 +1597,22 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ElicitationID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ElicitationID) DecodeJSON(d *codec.Decoder) { *x = ElicitationID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationURLMode) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
-	x.ElicitationID.EncodeJSON(e)
+	e.Str(string(x.ElicitationID))
 	e.Name("url")
 	e.Str(x.URL)
 	e.Check(codec.URI(x.URL))
 	switch v := x.Variant.(type) {
 	case *ElicitationURLModeSession:
-		encodePayload(e, (*ElicitationSessionScope)(v))
+		codec.Embed(e, (*ElicitationSessionScope)(v))
 	case *ElicitationURLModeRequest:
-		encodePayload(e, (*ElicitationRequestScope)(v))
+		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
 		e.Failf("ElicitationURLMode without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1889,7 +1631,7 @@ func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "elicitationId":
 			o.Once(0)
-			x.ElicitationID.DecodeJSON(d)
+			x.ElicitationID = ElicitationID(d.Intern())
 		case "url":
 			o.Once(1)
 			x.URL = d.Str()
@@ -1914,19 +1656,15 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MessageMCPRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MessageMCPRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("serverId")
-	x.ServerID.EncodeJSON(e)
+	e.Str(string(x.ServerID))
 	e.Name("requestId")
-	x.RequestID.EncodeJSON(e)
+	e.Str(string(x.RequestID))
 	e.Name("method")
 	e.Str(x.Method)
 	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1937,10 +1675,10 @@ func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "serverId":
 			o.Once(0)
-			x.ServerID.DecodeJSON(d)
+			x.ServerID = MCPServerACPID(d.Intern())
 		case "requestId":
 			o.Once(1)
-			x.RequestID.DecodeJSON(d)
+			x.RequestID = MCPRequestID(d.Intern())
 		case "method":
 			o.Once(2)
 			x.Method = d.Str()
@@ -1958,27 +1696,10 @@ func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MCPServerACPID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MCPServerACPID) DecodeJSON(d *codec.Decoder) { *x = MCPServerACPID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *MCPRequestID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MCPRequestID) DecodeJSON(d *codec.Decoder) { *x = MCPRequestID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *InitializeResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("agentCapabilities")
 	x.AgentCapabilities.EncodeJSON(e)
 	if x.AuthMethods != nil {
@@ -1987,6 +1708,7 @@ func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "agentInfo", &x.AgentInfo)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1997,7 +1719,7 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "agentCapabilities":
 			o.Once(1)
 			codec.LenientValue(d, &x.AgentCapabilities)
@@ -2018,19 +1740,8 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ProtocolVersion) EncodeJSON(e *codec.Encoder) { e.Uint(uint64(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ProtocolVersion) DecodeJSON(d *codec.Decoder) { *x = codec.DecodeUint[ProtocolVersion](d) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.LoadSession {
 		e.Name("loadSession")
 		e.Bool(x.LoadSession)
@@ -2053,6 +1764,7 @@ func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "providers", &x.Providers)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2090,11 +1802,6 @@ func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.Image {
 		e.Name("image")
 		e.Bool(x.Image)
@@ -2108,6 +1815,7 @@ func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Bool(x.EmbeddedContext)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2136,11 +1844,6 @@ func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.HTTP {
 		e.Name("http")
 		e.Bool(x.HTTP)
@@ -2154,6 +1857,7 @@ func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Bool(x.ACP)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2182,11 +1886,6 @@ func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "list", &x.List)
 	codec.EncodeOptValue(e, "delete", &x.Delete)
 	codec.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
@@ -2198,6 +1897,7 @@ func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "resume", &x.Resume)
 	codec.EncodeOptValue(e, "close", &x.Close)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2247,12 +1947,8 @@ func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionListCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionListCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2272,12 +1968,8 @@ func (x *SessionListCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionDeleteCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2297,12 +1989,8 @@ func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionAdditionalDirectoriesCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2322,13 +2010,9 @@ func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) 
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionSystemPromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionSystemPromptCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "mode", &x.Mode)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2351,13 +2035,9 @@ func (x *SessionSystemPromptCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionSystemPromptModeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionSystemPromptModeCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "override", &x.Override)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2380,12 +2060,8 @@ func (x *SessionSystemPromptModeCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionSystemPromptOverrideCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionSystemPromptOverrideCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2405,12 +2081,8 @@ func (x *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionForkCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionForkCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2430,12 +2102,8 @@ func (x *SessionForkCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionArchiveCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionArchiveCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2455,12 +2123,8 @@ func (x *SessionArchiveCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionStatusCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2480,12 +2144,8 @@ func (x *SessionStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionTitleCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionTitleCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2505,12 +2165,8 @@ func (x *SessionTitleCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionResumeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionResumeCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2530,12 +2186,8 @@ func (x *SessionResumeCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionCloseCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionCloseCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2555,14 +2207,10 @@ func (x *SessionCloseCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentAuthCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "status", &x.Status)
 	codec.EncodeOptValue(e, "logout", &x.Logout)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2588,12 +2236,8 @@ func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthStatusCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2613,12 +2257,8 @@ func (x *AuthStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2638,12 +2278,8 @@ func (x *LogoutCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ProvidersCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProvidersCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2664,16 +2300,11 @@ func (x *ProvidersCapabilities) DecodeJSON(d *codec.Decoder) {
 func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AuthMethodTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", v)
 	case *AuthMethodAgent:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	case *AuthMethodUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
 	}
@@ -2696,21 +2327,10 @@ func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *AuthMethodID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *AuthMethodID) DecodeJSON(d *codec.Decoder) { *x = AuthMethodID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *AuthMethodTerminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 	e.Name("id")
-	x.ID.EncodeJSON(e)
+	e.Str(string(x.ID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
@@ -2723,6 +2343,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 		codec.EncodeStringMap(e, x.Env)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2733,7 +2354,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "id":
 			o.Once(0)
-			x.ID.DecodeJSON(d)
+			x.ID = AuthMethodID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2763,17 +2384,13 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthMethodAgent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthMethodAgent) encodeMembers(e *codec.Encoder) {
 	e.Name("id")
-	x.ID.EncodeJSON(e)
+	e.Str(string(x.ID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2784,7 +2401,7 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "id":
 			o.Once(0)
-			x.ID.DecodeJSON(d)
+			x.ID = AuthMethodID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2804,17 +2421,13 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Implementation) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("version")
 	e.Str(x.Version)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2845,12 +2458,8 @@ func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthenticateResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthenticateResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2870,14 +2479,10 @@ func (x *AuthenticateResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListProvidersResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListProvidersResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("providers")
 	codec.EncodeSlice(e, x.Providers)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2902,19 +2507,15 @@ func (x *ListProvidersResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ProviderInfo) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProviderInfo) encodeMembers(e *codec.Encoder) {
 	e.Name("providerId")
-	x.ProviderID.EncodeJSON(e)
+	e.Str(string(x.ProviderID))
 	e.Name("supported")
-	codec.EncodeSlice(e, x.Supported)
+	codec.EncodeSliceFunc(e, x.Supported, codec.EncodeEnum)
 	e.Name("required")
 	e.Bool(x.Required)
 	codec.EncodeOptValue(e, "current", &x.Current)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2925,10 +2526,12 @@ func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "providerId":
 			o.Once(0)
-			x.ProviderID.DecodeJSON(d)
+			x.ProviderID = ProviderID(d.Intern())
 		case "supported":
 			o.Once(1)
-			x.Supported = codec.Lenient(d, codec.DecodeSliceLenient[LLMProtocol])
+			x.Supported = codec.Lenient(d, func(d *codec.Decoder) []LLMProtocol {
+				return codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[LLMProtocol])
+			})
 		case "required":
 			o.Once(2)
 			x.Required = d.Bool()
@@ -2946,30 +2549,14 @@ func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ProviderID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ProviderID) DecodeJSON(d *codec.Decoder) { *x = ProviderID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *LLMProtocol) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *LLMProtocol) DecodeJSON(d *codec.Decoder) { *x = LLMProtocol(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProviderCurrentConfig) encodeMembers(e *codec.Encoder) {
 	e.Name("apiType")
-	x.ApiType.EncodeJSON(e)
+	codec.EncodeEnum(e, x.ApiType)
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2980,7 +2567,7 @@ func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "apiType":
 			o.Once(0)
-			x.ApiType.DecodeJSON(d)
+			x.ApiType = LLMProtocol(d.Intern())
 		case "baseUrl":
 			o.Once(1)
 			x.BaseURL = d.Str()
@@ -2997,12 +2584,8 @@ func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetProviderResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetProviderResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3022,12 +2605,8 @@ func (x *SetProviderResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DisableProviderResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DisableProviderResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3047,12 +2626,8 @@ func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3072,18 +2647,14 @@ func (x *LogoutResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthStatusResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("state")
-	x.State.EncodeJSON(e)
+	codec.EncodeEnum(e, x.State)
 	if x.Accounts != nil {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3094,7 +2665,7 @@ func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "state":
 			o.Once(0)
-			x.State.DecodeJSON(d)
+			x.State = AuthState(d.Intern())
 		case "accounts":
 			o.Once(1)
 			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
@@ -3109,19 +2680,8 @@ func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *AuthState) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *AuthState) DecodeJSON(d *codec.Decoder) { *x = AuthState(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *AuthAccount) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthAccount) encodeMembers(e *codec.Encoder) {
 	e.Name("label")
 	e.Str(x.Label)
 	codec.EncodeOpt(e, "active", x.Active, (*codec.Encoder).Bool)
@@ -3129,6 +2689,7 @@ func (x *AuthAccount) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "email", x.Email, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "organization", x.Organization, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3165,16 +2726,12 @@ func (x *AuthAccount) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeOptValue(e, "modes", &x.Modes)
 	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3185,7 +2742,7 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "modes":
 			o.Once(1)
 			codec.DecodeOptValueLenient(d, &x.Modes)
@@ -3205,16 +2762,12 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionModeState) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionModeState) encodeMembers(e *codec.Encoder) {
 	e.Name("currentModeId")
-	x.CurrentModeID.EncodeJSON(e)
+	e.Str(string(x.CurrentModeID))
 	e.Name("availableModes")
 	codec.EncodeSlice(e, x.AvailableModes)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3225,7 +2778,7 @@ func (x *SessionModeState) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "currentModeId":
 			o.Once(0)
-			x.CurrentModeID.DecodeJSON(d)
+			x.CurrentModeID = SessionModeID(d.Intern())
 		case "availableModes":
 			o.Once(1)
 			x.AvailableModes = codec.Lenient(d, codec.DecodeSliceLenient[SessionMode])
@@ -3240,25 +2793,15 @@ func (x *SessionModeState) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionModeID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionModeID) DecodeJSON(d *codec.Decoder) { *x = SessionModeID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionMode) encodeMembers(e *codec.Encoder) {
 	e.Name("id")
-	x.ID.EncodeJSON(e)
+	e.Str(string(x.ID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3269,7 +2812,7 @@ func (x *SessionMode) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "id":
 			o.Once(0)
-			x.ID.DecodeJSON(d)
+			x.ID = SessionModeID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -3289,30 +2832,26 @@ func (x *SessionMode) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigOption) encodeMembers(e *codec.Encoder) {
 	e.Name("id")
-	x.ID.EncodeJSON(e)
+	e.Str(string(x.ID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "category", &x.Category)
+	codec.EncodeOpt(e, "category", x.Category, codec.EncodeEnum)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
 		e.Tag("type", "select")
-		encodePayload(e, (*SessionConfigSelect)(v))
+		codec.Embed(e, (*SessionConfigSelect)(v))
 	case *SessionConfigOptionBoolean:
 		e.Tag("type", "boolean")
-		encodePayload(e, (*SessionConfigBoolean)(v))
+		codec.Embed(e, (*SessionConfigBoolean)(v))
 	case *SessionConfigOptionUnknown:
 		e.Members(v.Raw, "id", "name", "description", "category", "_meta")
 	default:
 		e.Failf("SessionConfigOption without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3331,7 +2870,7 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "id":
 			o.Once(0)
-			x.ID.DecodeJSON(d)
+			x.ID = SessionConfigID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -3340,7 +2879,7 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "category":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Category)
+			x.Category = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionConfigOptionCategory])
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -3366,26 +2905,6 @@ func (x *SessionConfigOption) decodeVariant(d *codec.Decoder) {
 		x.Variant = &SessionConfigOptionUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigOptionCategory) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigOptionCategory) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigOptionCategory(d.Intern())
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigValueID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigValueID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigValueID(d.Intern()) }
 
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
@@ -3418,17 +2937,13 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelectOption) encodeMembers(e *codec.Encoder) {
 	e.Name("value")
-	x.Value.EncodeJSON(e)
+	e.Str(string(x.Value))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3439,7 +2954,7 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "value":
 			o.Once(0)
-			x.Value.DecodeJSON(d)
+			x.Value = SessionConfigValueID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -3459,18 +2974,14 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelectGroup) encodeMembers(e *codec.Encoder) {
 	e.Name("group")
-	x.Group.EncodeJSON(e)
+	e.Str(string(x.Group))
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3481,7 +2992,7 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "group":
 			o.Once(0)
-			x.Group.DecodeJSON(d)
+			x.Group = SessionConfigGroupID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -3499,23 +3010,13 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigGroupID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigGroupID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigGroupID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelect) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelect) encodeMembers(e *codec.Encoder) {
 	e.Name("currentValue")
-	x.CurrentValue.EncodeJSON(e)
+	e.Str(string(x.CurrentValue))
 	e.Name("options")
 	x.Options.EncodeJSON(e)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3526,7 +3027,7 @@ func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "currentValue":
 			o.Once(0)
-			x.CurrentValue.DecodeJSON(d)
+			x.CurrentValue = SessionConfigValueID(d.Intern())
 		case "options":
 			o.Once(1)
 			x.Options.DecodeJSON(d)
@@ -3540,13 +3041,9 @@ func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigBoolean) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigBoolean) encodeMembers(e *codec.Encoder) {
 	e.Name("currentValue")
 	e.Bool(x.CurrentValue)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3568,14 +3065,10 @@ func (x *SessionConfigBoolean) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LoadSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LoadSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "modes", &x.Modes)
 	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3601,15 +3094,11 @@ func (x *LoadSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListSessionsResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessions")
 	codec.EncodeSlice(e, x.Sessions)
 	codec.EncodeOpt(e, "nextCursor", x.NextCursor, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3637,13 +3126,8 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
 	e.Str(x.Cwd)
 	if x.AdditionalDirectories != nil {
@@ -3654,6 +3138,7 @@ func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "archived", x.Archived, (*codec.Encoder).Bool)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3664,7 +3149,7 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
 			x.Cwd = d.Str()
@@ -3693,12 +3178,8 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DeleteSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3718,16 +3199,12 @@ func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ForkSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ForkSessionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeOptValue(e, "modes", &x.Modes)
 	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3738,7 +3215,7 @@ func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "modes":
 			o.Once(1)
 			codec.DecodeOptValueLenient(d, &x.Modes)
@@ -3758,12 +3235,8 @@ func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ArchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ArchiveSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3783,12 +3256,8 @@ func (x *ArchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UnarchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UnarchiveSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3808,14 +3277,10 @@ func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionStatusResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3826,7 +3291,7 @@ func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "status":
 			o.Once(0)
-			x.Status.DecodeJSON(d)
+			x.Status = SessionStatus(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -3838,22 +3303,12 @@ func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionStatus) DecodeJSON(d *codec.Decoder) { *x = SessionStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SetSessionTitleResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionTitleResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3878,14 +3333,10 @@ func (x *SetSessionTitleResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "modes", &x.Modes)
 	codec.EncodeOpt(e, "configOptions", x.ConfigOptions, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3911,12 +3362,8 @@ func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CloseSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3936,12 +3383,8 @@ func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionModeResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionModeResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3961,14 +3404,10 @@ func (x *SetSessionModeResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionConfigOptionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3993,15 +3432,11 @@ func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("stopReason")
-	x.StopReason.EncodeJSON(e)
+	codec.EncodeEnum(e, x.StopReason)
 	codec.EncodeOptValue(e, "usage", &x.Usage)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4012,7 +3447,7 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "stopReason":
 			o.Once(0)
-			x.StopReason.DecodeJSON(d)
+			x.StopReason = StopReason(d.Intern())
 		case "usage":
 			o.Once(1)
 			codec.DecodeOptValueLenient(d, &x.Usage)
@@ -4027,19 +3462,8 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *StopReason) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *StopReason) DecodeJSON(d *codec.Decoder) { *x = StopReason(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Usage) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Usage) encodeMembers(e *codec.Encoder) {
 	e.Name("totalTokens")
 	e.Uint(x.TotalTokens)
 	e.Name("inputTokens")
@@ -4050,6 +3474,7 @@ func (x *Usage) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "cachedReadTokens", x.CachedReadTokens, codec.EncodeUint)
 	codec.EncodeOpt(e, "cachedWriteTokens", x.CachedWriteTokens, codec.EncodeUint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4089,16 +3514,12 @@ func (x *Usage) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("update")
 	x.Update.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4109,7 +3530,7 @@ func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "update":
 			o.Once(1)
 			x.Update.DecodeJSON(d)
@@ -4127,102 +3548,45 @@ func (x *SessionNotification) DecodeJSON(d *codec.Decoder) {
 func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *SessionUpdateUserMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "user_message_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "user_message_chunk", (*ContentChunk)(v))
 	case *SessionUpdateAgentMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_message_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_message_chunk", (*ContentChunk)(v))
 	case *SessionUpdateAgentThoughtChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_thought_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_thought_chunk", (*ContentChunk)(v))
 	case *SessionUpdateToolCall:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "tool_call")
-		encodePayload(e, (*ToolCall)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "tool_call", (*ToolCall)(v))
 	case *SessionUpdateToolCallUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "tool_call_update")
-		encodePayload(e, (*ToolCallUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "tool_call_update", (*ToolCallUpdate)(v))
 	case *SessionUpdatePlan:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "plan")
-		encodePayload(e, (*Plan)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "plan", (*Plan)(v))
 	case *SessionUpdatePlanUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "plan_update")
-		encodePayload(e, (*PlanUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "plan_update", (*PlanUpdate)(v))
 	case *SessionUpdatePlanRemoved:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "plan_removed")
-		encodePayload(e, (*PlanRemoved)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "plan_removed", (*PlanRemoved)(v))
 	case *SessionUpdateAvailableCommandsUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "available_commands_update")
-		encodePayload(e, (*AvailableCommandsUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "available_commands_update", (*AvailableCommandsUpdate)(v))
 	case *SessionUpdateCurrentModeUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "current_mode_update")
-		encodePayload(e, (*CurrentModeUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "current_mode_update", (*CurrentModeUpdate)(v))
 	case *SessionUpdateConfigOptionUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "config_option_update")
-		encodePayload(e, (*ConfigOptionUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "config_option_update", (*ConfigOptionUpdate)(v))
 	case *SessionUpdateSessionInfoUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "session_info_update")
-		encodePayload(e, (*SessionInfoUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "session_info_update", (*SessionInfoUpdate)(v))
 	case *SessionUpdateUsageUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "usage_update")
-		encodePayload(e, (*UsageUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "usage_update", (*UsageUpdate)(v))
 	case *SessionUpdateNotice:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "notice")
-		encodePayload(e, (*Notice)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "notice", (*Notice)(v))
 	case *SessionUpdateCompactionUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "compaction_update")
-		encodePayload(e, (*CompactionUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "compaction_update", (*CompactionUpdate)(v))
 	case *SessionUpdateCompactionSummaryChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "compaction_summary_chunk")
-		encodePayload(e, (*CompactionSummaryChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "compaction_summary_chunk", (*CompactionSummaryChunk)(v))
 	case *SessionUpdateSubagentUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "subagent_update")
-		encodePayload(e, (*SubagentUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "subagent_update", (*SubagentUpdate)(v))
 	case *SessionUpdateSessionMessage:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "session_message")
-		encodePayload(e, (*SessionMessage)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "session_message", (*SessionMessage)(v))
 	case *SessionUpdateSessionMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "session_message_chunk")
-		encodePayload(e, (*SessionMessageChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "session_message_chunk", (*SessionMessageChunk)(v))
 	case *SessionUpdateUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
 	}
@@ -4281,23 +3645,13 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MessageID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MessageID) DecodeJSON(d *codec.Decoder) { *x = MessageID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ContentChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
-	codec.EncodeOptValue(e, "messageId", &x.MessageID)
+	codec.EncodeOpt(e, "messageId", x.MessageID, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4311,7 +3665,7 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 			x.Content.DecodeJSON(d)
 		case "messageId":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.MessageID)
+			x.MessageID = codec.DecodeOptLenient(d, codec.DecodeIntern[MessageID])
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -4325,23 +3679,18 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCall) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCall) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
 	if x.Kind != "" {
 		e.Name("kind")
-		x.Kind.EncodeJSON(e)
+		codec.EncodeEnum(e, x.Kind)
 	}
 	if x.Status != "" {
 		e.Name("status")
-		x.Status.EncodeJSON(e)
+		codec.EncodeEnum(e, x.Status)
 	}
 	if x.Content != nil {
 		e.Name("content")
@@ -4360,6 +3709,7 @@ func (x *ToolCall) encodeMembers(e *codec.Encoder) {
 		e.Raw(x.RawOutput)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4370,7 +3720,7 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -4379,10 +3729,10 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "kind":
 			o.Once(3)
-			codec.LenientValue(d, &x.Kind)
+			x.Kind = codec.Lenient(d, codec.DecodeIntern[ToolKind])
 		case "status":
 			o.Once(4)
-			codec.LenientValue(d, &x.Status)
+			x.Status = codec.Lenient(d, codec.DecodeIntern[ToolCallStatus])
 		case "content":
 			o.Once(5)
 			x.Content = codec.Lenient(d, codec.DecodeSliceLenient[ToolCallContent])
@@ -4408,18 +3758,14 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanEntry) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanEntry) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	e.Str(x.Content)
 	e.Name("priority")
-	x.Priority.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Priority)
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4433,10 +3779,10 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "priority":
 			o.Once(1)
-			x.Priority.DecodeJSON(d)
+			x.Priority = PlanEntryPriority(d.Intern())
 		case "status":
 			o.Once(2)
-			x.Status.DecodeJSON(d)
+			x.Status = PlanEntryStatus(d.Intern())
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -4448,28 +3794,12 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PlanEntryPriority) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanEntryPriority) DecodeJSON(d *codec.Decoder) { *x = PlanEntryPriority(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PlanEntryStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanEntryStatus) DecodeJSON(d *codec.Decoder) { *x = PlanEntryStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Plan) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Plan) encodeMembers(e *codec.Encoder) {
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4495,22 +3825,13 @@ func (x *Plan) DecodeJSON(d *codec.Decoder) {
 func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *PlanUpdateContentItems:
-		e.BeginObject()
-		e.Tag("type", "items")
-		encodePayload(e, (*PlanItems)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "items", (*PlanItems)(v))
 	case *PlanUpdateContentFile:
-		e.BeginObject()
-		e.Tag("type", "file")
-		encodePayload(e, (*PlanFile)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "file", (*PlanFile)(v))
 	case *PlanUpdateContentMarkdown:
-		e.BeginObject()
-		e.Tag("type", "markdown")
-		encodePayload(e, (*PlanMarkdown)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "markdown", (*PlanMarkdown)(v))
 	case *PlanUpdateContentUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
 	}
@@ -4537,24 +3858,14 @@ func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PlanID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanID) DecodeJSON(d *codec.Decoder) { *x = PlanID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *PlanItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanItems) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
-	x.PlanID.EncodeJSON(e)
+	e.Str(string(x.PlanID))
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4565,7 +3876,7 @@ func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "planId":
 			o.Once(0)
-			x.PlanID.DecodeJSON(d)
+			x.PlanID = PlanID(d.Intern())
 		case "entries":
 			o.Once(1)
 			x.Entries = codec.Lenient(d, codec.DecodeSliceLenient[PlanEntry])
@@ -4582,16 +3893,12 @@ func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanFile) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanFile) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
-	x.PlanID.EncodeJSON(e)
+	e.Str(string(x.PlanID))
 	e.Name("uri")
 	e.Str(x.URI)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4602,7 +3909,7 @@ func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "planId":
 			o.Once(0)
-			x.PlanID.DecodeJSON(d)
+			x.PlanID = PlanID(d.Intern())
 		case "uri":
 			o.Once(1)
 			x.URI = d.Str()
@@ -4619,16 +3926,12 @@ func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanMarkdown) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanMarkdown) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
-	x.PlanID.EncodeJSON(e)
+	e.Str(string(x.PlanID))
 	e.Name("content")
 	e.Str(x.Content)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4639,7 +3942,7 @@ func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "planId":
 			o.Once(0)
-			x.PlanID.DecodeJSON(d)
+			x.PlanID = PlanID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = d.Str()
@@ -4656,14 +3959,10 @@ func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("plan")
 	x.Plan.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4688,14 +3987,10 @@ func (x *PlanUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanRemoved) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanRemoved) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
-	x.PlanID.EncodeJSON(e)
+	e.Str(string(x.PlanID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4706,7 +4001,7 @@ func (x *PlanRemoved) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "planId":
 			o.Once(0)
-			x.PlanID.DecodeJSON(d)
+			x.PlanID = PlanID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -4720,17 +4015,13 @@ func (x *PlanRemoved) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AvailableCommand) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("description")
 	e.Str(x.Description)
 	codec.EncodeOptValue(e, "input", &x.Input)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4762,9 +4053,7 @@ func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AvailableCommandInputUnstructured:
-		e.BeginObject()
-		encodePayload(e, (*UnstructuredCommandInput)(v))
-		e.EndObject()
+		codec.EncodePayload(e, (*UnstructuredCommandInput)(v))
 	default:
 		e.Failf("AvailableCommandInput without a variant")
 	}
@@ -4779,14 +4068,10 @@ func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UnstructuredCommandInput) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UnstructuredCommandInput) encodeMembers(e *codec.Encoder) {
 	e.Name("hint")
 	e.Str(x.Hint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4811,14 +4096,10 @@ func (x *UnstructuredCommandInput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AvailableCommandsUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("availableCommands")
 	codec.EncodeSlice(e, x.AvailableCommands)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4843,14 +4124,10 @@ func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CurrentModeUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CurrentModeUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("currentModeId")
-	x.CurrentModeID.EncodeJSON(e)
+	e.Str(string(x.CurrentModeID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4861,7 +4138,7 @@ func (x *CurrentModeUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "currentModeId":
 			o.Once(0)
-			x.CurrentModeID.DecodeJSON(d)
+			x.CurrentModeID = SessionModeID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -4875,14 +4152,10 @@ func (x *CurrentModeUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ConfigOptionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4907,14 +4180,10 @@ func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionInfoUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4940,16 +4209,12 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Cost) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Cost) encodeMembers(e *codec.Encoder) {
 	e.Name("amount")
 	e.Float(x.Amount)
 	e.Name("currency")
 	e.Str(x.Currency)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4977,17 +4242,13 @@ func (x *Cost) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UsageUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UsageUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("used")
 	e.Uint(x.Used)
 	e.Name("size")
 	e.Uint(x.Size)
 	codec.EncodeOptValue(e, "cost", &x.Cost)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5016,26 +4277,16 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *NoticeSeverity) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *NoticeSeverity) DecodeJSON(d *codec.Decoder) { *x = NoticeSeverity(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Notice) encodeMembers(e *codec.Encoder) {
 	e.Name("severity")
-	x.Severity.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Severity)
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5046,7 +4297,7 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "severity":
 			o.Once(0)
-			x.Severity.DecodeJSON(d)
+			x.Severity = NoticeSeverity(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -5065,32 +4316,16 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *CompactionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CompactionID) DecodeJSON(d *codec.Decoder) { *x = CompactionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CompactionStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CompactionStatus) DecodeJSON(d *codec.Decoder) { *x = CompactionStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompactionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("compactionId")
-	x.CompactionID.EncodeJSON(e)
+	e.Str(string(x.CompactionID))
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
 	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5101,10 +4336,10 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compactionId":
 			o.Once(0)
-			x.CompactionID.DecodeJSON(d)
+			x.CompactionID = CompactionID(d.Intern())
 		case "status":
 			o.Once(1)
-			x.Status.DecodeJSON(d)
+			x.Status = CompactionStatus(d.Intern())
 		case "summary":
 			o.Once(2)
 			x.Summary = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -5124,16 +4359,12 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompactionSummaryChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompactionSummaryChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("compactionId")
-	x.CompactionID.EncodeJSON(e)
+	e.Str(string(x.CompactionID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5144,7 +4375,7 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compactionId":
 			o.Once(0)
-			x.CompactionID.DecodeJSON(d)
+			x.CompactionID = CompactionID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -5161,13 +4392,9 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SubagentSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SubagentSessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "cancel", &x.Cancel)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5190,12 +4417,8 @@ func (x *SubagentSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionCancelCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5216,27 +4439,18 @@ func (x *SessionCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *StateUpdateRunning:
-		e.BeginObject()
-		e.Tag("state", "running")
-		encodePayload(e, (*RunningStateUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "state", "running", (*RunningStateUpdate)(v))
 	case *StateUpdateIdle:
 		e.BeginObject()
 		e.Tag("state", "idle")
-		(*IdleStateUpdate)(v).encodeMembers(e, "state")
+		codec.Embed(e, (*IdleStateUpdate)(v), "state")
 		e.EndObject()
 	case *StateUpdateRequiresAction:
-		e.BeginObject()
-		e.Tag("state", "requires_action")
-		encodePayload(e, (*RequiresActionStateUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "state", "requires_action", (*RequiresActionStateUpdate)(v))
 	case *StateUpdateStateUnknown:
-		e.BeginObject()
-		e.Tag("state", "unknown")
-		encodePayload(e, (*UnknownStateUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "state", "unknown", (*UnknownStateUpdate)(v))
 	case *StateUpdateUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
 	}
@@ -5267,12 +4481,8 @@ func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RunningStateUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5292,12 +4502,8 @@ func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ErrorStopReason) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "error", &x.Error)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5317,40 +4523,35 @@ func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-// encodeMembers writes the members of x, but those of an unknown variant that were written already.
-func (x *IdleStateUpdate) encodeMembers(e *codec.Encoder, written ...string) {
 	codec.EncodeOptValue(e, "usage", &x.Usage)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *IdleStateUpdateEndTurn:
 		e.Tag("stopReason", "end_turn")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateMaxTokens:
 		e.Tag("stopReason", "max_tokens")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateMaxTurnRequests:
 		e.Tag("stopReason", "max_turn_requests")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateRefusal:
 		e.Tag("stopReason", "refusal")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateCancelled:
 		e.Tag("stopReason", "cancelled")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateError:
 		e.Tag("stopReason", "error")
-		encodePayload(e, (*ErrorStopReason)(v))
+		codec.Embed(e, (*ErrorStopReason)(v))
 	case *IdleStateUpdateNone:
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateUnknown:
-		e.Members(v.Raw, append(written, "usage", "_meta")...)
+		e.Members(v.Raw, "usage", "_meta")
 	default:
 		e.Failf("IdleStateUpdate without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5381,20 +4582,32 @@ func (x *IdleStateUpdate) decodeMembers(d *codec.Decoder) {
 func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 	tag, ok := d.LenientTag("stopReason")
 	if !ok {
-		x.Variant = codec.New[IdleStateUpdateNone](d)
+		v := new(IdleStateUpdateNone)
+		v.decodeMembers(d)
+		x.Variant = v
 		return
 	}
 	switch string(tag) {
 	case "end_turn":
-		x.Variant = codec.New[IdleStateUpdateEndTurn](d)
+		v := new(IdleStateUpdateEndTurn)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "max_tokens":
-		x.Variant = codec.New[IdleStateUpdateMaxTokens](d)
+		v := new(IdleStateUpdateMaxTokens)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "max_turn_requests":
-		x.Variant = codec.New[IdleStateUpdateMaxTurnRequests](d)
+		v := new(IdleStateUpdateMaxTurnRequests)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "refusal":
-		x.Variant = codec.New[IdleStateUpdateRefusal](d)
+		v := new(IdleStateUpdateRefusal)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "cancelled":
-		x.Variant = codec.New[IdleStateUpdateCancelled](d)
+		v := new(IdleStateUpdateCancelled)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "error":
 		x.Variant = (*IdleStateUpdateError)(codec.New[ErrorStopReason](d))
 	default:
@@ -5402,63 +4615,80 @@ func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateEndTurn) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateEndTurn{}
+func (x *IdleStateUpdateEndTurn) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateMaxTokens) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateMaxTokens{}
+func (x *IdleStateUpdateMaxTokens) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateMaxTurnRequests) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateMaxTurnRequests{}
+func (x *IdleStateUpdateMaxTurnRequests) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateRefusal) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateRefusal{}
+func (x *IdleStateUpdateRefusal) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateCancelled) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateCancelled{}
+func (x *IdleStateUpdateCancelled) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
 func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateNone) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateNone{}
+func (x *IdleStateUpdateNone) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		switch string(o.Name()) {
 		case "stopReason":
@@ -5473,12 +4703,8 @@ func (x *IdleStateUpdateNone) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequiresActionStateUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5498,12 +4724,8 @@ func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UnknownStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UnknownStateUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5523,13 +4745,8 @@ func (x *UnknownStateUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SubagentUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SubagentUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
@@ -5537,6 +4754,7 @@ func (x *SubagentUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "additionalDirectories", x.AdditionalDirectories, codec.EncodeStrings)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5547,7 +4765,7 @@ func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -5579,19 +4797,15 @@ func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionMessage) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
-	codec.EncodeOptValue(e, "senderSessionId", &x.SenderSessionID)
-	codec.EncodeOptValue(e, "recipientSessionId", &x.RecipientSessionID)
-	codec.EncodeOptValue(e, "senderMessageId", &x.SenderMessageID)
-	codec.EncodeOptValue(e, "recipientMessageId", &x.RecipientMessageID)
+	e.Str(string(x.MessageID))
+	codec.EncodeOpt(e, "senderSessionId", x.SenderSessionID, codec.EncodeString)
+	codec.EncodeOpt(e, "recipientSessionId", x.RecipientSessionID, codec.EncodeString)
+	codec.EncodeOpt(e, "senderMessageId", x.SenderMessageID, codec.EncodeString)
+	codec.EncodeOpt(e, "recipientMessageId", x.RecipientMessageID, codec.EncodeString)
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5602,19 +4816,19 @@ func (x *SessionMessage) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "senderSessionId":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.SenderSessionID)
+			x.SenderSessionID = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionID])
 		case "recipientSessionId":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.RecipientSessionID)
+			x.RecipientSessionID = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionID])
 		case "senderMessageId":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.SenderMessageID)
+			x.SenderMessageID = codec.DecodeOptLenient(d, codec.DecodeIntern[MessageID])
 		case "recipientMessageId":
 			o.Once(4)
-			codec.DecodeOptValueLenient(d, &x.RecipientMessageID)
+			x.RecipientMessageID = codec.DecodeOptLenient(d, codec.DecodeIntern[MessageID])
 		case "content":
 			o.Once(5)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -5631,16 +4845,12 @@ func (x *SessionMessage) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionMessageChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionMessageChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5651,7 +4861,7 @@ func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -5668,14 +4878,10 @@ func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompleteElicitationNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
-	x.ElicitationID.EncodeJSON(e)
+	e.Str(string(x.ElicitationID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5686,7 +4892,7 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "elicitationId":
 			o.Once(0)
-			x.ElicitationID.DecodeJSON(d)
+			x.ElicitationID = ElicitationID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5700,18 +4906,14 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthStatusUpdateNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthStatusUpdateNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("state")
-	x.State.EncodeJSON(e)
+	codec.EncodeEnum(e, x.State)
 	if x.Accounts != nil {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5722,7 +4924,7 @@ func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "state":
 			o.Once(0)
-			x.State.DecodeJSON(d)
+			x.State = AuthState(d.Intern())
 		case "accounts":
 			o.Once(1)
 			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
@@ -5739,17 +4941,13 @@ func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("clientCapabilities")
 	x.ClientCapabilities.EncodeJSON(e)
 	codec.EncodeOptValue(e, "clientInfo", &x.ClientInfo)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5760,7 +4958,7 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "clientCapabilities":
 			o.Once(1)
 			codec.LenientValue(d, &x.ClientCapabilities)
@@ -5780,11 +4978,6 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
 	if !x.FS.IsZero() {
 		e.Name("fs")
 		x.FS.EncodeJSON(e)
@@ -5802,6 +4995,7 @@ func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "elicitation", &x.Elicitation)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5842,11 +5036,6 @@ func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *FileSystemCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *FileSystemCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.ReadTextFile {
 		e.Name("readTextFile")
 		e.Bool(x.ReadTextFile)
@@ -5856,6 +5045,7 @@ func (x *FileSystemCapabilities) encodeMembers(e *codec.Encoder) {
 		e.Bool(x.WriteTextFile)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5881,15 +5071,11 @@ func (x *FileSystemCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ClientSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ClientSessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "compaction", &x.Compaction)
 	codec.EncodeOptValue(e, "configOptions", &x.ConfigOptions)
 	codec.EncodeOptValue(e, "notices", &x.Notices)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5918,11 +5104,8 @@ func (x *ClientSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompactionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
 	e.EndObject()
 }
-
-func (x *CompactionCapabilities) encodeMembers(e *codec.Encoder) {}
 
 // DecodeJSON reads x anew; it is for generated code.
 func (x *CompactionCapabilities) DecodeJSON(d *codec.Decoder) {
@@ -5935,13 +5118,9 @@ func (x *CompactionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigOptionsCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigOptionsCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "boolean", &x.Boolean)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5964,12 +5143,8 @@ func (x *SessionConfigOptionsCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BooleanConfigOptionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BooleanConfigOptionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5989,11 +5164,8 @@ func (x *BooleanConfigOptionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NoticeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
 	e.EndObject()
 }
-
-func (x *NoticeCapabilities) encodeMembers(e *codec.Encoder) {}
 
 // DecodeJSON reads x anew; it is for generated code.
 func (x *NoticeCapabilities) DecodeJSON(d *codec.Decoder) {
@@ -6006,12 +5178,8 @@ func (x *NoticeCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SubagentCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SubagentCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6031,12 +5199,8 @@ func (x *SubagentCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6056,16 +5220,12 @@ func (x *PlanCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthCapabilities) encodeMembers(e *codec.Encoder) {
 	if x.Terminal {
 		e.Name("terminal")
 		e.Bool(x.Terminal)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6088,14 +5248,10 @@ func (x *AuthCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "form", &x.Form)
 	codec.EncodeOptValue(e, "url", &x.URL)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6121,12 +5277,8 @@ func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationFormCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6146,12 +5298,8 @@ func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationURLCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6171,14 +5319,10 @@ func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthenticateRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthenticateRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
-	x.MethodID.EncodeJSON(e)
+	e.Str(string(x.MethodID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6189,7 +5333,7 @@ func (x *AuthenticateRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "methodId":
 			o.Once(0)
-			x.MethodID.DecodeJSON(d)
+			x.MethodID = AuthMethodID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6203,12 +5347,8 @@ func (x *AuthenticateRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListProvidersRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListProvidersRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6228,15 +5368,10 @@ func (x *ListProvidersRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetProviderRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("providerId")
-	x.ProviderID.EncodeJSON(e)
+	e.Str(string(x.ProviderID))
 	e.Name("apiType")
-	x.ApiType.EncodeJSON(e)
+	codec.EncodeEnum(e, x.ApiType)
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
 	if x.Headers != nil {
@@ -6244,6 +5379,7 @@ func (x *SetProviderRequest) encodeMembers(e *codec.Encoder) {
 		codec.EncodeStringMap(e, x.Headers)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6254,10 +5390,10 @@ func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "providerId":
 			o.Once(0)
-			x.ProviderID.DecodeJSON(d)
+			x.ProviderID = ProviderID(d.Intern())
 		case "apiType":
 			o.Once(1)
-			x.ApiType.DecodeJSON(d)
+			x.ApiType = LLMProtocol(d.Intern())
 		case "baseUrl":
 			o.Once(2)
 			x.BaseURL = d.Str()
@@ -6277,14 +5413,10 @@ func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DisableProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DisableProviderRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("providerId")
-	x.ProviderID.EncodeJSON(e)
+	e.Str(string(x.ProviderID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6295,7 +5427,7 @@ func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "providerId":
 			o.Once(0)
-			x.ProviderID.DecodeJSON(d)
+			x.ProviderID = ProviderID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6309,12 +5441,8 @@ func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6334,12 +5462,8 @@ func (x *LogoutRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthStatusRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthStatusRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6359,11 +5483,6 @@ func (x *AuthStatusRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NewSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("cwd")
 	e.Str(x.Cwd)
 	if x.AdditionalDirectories != nil {
@@ -6374,6 +5493,7 @@ func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeSlice(e, x.MCPServers)
 	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6412,26 +5532,15 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MCPServerHTTP:
-		e.BeginObject()
-		e.Tag("type", "http")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "http", v)
 	case *MCPServerSSE:
-		e.BeginObject()
-		e.Tag("type", "sse")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "sse", v)
 	case *MCPServerACP:
-		e.BeginObject()
-		e.Tag("type", "acp")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "acp", v)
 	case *MCPServerStdio:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	case *MCPServerUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
 	}
@@ -6460,16 +5569,12 @@ func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *HTTPHeader) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *HTTPHeader) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6497,11 +5602,6 @@ func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("url")
@@ -6509,6 +5609,7 @@ func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 	e.Name("headers")
 	codec.EncodeSlice(e, x.Headers)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6541,11 +5642,6 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerSSE) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerSSE) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("url")
@@ -6553,6 +5649,7 @@ func (x *MCPServerSSE) encodeMembers(e *codec.Encoder) {
 	e.Name("headers")
 	codec.EncodeSlice(e, x.Headers)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6585,16 +5682,12 @@ func (x *MCPServerSSE) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerACP) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerACP) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("serverId")
-	x.ServerID.EncodeJSON(e)
+	e.Str(string(x.ServerID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6608,7 +5701,7 @@ func (x *MCPServerACP) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "serverId":
 			o.Once(1)
-			x.ServerID.DecodeJSON(d)
+			x.ServerID = MCPServerACPID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -6622,11 +5715,6 @@ func (x *MCPServerACP) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerStdio) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("command")
@@ -6636,6 +5724,7 @@ func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 	e.Name("env")
 	codec.EncodeSlice(e, x.Env)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6673,16 +5762,12 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SystemPrompt) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SystemPrompt) encodeMembers(e *codec.Encoder) {
 	e.Name("mode")
-	x.Mode.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Mode)
 	e.Name("content")
 	codec.EncodeSlice(e, x.Content)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6693,7 +5778,7 @@ func (x *SystemPrompt) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "mode":
 			o.Once(0)
-			x.Mode.DecodeJSON(d)
+			x.Mode = SystemPromptMode(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = codec.DecodeSlice[ContentBlock](d)
@@ -6708,19 +5793,8 @@ func (x *SystemPrompt) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SystemPromptMode) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SystemPromptMode) DecodeJSON(d *codec.Decoder) { *x = SystemPromptMode(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *LoadSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LoadSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("mcpServers")
 	codec.EncodeSlice(e, x.MCPServers)
 	e.Name("cwd")
@@ -6730,9 +5804,10 @@ func (x *LoadSessionRequest) encodeMembers(e *codec.Encoder) {
 		codec.EncodeStrings(e, x.AdditionalDirectories)
 	}
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6756,7 +5831,7 @@ func (x *LoadSessionRequest) DecodeJSON(d *codec.Decoder) {
 			}
 		case "sessionId":
 			o.Once(2)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "systemPrompt":
 			o.Once(4)
 			codec.DecodeOptValue(d, &x.SystemPrompt)
@@ -6773,15 +5848,11 @@ func (x *LoadSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListSessionsRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "cursor", x.Cursor, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "archived", &x.Archived)
+	codec.EncodeOpt(e, "archived", x.Archived, codec.EncodeEnum)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6797,7 +5868,7 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 			x.Cursor = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "archived":
 			o.Once(2)
-			codec.DecodeOptValue(d, &x.Archived)
+			x.Archived = codec.DecodeOpt(d, codec.DecodeIntern[SessionArchiveFilter])
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -6808,22 +5879,12 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionArchiveFilter) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionArchiveFilter) DecodeJSON(d *codec.Decoder) { *x = SessionArchiveFilter(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DeleteSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6834,7 +5895,7 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6848,13 +5909,8 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ForkSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ForkSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
 	e.Str(x.Cwd)
 	if x.AdditionalDirectories != nil {
@@ -6867,6 +5923,7 @@ func (x *ForkSessionRequest) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6877,7 +5934,7 @@ func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
 			x.Cwd = d.Str()
@@ -6907,14 +5964,10 @@ func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ArchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ArchiveSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6925,7 +5978,7 @@ func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6939,14 +5992,10 @@ func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UnarchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UnarchiveSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6957,7 +6006,7 @@ func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6971,14 +6020,10 @@ func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionStatusRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionStatusRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6989,7 +6034,7 @@ func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7003,16 +6048,12 @@ func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionTitleRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionTitleRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7023,7 +6064,7 @@ func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -7040,13 +6081,8 @@ func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResumeSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
 	e.Str(x.Cwd)
 	if x.AdditionalDirectories != nil {
@@ -7059,6 +6095,7 @@ func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7069,7 +6106,7 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
 			x.Cwd = d.Str()
@@ -7099,14 +6136,10 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CloseSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7117,7 +6150,7 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7131,16 +6164,12 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionModeRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionModeRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("modeId")
-	x.ModeID.EncodeJSON(e)
+	e.Str(string(x.ModeID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7151,10 +6180,10 @@ func (x *SetSessionModeRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "modeId":
 			o.Once(1)
-			x.ModeID.DecodeJSON(d)
+			x.ModeID = SessionModeID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -7168,27 +6197,23 @@ func (x *SetSessionModeRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionConfigOptionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("configId")
-	x.ConfigID.EncodeJSON(e)
+	e.Str(string(x.ConfigID))
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SetSessionConfigOptionRequestBoolean:
 		e.Tag("type", "boolean")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestValueID:
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestUnknown:
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.Failf("SetSessionConfigOptionRequest without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7207,10 +6232,10 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "configId":
 			o.Once(1)
-			x.ConfigID.DecodeJSON(d)
+			x.ConfigID = SessionConfigID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -7224,25 +6249,31 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 	tag, ok := d.Tag("type")
 	if !ok {
-		x.Variant = codec.New[SetSessionConfigOptionRequestValueID](d)
+		v := new(SetSessionConfigOptionRequestValueID)
+		v.decodeMembers(d)
+		x.Variant = v
 		return
 	}
 	switch string(tag) {
 	case "boolean":
-		x.Variant = codec.New[SetSessionConfigOptionRequestBoolean](d)
+		v := new(SetSessionConfigOptionRequestBoolean)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		x.Variant = &SetSessionConfigOptionRequestUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
 
 func (x *SetSessionConfigOptionRequestBoolean) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("value")
 	e.Bool(x.Value)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SetSessionConfigOptionRequestBoolean) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionRequestBoolean{}
+func (x *SetSessionConfigOptionRequestBoolean) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
@@ -7257,19 +6288,21 @@ func (x *SetSessionConfigOptionRequestBoolean) DecodeJSON(d *codec.Decoder) {
 }
 
 func (x *SetSessionConfigOptionRequestValueID) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("value")
-	x.Value.EncodeJSON(e)
+	e.Str(string(x.Value))
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SetSessionConfigOptionRequestValueID) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionRequestValueID{}
+func (x *SetSessionConfigOptionRequestValueID) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
 		case "value":
 			o.Once(0)
-			x.Value.DecodeJSON(d)
+			x.Value = SessionConfigValueID(d.Intern())
 		default:
 			d.Skip()
 		}
@@ -7280,16 +6313,12 @@ func (x *SetSessionConfigOptionRequestValueID) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("prompt")
 	codec.EncodeSlice(e, x.Prompt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7300,7 +6329,7 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "prompt":
 			o.Once(1)
 			x.Prompt = codec.DecodeSlice[ContentBlock](d)
@@ -7317,12 +6346,8 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *WriteTextFileResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *WriteTextFileResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7342,14 +6367,10 @@ func (x *WriteTextFileResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ReadTextFileResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReadTextFileResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	e.Str(x.Content)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7374,14 +6395,10 @@ func (x *ReadTextFileResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequestPermissionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("outcome")
 	x.Outcome.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7409,15 +6426,12 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	case *RequestPermissionOutcomeCancelled:
 		e.BeginObject()
 		e.Tag("outcome", "cancelled")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 		e.EndObject()
 	case *RequestPermissionOutcomeSelected:
-		e.BeginObject()
-		e.Tag("outcome", "selected")
-		encodePayload(e, (*SelectedPermissionOutcome)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "outcome", "selected", (*SelectedPermissionOutcome)(v))
 	case *RequestPermissionOutcomeUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
 	}
@@ -7433,7 +6447,9 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	}
 	switch string(tag) {
 	case "cancelled":
-		x.Variant = codec.New[RequestPermissionOutcomeCancelled](d)
+		v := new(RequestPermissionOutcomeCancelled)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "selected":
 		x.Variant = (*RequestPermissionOutcomeSelected)(codec.New[SelectedPermissionOutcome](d))
 	default:
@@ -7441,11 +6457,14 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 	}
 }
 
-func (x *RequestPermissionOutcomeCancelled) encodeMembers(e *codec.Encoder) {}
+func (x *RequestPermissionOutcomeCancelled) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *RequestPermissionOutcomeCancelled) DecodeJSON(d *codec.Decoder) {
-	*x = RequestPermissionOutcomeCancelled{}
+func (x *RequestPermissionOutcomeCancelled) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
@@ -7454,14 +6473,10 @@ func (x *RequestPermissionOutcomeCancelled) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SelectedPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
-	x.OptionID.EncodeJSON(e)
+	e.Str(string(x.OptionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7472,7 +6487,7 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "optionId":
 			o.Once(0)
-			x.OptionID.DecodeJSON(d)
+			x.OptionID = PermissionOptionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7486,14 +6501,10 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CreateTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateTerminalResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7504,7 +6515,7 @@ func (x *CreateTerminalResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7518,17 +6529,13 @@ func (x *CreateTerminalResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutputResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalOutputResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("output")
 	e.Str(x.Output)
 	e.Name("truncated")
 	e.Bool(x.Truncated)
 	codec.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7559,14 +6566,10 @@ func (x *TerminalOutputResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalExitStatus) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
 	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7592,12 +6595,8 @@ func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ReleaseTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReleaseTerminalResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7617,14 +6616,10 @@ func (x *ReleaseTerminalResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *WaitForTerminalExitResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *WaitForTerminalExitResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeUint)
 	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7650,12 +6645,8 @@ func (x *WaitForTerminalExitResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *KillTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *KillTerminalResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7675,27 +6666,23 @@ func (x *KillTerminalResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateElicitationResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationResponseAccept:
 		e.Tag("action", "accept")
-		encodePayload(e, (*ElicitationAcceptAction)(v))
+		codec.Embed(e, (*ElicitationAcceptAction)(v))
 	case *CreateElicitationResponseDecline:
 		e.Tag("action", "decline")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *CreateElicitationResponseCancel:
 		e.Tag("action", "cancel")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *CreateElicitationResponseUnknown:
 		e.Members(v.Raw, "_meta")
 	default:
 		e.Failf("CreateElicitationResponse without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7730,29 +6717,39 @@ func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
 	case "accept":
 		x.Variant = (*CreateElicitationResponseAccept)(codec.New[ElicitationAcceptAction](d))
 	case "decline":
-		x.Variant = codec.New[CreateElicitationResponseDecline](d)
+		v := new(CreateElicitationResponseDecline)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "cancel":
-		x.Variant = codec.New[CreateElicitationResponseCancel](d)
+		v := new(CreateElicitationResponseCancel)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		x.Variant = &CreateElicitationResponseUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
 
-func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {}
+func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CreateElicitationResponseDecline) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponseDecline{}
+func (x *CreateElicitationResponseDecline) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {}
+func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CreateElicitationResponseCancel) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponseCancel{}
+func (x *CreateElicitationResponseCancel) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
@@ -7800,12 +6797,8 @@ func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationAcceptAction) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7827,11 +6820,11 @@ func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MessageMCPResponseResult:
 		e.BeginObject()
-		encodePayload(e, v)
+		v.encodeMembers(e)
 		e.EndObject()
 	case *MessageMCPResponseError:
 		e.BeginObject()
-		encodePayload(e, v)
+		v.encodeMembers(e)
 		e.EndObject()
 	default:
 		e.Failf("MessageMCPResponse without a variant")
@@ -7843,23 +6836,29 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPResponse{}
 	switch {
 	case d.Has("result"):
-		x.Variant = codec.New[MessageMCPResponseResult](d)
+		v := new(MessageMCPResponseResult)
+		v.decodeMembers(d)
+		x.Variant = v
 	case d.Has("error"):
-		x.Variant = codec.New[MessageMCPResponseError](d)
+		v := new(MessageMCPResponseError)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		d.Failf("no variant of MessageMCPResponse fits: none of the members result or error is there")
 	}
 }
 
 func (x *MessageMCPResponseResult) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("result")
 	e.Raw(x.Result)
 	codec.EncodeMeta(e, x.Meta)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MessageMCPResponseResult) DecodeJSON(d *codec.Decoder) {
-	*x = MessageMCPResponseResult{}
+func (x *MessageMCPResponseResult) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
@@ -7877,14 +6876,16 @@ func (x *MessageMCPResponseResult) DecodeJSON(d *codec.Decoder) {
 }
 
 func (x *MessageMCPResponseError) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("error")
 	x.Error.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MessageMCPResponseError) DecodeJSON(d *codec.Decoder) {
-	*x = MessageMCPResponseError{}
+func (x *MessageMCPResponseError) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
@@ -7904,11 +6905,6 @@ func (x *MessageMCPResponseError) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPError) encodeMembers(e *codec.Encoder) {
 	e.Name("code")
 	e.Int(int64(x.Code))
 	e.Name("message")
@@ -7917,6 +6913,7 @@ func (x *MCPError) encodeMembers(e *codec.Encoder) {
 		e.Name("data")
 		e.Raw(x.Data)
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7944,14 +6941,10 @@ func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7962,7 +6955,7 @@ func (x *CancelNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7976,19 +6969,15 @@ func (x *CancelNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MessageMCPNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MessageMCPNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("serverId")
-	x.ServerID.EncodeJSON(e)
+	e.Str(string(x.ServerID))
 	e.Name("requestId")
-	x.RequestID.EncodeJSON(e)
+	e.Str(string(x.RequestID))
 	e.Name("method")
 	e.Str(x.Method)
 	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7999,10 +6988,10 @@ func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "serverId":
 			o.Once(0)
-			x.ServerID.DecodeJSON(d)
+			x.ServerID = MCPServerACPID(d.Intern())
 		case "requestId":
 			o.Once(1)
-			x.RequestID.DecodeJSON(d)
+			x.RequestID = MCPRequestID(d.Intern())
 		case "method":
 			o.Once(2)
 			x.Method = d.Str()
@@ -8022,15 +7011,11 @@ func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelRequestNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
 	e.Check(codec.IDInParams(x.RequestID, true))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8056,19 +7041,15 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeProxyRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeProxyRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	if !x.ClientCapabilities.IsZero() {
 		e.Name("clientCapabilities")
 		x.ClientCapabilities.EncodeJSON(e)
 	}
 	codec.EncodeOptValue(e, "clientInfo", &x.ClientInfo)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8079,7 +7060,7 @@ func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "clientCapabilities":
 			o.Once(1)
 			codec.LenientValue(d, &x.ClientCapabilities)
@@ -8099,11 +7080,6 @@ func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ProxySuccessorRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProxySuccessorRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("method")
 	e.Str(x.Method)
 	if x.Params != nil {
@@ -8111,6 +7087,7 @@ func (x *ProxySuccessorRequest) encodeMembers(e *codec.Encoder) {
 		e.Raw(x.Params)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8138,13 +7115,8 @@ func (x *ProxySuccessorRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeProxyResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeProxyResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	if !x.AgentCapabilities.IsZero() {
 		e.Name("agentCapabilities")
 		x.AgentCapabilities.EncodeJSON(e)
@@ -8155,6 +7127,7 @@ func (x *InitializeProxyResponse) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "agentInfo", &x.AgentInfo)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8165,7 +7138,7 @@ func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "agentCapabilities":
 			o.Once(1)
 			codec.LenientValue(d, &x.AgentCapabilities)
@@ -8194,11 +7167,6 @@ func (x *ProxySuccessorResponse) DecodeJSON(d *codec.Decoder) { *x = ProxySucces
 // EncodeJSON writes x; it is for generated code.
 func (x *ProxySuccessorNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProxySuccessorNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("method")
 	e.Str(x.Method)
 	if x.Params != nil {
@@ -8206,6 +7174,7 @@ func (x *ProxySuccessorNotification) encodeMembers(e *codec.Encoder) {
 		e.Raw(x.Params)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8228,25 +7197,4 @@ func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("method")
-}
-
-// encodePayload writes the members of a variant.
-func encodePayload[T any, P interface {
-	*T
-	encodeMembers(*codec.Encoder)
-}](e *codec.Encoder, v P) {
-	if v == nil {
-		e.Failf("a variant that is a nil %T", v)
-		return
-	}
-	v.encodeMembers(e)
-}
-
-// encodeUnknown writes a variant as it came, which was an object.
-func encodeUnknown(e *codec.Encoder, raw json.RawMessage) {
-	if codec.NewDecoder(raw).Kind() != '{' {
-		e.Failf("an unknown variant must be an object")
-		return
-	}
-	e.Raw(raw)
 }

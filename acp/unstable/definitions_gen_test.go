@@ -3,22 +3,26 @@
 
 package unstable
 
-import "github.com/acpgo/sdk/acp/codec"
+import (
+	"encoding/json"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
 
 // definitions makes a new value of each definition that is a type of this package.
 var definitions = map[string]func() codec.Value{
 	"WriteTextFileRequest":                     newValue[WriteTextFileRequest],
-	"SessionId":                                newValue[SessionID],
+	"SessionId":                                newScalar(codec.EncodeString, codec.DecodeIntern[SessionID]),
 	"ReadTextFileRequest":                      newValue[ReadTextFileRequest],
 	"RequestPermissionRequest":                 newValue[RequestPermissionRequest],
 	"ToolCallUpdate":                           newValue[ToolCallUpdate],
-	"ToolCallId":                               newValue[ToolCallID],
-	"ToolKind":                                 newValue[ToolKind],
-	"ToolCallStatus":                           newValue[ToolCallStatus],
+	"ToolCallId":                               newScalar(codec.EncodeString, codec.DecodeIntern[ToolCallID]),
+	"ToolKind":                                 newScalar(codec.EncodeEnum, codec.DecodeIntern[ToolKind]),
+	"ToolCallStatus":                           newScalar(codec.EncodeEnum, codec.DecodeIntern[ToolCallStatus]),
 	"ToolCallContent":                          newValue[ToolCallContent],
 	"ContentBlock":                             newValue[ContentBlock],
 	"Annotations":                              newValue[Annotations],
-	"Role":                                     newValue[Role],
+	"Role":                                     newScalar(codec.EncodeEnum, codec.DecodeIntern[Role]),
 	"TextContent":                              newValue[TextContent],
 	"ImageContent":                             newValue[ImageContent],
 	"AudioContent":                             newValue[AudioContent],
@@ -29,12 +33,12 @@ var definitions = map[string]func() codec.Value{
 	"EmbeddedResource":                         newValue[EmbeddedResource],
 	"Content":                                  newValue[Content],
 	"Diff":                                     newValue[Diff],
-	"TerminalId":                               newValue[TerminalID],
+	"TerminalId":                               newScalar(codec.EncodeString, codec.DecodeIntern[TerminalID]),
 	"Terminal":                                 newValue[Terminal],
 	"ToolCallLocation":                         newValue[ToolCallLocation],
 	"PermissionOption":                         newValue[PermissionOption],
-	"PermissionOptionId":                       newValue[PermissionOptionID],
-	"PermissionOptionKind":                     newValue[PermissionOptionKind],
+	"PermissionOptionId":                       newScalar(codec.EncodeString, codec.DecodeIntern[PermissionOptionID]),
+	"PermissionOptionKind":                     newScalar(codec.EncodeEnum, codec.DecodeIntern[PermissionOptionKind]),
 	"CreateTerminalRequest":                    newValue[CreateTerminalRequest],
 	"EnvVariable":                              newValue[EnvVariable],
 	"TerminalOutputRequest":                    newValue[TerminalOutputRequest],
@@ -45,9 +49,9 @@ var definitions = map[string]func() codec.Value{
 	"ElicitationSessionScope":                  newValue[ElicitationSessionScope],
 	"ElicitationRequestScope":                  newValue[ElicitationRequestScope],
 	"ElicitationSchema":                        newValue[ElicitationSchema],
-	"ElicitationSchemaType":                    newValue[ElicitationSchemaType],
+	"ElicitationSchemaType":                    newScalar(codec.EncodeEnum, codec.DecodeIntern[ElicitationSchemaType]),
 	"ElicitationPropertySchema":                newValue[ElicitationPropertySchema],
-	"StringFormat":                             newValue[StringFormat],
+	"StringFormat":                             newScalar(codec.EncodeEnum, codec.DecodeIntern[StringFormat]),
 	"EnumOption":                               newValue[EnumOption],
 	"StringPropertySchema":                     newValue[StringPropertySchema],
 	"NumberPropertySchema":                     newValue[NumberPropertySchema],
@@ -58,13 +62,13 @@ var definitions = map[string]func() codec.Value{
 	"TitledMultiSelectItems":                   newValue[TitledMultiSelectItems],
 	"MultiSelectPropertySchema":                newValue[MultiSelectPropertySchema],
 	"ElicitationFormMode":                      newValue[ElicitationFormMode],
-	"ElicitationId":                            newValue[ElicitationID],
+	"ElicitationId":                            newScalar(codec.EncodeString, codec.DecodeIntern[ElicitationID]),
 	"ElicitationUrlMode":                       newValue[ElicitationURLMode],
 	"MessageMcpRequest":                        newValue[MessageMCPRequest],
-	"McpServerAcpId":                           newValue[MCPServerACPID],
-	"McpRequestId":                             newValue[MCPRequestID],
+	"McpServerAcpId":                           newScalar(codec.EncodeString, codec.DecodeIntern[MCPServerACPID]),
+	"McpRequestId":                             newScalar(codec.EncodeString, codec.DecodeIntern[MCPRequestID]),
 	"InitializeResponse":                       newValue[InitializeResponse],
-	"ProtocolVersion":                          newValue[ProtocolVersion],
+	"ProtocolVersion":                          newScalar(codec.EncodeUint, codec.DecodeUint[ProtocolVersion]),
 	"AgentCapabilities":                        newValue[AgentCapabilities],
 	"PromptCapabilities":                       newValue[PromptCapabilities],
 	"McpCapabilities":                          newValue[MCPCapabilities],
@@ -86,34 +90,34 @@ var definitions = map[string]func() codec.Value{
 	"LogoutCapabilities":                       newValue[LogoutCapabilities],
 	"ProvidersCapabilities":                    newValue[ProvidersCapabilities],
 	"AuthMethod":                               newValue[AuthMethod],
-	"AuthMethodId":                             newValue[AuthMethodID],
+	"AuthMethodId":                             newScalar(codec.EncodeString, codec.DecodeIntern[AuthMethodID]),
 	"AuthMethodTerminal":                       newValue[AuthMethodTerminal],
 	"AuthMethodAgent":                          newValue[AuthMethodAgent],
 	"Implementation":                           newValue[Implementation],
 	"AuthenticateResponse":                     newValue[AuthenticateResponse],
 	"ListProvidersResponse":                    newValue[ListProvidersResponse],
 	"ProviderInfo":                             newValue[ProviderInfo],
-	"ProviderId":                               newValue[ProviderID],
-	"LlmProtocol":                              newValue[LLMProtocol],
+	"ProviderId":                               newScalar(codec.EncodeString, codec.DecodeIntern[ProviderID]),
+	"LlmProtocol":                              newScalar(codec.EncodeEnum, codec.DecodeIntern[LLMProtocol]),
 	"ProviderCurrentConfig":                    newValue[ProviderCurrentConfig],
 	"SetProviderResponse":                      newValue[SetProviderResponse],
 	"DisableProviderResponse":                  newValue[DisableProviderResponse],
 	"LogoutResponse":                           newValue[LogoutResponse],
 	"AuthStatusResponse":                       newValue[AuthStatusResponse],
-	"AuthState":                                newValue[AuthState],
+	"AuthState":                                newScalar(codec.EncodeEnum, codec.DecodeIntern[AuthState]),
 	"AuthAccount":                              newValue[AuthAccount],
 	"NewSessionResponse":                       newValue[NewSessionResponse],
 	"SessionModeState":                         newValue[SessionModeState],
-	"SessionModeId":                            newValue[SessionModeID],
+	"SessionModeId":                            newScalar(codec.EncodeString, codec.DecodeIntern[SessionModeID]),
 	"SessionMode":                              newValue[SessionMode],
 	"SessionConfigOption":                      newValue[SessionConfigOption],
-	"SessionConfigId":                          newValue[SessionConfigID],
-	"SessionConfigOptionCategory":              newValue[SessionConfigOptionCategory],
-	"SessionConfigValueId":                     newValue[SessionConfigValueID],
+	"SessionConfigId":                          newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigID]),
+	"SessionConfigOptionCategory":              newScalar(codec.EncodeEnum, codec.DecodeIntern[SessionConfigOptionCategory]),
+	"SessionConfigValueId":                     newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigValueID]),
 	"SessionConfigSelectOptions":               newValue[SessionConfigSelectOptions],
 	"SessionConfigSelectOption":                newValue[SessionConfigSelectOption],
 	"SessionConfigSelectGroup":                 newValue[SessionConfigSelectGroup],
-	"SessionConfigGroupId":                     newValue[SessionConfigGroupID],
+	"SessionConfigGroupId":                     newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigGroupID]),
 	"SessionConfigSelect":                      newValue[SessionConfigSelect],
 	"SessionConfigBoolean":                     newValue[SessionConfigBoolean],
 	"LoadSessionResponse":                      newValue[LoadSessionResponse],
@@ -124,26 +128,26 @@ var definitions = map[string]func() codec.Value{
 	"ArchiveSessionResponse":                   newValue[ArchiveSessionResponse],
 	"UnarchiveSessionResponse":                 newValue[UnarchiveSessionResponse],
 	"SessionStatusResponse":                    newValue[SessionStatusResponse],
-	"SessionStatus":                            newValue[SessionStatus],
+	"SessionStatus":                            newScalar(codec.EncodeEnum, codec.DecodeIntern[SessionStatus]),
 	"SetSessionTitleResponse":                  newValue[SetSessionTitleResponse],
 	"ResumeSessionResponse":                    newValue[ResumeSessionResponse],
 	"CloseSessionResponse":                     newValue[CloseSessionResponse],
 	"SetSessionModeResponse":                   newValue[SetSessionModeResponse],
 	"SetSessionConfigOptionResponse":           newValue[SetSessionConfigOptionResponse],
 	"PromptResponse":                           newValue[PromptResponse],
-	"StopReason":                               newValue[StopReason],
+	"StopReason":                               newScalar(codec.EncodeEnum, codec.DecodeIntern[StopReason]),
 	"Usage":                                    newValue[Usage],
 	"SessionNotification":                      newValue[SessionNotification],
 	"SessionUpdate":                            newValue[SessionUpdate],
-	"MessageId":                                newValue[MessageID],
+	"MessageId":                                newScalar(codec.EncodeString, codec.DecodeIntern[MessageID]),
 	"ContentChunk":                             newValue[ContentChunk],
 	"ToolCall":                                 newValue[ToolCall],
 	"PlanEntry":                                newValue[PlanEntry],
-	"PlanEntryPriority":                        newValue[PlanEntryPriority],
-	"PlanEntryStatus":                          newValue[PlanEntryStatus],
+	"PlanEntryPriority":                        newScalar(codec.EncodeEnum, codec.DecodeIntern[PlanEntryPriority]),
+	"PlanEntryStatus":                          newScalar(codec.EncodeEnum, codec.DecodeIntern[PlanEntryStatus]),
 	"Plan":                                     newValue[Plan],
 	"PlanUpdateContent":                        newValue[PlanUpdateContent],
-	"PlanId":                                   newValue[PlanID],
+	"PlanId":                                   newScalar(codec.EncodeString, codec.DecodeIntern[PlanID]),
 	"PlanItems":                                newValue[PlanItems],
 	"PlanFile":                                 newValue[PlanFile],
 	"PlanMarkdown":                             newValue[PlanMarkdown],
@@ -158,10 +162,10 @@ var definitions = map[string]func() codec.Value{
 	"SessionInfoUpdate":                        newValue[SessionInfoUpdate],
 	"Cost":                                     newValue[Cost],
 	"UsageUpdate":                              newValue[UsageUpdate],
-	"NoticeSeverity":                           newValue[NoticeSeverity],
+	"NoticeSeverity":                           newScalar(codec.EncodeEnum, codec.DecodeIntern[NoticeSeverity]),
 	"Notice":                                   newValue[Notice],
-	"CompactionId":                             newValue[CompactionID],
-	"CompactionStatus":                         newValue[CompactionStatus],
+	"CompactionId":                             newScalar(codec.EncodeString, codec.DecodeIntern[CompactionID]),
+	"CompactionStatus":                         newScalar(codec.EncodeEnum, codec.DecodeIntern[CompactionStatus]),
 	"CompactionUpdate":                         newValue[CompactionUpdate],
 	"CompactionSummaryChunk":                   newValue[CompactionSummaryChunk],
 	"SubagentSessionCapabilities":              newValue[SubagentSessionCapabilities],
@@ -205,10 +209,10 @@ var definitions = map[string]func() codec.Value{
 	"McpServerAcp":                             newValue[MCPServerACP],
 	"McpServerStdio":                           newValue[MCPServerStdio],
 	"SystemPrompt":                             newValue[SystemPrompt],
-	"SystemPromptMode":                         newValue[SystemPromptMode],
+	"SystemPromptMode":                         newScalar(codec.EncodeEnum, codec.DecodeIntern[SystemPromptMode]),
 	"LoadSessionRequest":                       newValue[LoadSessionRequest],
 	"ListSessionsRequest":                      newValue[ListSessionsRequest],
-	"SessionArchiveFilter":                     newValue[SessionArchiveFilter],
+	"SessionArchiveFilter":                     newScalar(codec.EncodeEnum, codec.DecodeIntern[SessionArchiveFilter]),
 	"DeleteSessionRequest":                     newValue[DeleteSessionRequest],
 	"ForkSessionRequest":                       newValue[ForkSessionRequest],
 	"ArchiveSessionRequest":                    newValue[ArchiveSessionRequest],
@@ -251,6 +255,25 @@ func newValue[T any, P interface {
 	codec.Value
 }]() codec.Value {
 	return P(new(T))
+}
+
+// scalar is a value of a type that others write and read.
+type scalar[T any] struct {
+	value T
+	enc   func(*codec.Encoder, T)
+	dec   func(*codec.Decoder) T
+}
+
+func (x *scalar[T]) EncodeJSON(e *codec.Encoder) { x.enc(e, x.value) }
+
+func (x *scalar[T]) DecodeJSON(d *codec.Decoder) { x.value = x.dec(d) }
+
+func (x *scalar[T]) MarshalJSON() ([]byte, error) { return json.Marshal(x.value) }
+
+func (x *scalar[T]) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &x.value) }
+
+func newScalar[T any](enc func(*codec.Encoder, T), dec func(*codec.Decoder) T) func() codec.Value {
+	return func() codec.Value { return &scalar[T]{enc: enc, dec: dec} }
 }
 
 // methods lists the methods, with the definitions of their parameters and results.

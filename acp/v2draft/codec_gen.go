@@ -15,13 +15,8 @@ const _ = codec.SupportVersion1
 // EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
@@ -30,6 +25,7 @@ func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeSlice(e, x.Options)
 	e.Check(codec.MinItems(x.Options, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -40,7 +36,7 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -65,26 +61,14 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionID) DecodeJSON(d *codec.Decoder) { *x = SessionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *RequestPermissionSubjectToolCall:
-		e.BeginObject()
-		e.Tag("type", "tool_call")
-		encodePayload(e, (*ToolCallPermissionSubject)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "tool_call", (*ToolCallPermissionSubject)(v))
 	case *RequestPermissionSubjectCommand:
-		e.BeginObject()
-		e.Tag("type", "command")
-		encodePayload(e, (*CommandPermissionSubject)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "command", (*CommandPermissionSubject)(v))
 	case *RequestPermissionSubjectUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionSubject without a variant")
 	}
@@ -111,17 +95,12 @@ func (x *RequestPermissionSubject) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "kind", &x.Kind)
-	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeOpt(e, "kind", x.Kind, codec.EncodeEnum)
+	codec.EncodeOpt(e, "status", x.Status, codec.EncodeEnum)
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
 	if x.RawInput != nil {
@@ -134,6 +113,7 @@ func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -144,7 +124,7 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -153,10 +133,10 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "kind":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Kind)
+			x.Kind = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolKind])
 		case "status":
 			o.Once(4)
-			codec.DecodeOptValueLenient(d, &x.Status)
+			x.Status = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallStatus])
 		case "content":
 			o.Once(5)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
@@ -183,43 +163,16 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ToolCallID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolCallID) DecodeJSON(d *codec.Decoder) { *x = ToolCallID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolKind) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolKind) DecodeJSON(d *codec.Decoder) { *x = ToolKind(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolCallStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolCallStatus) DecodeJSON(d *codec.Decoder) { *x = ToolCallStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ToolCallContentContent:
-		e.BeginObject()
-		e.Tag("type", "content")
-		encodePayload(e, (*Content)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "content", (*Content)(v))
 	case *ToolCallContentDiff:
-		e.BeginObject()
-		e.Tag("type", "diff")
-		encodePayload(e, (*Diff)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "diff", (*Diff)(v))
 	case *ToolCallContentTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, (*Terminal)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", (*Terminal)(v))
 	case *ToolCallContentUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
 	}
@@ -249,32 +202,17 @@ func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ContentBlockText:
-		e.BeginObject()
-		e.Tag("type", "text")
-		encodePayload(e, (*TextContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "text", (*TextContent)(v))
 	case *ContentBlockImage:
-		e.BeginObject()
-		e.Tag("type", "image")
-		encodePayload(e, (*ImageContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "image", (*ImageContent)(v))
 	case *ContentBlockAudio:
-		e.BeginObject()
-		e.Tag("type", "audio")
-		encodePayload(e, (*AudioContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "audio", (*AudioContent)(v))
 	case *ContentBlockResourceLink:
-		e.BeginObject()
-		e.Tag("type", "resource_link")
-		encodePayload(e, (*ResourceLink)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "resource_link", (*ResourceLink)(v))
 	case *ContentBlockResource:
-		e.BeginObject()
-		e.Tag("type", "resource")
-		encodePayload(e, (*EmbeddedResource)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "resource", (*EmbeddedResource)(v))
 	case *ContentBlockUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
 	}
@@ -307,12 +245,9 @@ func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Annotations) encodeMembers(e *codec.Encoder) {
-	codec.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
+	codec.EncodeOpt(e, "audience", x.Audience, func(e *codec.Encoder, v []Role) {
+		codec.EncodeSliceFunc(e, v, codec.EncodeEnum)
+	})
 	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
 	if v, ok := x.Priority.Get(); ok {
@@ -320,6 +255,7 @@ func (x *Annotations) encodeMembers(e *codec.Encoder) {
 		e.Check(codec.Maximum(v, 1))
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -329,7 +265,9 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "audience":
 			o.Once(0)
-			x.Audience = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
+			x.Audience = codec.DecodeOptLenient(d, func(d *codec.Decoder) []Role {
+				return codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[Role])
+			})
 		case "lastModified":
 			o.Once(1)
 			x.LastModified = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -351,23 +289,13 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *Role) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *Role) DecodeJSON(d *codec.Decoder) { *x = Role(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextContent) encodeMembers(e *codec.Encoder) {
 	e.Name("text")
 	e.Str(x.Text)
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -393,29 +321,19 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MediaType) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MediaType) DecodeJSON(d *codec.Decoder) { *x = MediaType(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ImageContent) encodeMembers(e *codec.Encoder) {
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
-	x.MimeType.EncodeJSON(e)
+	e.Str(string(x.MimeType))
 	codec.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
 	if v, ok := x.URI.Get(); ok {
 		e.Check(codec.URI(v))
 	}
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -429,7 +347,7 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 			x.Data = d.Str()
 		case "mimeType":
 			o.Once(1)
-			x.MimeType.DecodeJSON(d)
+			x.MimeType = MediaType(d.Intern())
 		case "uri":
 			o.Once(2)
 			x.URI = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -449,17 +367,13 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AudioContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AudioContent) encodeMembers(e *codec.Encoder) {
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
-	x.MimeType.EncodeJSON(e)
+	e.Str(string(x.MimeType))
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -473,7 +387,7 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 			x.Data = d.Str()
 		case "mimeType":
 			o.Once(1)
-			x.MimeType.DecodeJSON(d)
+			x.MimeType = MediaType(d.Intern())
 		case "annotations":
 			o.Once(2)
 			codec.DecodeOptValueLenient(d, &x.Annotations)
@@ -490,18 +404,14 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Icon) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Icon) encodeMembers(e *codec.Encoder) {
 	e.Name("src")
 	e.Str(x.Src)
 	e.Check(codec.URI(x.Src))
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeOpt(e, "sizes", x.Sizes, codec.EncodeStrings)
-	codec.EncodeOptValue(e, "theme", &x.Theme)
+	codec.EncodeOpt(e, "theme", x.Theme, codec.EncodeEnum)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -515,13 +425,13 @@ func (x *Icon) DecodeJSON(d *codec.Decoder) {
 			x.Src = d.Str()
 		case "mimeType":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "sizes":
 			o.Once(2)
 			x.Sizes = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
 		case "theme":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Theme)
+			x.Theme = codec.DecodeOptLenient(d, codec.DecodeIntern[IconTheme])
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -533,19 +443,8 @@ func (x *Icon) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *IconTheme) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IconTheme) DecodeJSON(d *codec.Decoder) { *x = IconTheme(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("uri")
@@ -554,10 +453,11 @@ func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "icons", x.Icons, codec.EncodeSlice)
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeOpt(e, "size", x.Size, codec.EncodeUint)
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -583,7 +483,7 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 			x.Icons = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Icon])
 		case "mimeType":
 			o.Once(5)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "size":
 			o.Once(6)
 			x.Size = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
@@ -604,13 +504,9 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *TextResourceContents:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	case *BlobResourceContents:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	default:
 		e.Failf("EmbeddedResourceResource without a variant")
 	}
@@ -632,18 +528,14 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("text")
 	e.Str(x.Text)
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -660,7 +552,7 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "mimeType":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -674,18 +566,14 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BlobResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("blob")
 	e.Str(x.Blob)
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -702,7 +590,7 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "mimeType":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -716,15 +604,11 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EmbeddedResource) encodeMembers(e *codec.Encoder) {
 	e.Name("resource")
 	x.Resource.EncodeJSON(e)
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -752,14 +636,10 @@ func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Content) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Content) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -784,35 +664,31 @@ func (x *Content) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DiffChange) encodeMembers(e *codec.Encoder) {
-	codec.EncodeOptValue(e, "fileType", &x.FileType)
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "fileType", x.FileType, codec.EncodeEnum)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *DiffChangeAdd:
 		e.Tag("operation", "add")
-		encodePayload(e, (*DiffPathChange)(v))
+		codec.Embed(e, (*DiffPathChange)(v))
 	case *DiffChangeDelete:
 		e.Tag("operation", "delete")
-		encodePayload(e, (*DiffPathChange)(v))
+		codec.Embed(e, (*DiffPathChange)(v))
 	case *DiffChangeModify:
 		e.Tag("operation", "modify")
-		encodePayload(e, (*DiffPathChange)(v))
+		codec.Embed(e, (*DiffPathChange)(v))
 	case *DiffChangeMove:
 		e.Tag("operation", "move")
-		encodePayload(e, (*DiffPathPairChange)(v))
+		codec.Embed(e, (*DiffPathPairChange)(v))
 	case *DiffChangeCopy:
 		e.Tag("operation", "copy")
-		encodePayload(e, (*DiffPathPairChange)(v))
+		codec.Embed(e, (*DiffPathPairChange)(v))
 	case *DiffChangeUnknown:
 		e.Members(v.Raw, "fileType", "mimeType", "_meta")
 	default:
 		e.Failf("DiffChange without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -830,10 +706,10 @@ func (x *DiffChange) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "fileType":
 			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.FileType)
+			x.FileType = codec.DecodeOptLenient(d, codec.DecodeIntern[DiffFileType])
 		case "mimeType":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -866,27 +742,11 @@ func (x *DiffChange) decodeVariant(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *DiffFileType) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *DiffFileType) DecodeJSON(d *codec.Decoder) { *x = DiffFileType(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AbsolutePath) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *AbsolutePath) DecodeJSON(d *codec.Decoder) { *x = AbsolutePath(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *DiffPathChange) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DiffPathChange) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
-	x.Path.EncodeJSON(e)
+	e.Str(string(x.Path))
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -897,7 +757,7 @@ func (x *DiffPathChange) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "path":
 			o.Once(0)
-			x.Path.DecodeJSON(d)
+			x.Path = AbsolutePath(d.Intern())
 		default:
 			d.Skip()
 		}
@@ -908,15 +768,11 @@ func (x *DiffPathChange) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DiffPathPairChange) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DiffPathPairChange) encodeMembers(e *codec.Encoder) {
 	e.Name("oldPath")
-	x.OldPath.EncodeJSON(e)
+	e.Str(string(x.OldPath))
 	e.Name("path")
-	x.Path.EncodeJSON(e)
+	e.Str(string(x.Path))
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -927,10 +783,10 @@ func (x *DiffPathPairChange) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "oldPath":
 			o.Once(0)
-			x.OldPath.DecodeJSON(d)
+			x.OldPath = AbsolutePath(d.Intern())
 		case "path":
 			o.Once(1)
-			x.Path.DecodeJSON(d)
+			x.Path = AbsolutePath(d.Intern())
 		default:
 			d.Skip()
 		}
@@ -941,16 +797,12 @@ func (x *DiffPathPairChange) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DiffPatch) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DiffPatch) encodeMembers(e *codec.Encoder) {
 	e.Name("format")
-	x.Format.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Format)
 	e.Name("text")
 	e.Str(x.Text)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -961,7 +813,7 @@ func (x *DiffPatch) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "format":
 			o.Once(0)
-			x.Format.DecodeJSON(d)
+			x.Format = DiffPatchFormat(d.Intern())
 		case "text":
 			o.Once(1)
 			x.Text = d.Str()
@@ -976,23 +828,13 @@ func (x *DiffPatch) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *DiffPatchFormat) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *DiffPatchFormat) DecodeJSON(d *codec.Decoder) { *x = DiffPatchFormat(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Diff) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Diff) encodeMembers(e *codec.Encoder) {
 	e.Name("changes")
 	codec.EncodeSlice(e, x.Changes)
 	codec.EncodeOptValue(e, "patch", &x.Patch)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1018,22 +860,12 @@ func (x *Diff) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *TerminalID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *TerminalID) DecodeJSON(d *codec.Decoder) { *x = TerminalID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Terminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1044,7 +876,7 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -1058,18 +890,14 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallLocation) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
-	x.Path.EncodeJSON(e)
+	e.Str(string(x.Path))
 	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
 	if v, ok := x.Line.Get(); ok {
 		e.Check(codec.Minimum(v, 1))
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1080,7 +908,7 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "path":
 			o.Once(0)
-			x.Path.DecodeJSON(d)
+			x.Path = AbsolutePath(d.Intern())
 		case "line":
 			o.Once(1)
 			x.Line = codec.DecodeOptLenient(d, func(d *codec.Decoder) uint32 {
@@ -1101,13 +929,9 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "cancel", &x.Cancel)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1130,12 +954,8 @@ func (x *ToolCallCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallCancelCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1155,14 +975,10 @@ func (x *ToolCallCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallPermissionSubject) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCall")
 	x.ToolCall.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1187,18 +1003,14 @@ func (x *ToolCallPermissionSubject) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CommandPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CommandPermissionSubject) encodeMembers(e *codec.Encoder) {
 	e.Name("command")
 	e.Str(x.Command)
 	e.Name("cwd")
-	x.Cwd.EncodeJSON(e)
-	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
-	codec.EncodeOptValue(e, "terminalId", &x.TerminalID)
+	e.Str(string(x.Cwd))
+	codec.EncodeOpt(e, "toolCallId", x.ToolCallID, codec.EncodeString)
+	codec.EncodeOpt(e, "terminalId", x.TerminalID, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1212,13 +1024,13 @@ func (x *CommandPermissionSubject) DecodeJSON(d *codec.Decoder) {
 			x.Command = d.Str()
 		case "cwd":
 			o.Once(1)
-			x.Cwd.DecodeJSON(d)
+			x.Cwd = AbsolutePath(d.Intern())
 		case "toolCallId":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.ToolCallID)
+			x.ToolCallID = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallID])
 		case "terminalId":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.TerminalID)
+			x.TerminalID = codec.DecodeOptLenient(d, codec.DecodeIntern[TerminalID])
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -1232,18 +1044,14 @@ func (x *CommandPermissionSubject) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PermissionOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PermissionOption) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
-	x.OptionID.EncodeJSON(e)
+	e.Str(string(x.OptionID))
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("kind")
-	x.Kind.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Kind)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1254,13 +1062,13 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "optionId":
 			o.Once(0)
-			x.OptionID.DecodeJSON(d)
+			x.OptionID = PermissionOptionID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
 		case "kind":
 			o.Once(2)
-			x.Kind.DecodeJSON(d)
+			x.Kind = PermissionOptionKind(d.Intern())
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -1272,40 +1080,24 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PermissionOptionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PermissionOptionID) DecodeJSON(d *codec.Decoder) { *x = PermissionOptionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PermissionOptionKind) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PermissionOptionKind) DecodeJSON(d *codec.Decoder) { *x = PermissionOptionKind(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateElicitationRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("message")
 	e.Str(x.Message)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationRequestForm:
 		e.Tag("mode", "form")
-		encodePayload(e, (*ElicitationFormMode)(v))
+		codec.Embed(e, (*ElicitationFormMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestURL:
 		e.Tag("mode", "url")
-		encodePayload(e, (*ElicitationURLMode)(v))
+		codec.Embed(e, (*ElicitationURLMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestUnknown:
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.Failf("CreateElicitationRequest without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1354,14 +1146,10 @@ func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationSessionScope) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
-	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	e.Str(string(x.SessionID))
+	codec.EncodeOpt(e, "toolCallId", x.ToolCallID, codec.EncodeString)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1372,10 +1160,10 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "toolCallId":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.ToolCallID)
+			x.ToolCallID = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallID])
 		default:
 			d.Skip()
 		}
@@ -1386,14 +1174,10 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationRequestScope) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
 	e.Check(codec.IDInParams(x.RequestID, false))
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1416,19 +1200,15 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 	e.Name("type")
-	x.Type.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Type)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("properties")
 	codec.EncodeMap(e, x.Properties)
 	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1439,7 +1219,7 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "type":
 			o.Once(0)
-			x.Type.DecodeJSON(d)
+			x.Type = ElicitationSchemaType(d.Intern())
 		case "title":
 			o.Once(2)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1463,41 +1243,20 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ElicitationSchemaType) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ElicitationSchemaType) DecodeJSON(d *codec.Decoder) { *x = ElicitationSchemaType(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ElicitationPropertySchemaString:
-		e.BeginObject()
-		e.Tag("type", "string")
-		encodePayload(e, (*StringPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "string", (*StringPropertySchema)(v))
 	case *ElicitationPropertySchemaNumber:
-		e.BeginObject()
-		e.Tag("type", "number")
-		encodePayload(e, (*NumberPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "number", (*NumberPropertySchema)(v))
 	case *ElicitationPropertySchemaInteger:
-		e.BeginObject()
-		e.Tag("type", "integer")
-		encodePayload(e, (*IntegerPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "integer", (*IntegerPropertySchema)(v))
 	case *ElicitationPropertySchemaBoolean:
-		e.BeginObject()
-		e.Tag("type", "boolean")
-		encodePayload(e, (*BooleanPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "boolean", (*BooleanPropertySchema)(v))
 	case *ElicitationPropertySchemaArray:
-		e.BeginObject()
-		e.Tag("type", "array")
-		encodePayload(e, (*MultiSelectPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "array", (*MultiSelectPropertySchema)(v))
 	case *ElicitationPropertySchemaUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
 	}
@@ -1528,25 +1287,15 @@ func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *StringFormat) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *StringFormat) DecodeJSON(d *codec.Decoder) { *x = StringFormat(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *EnumOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EnumOption) encodeMembers(e *codec.Encoder) {
 	e.Name("const")
 	e.Str(x.Const)
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1577,17 +1326,12 @@ func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "format", &x.Format)
+	codec.EncodeOpt(e, "format", x.Format, codec.EncodeEnum)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
 	if v, ok := x.Enum.Get(); ok {
@@ -1598,6 +1342,7 @@ func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
 		e.Check(codec.MinItems(v, 1))
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1622,7 +1367,7 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "format":
 			o.Once(5)
-			codec.DecodeOptValue(d, &x.Format)
+			x.Format = codec.DecodeOpt(d, codec.DecodeIntern[StringFormat])
 		case "default":
 			o.Once(6)
 			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1652,17 +1397,13 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NumberPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
 	codec.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1697,17 +1438,13 @@ func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *IntegerPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
 	codec.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
 	codec.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1742,15 +1479,11 @@ func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BooleanPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1780,16 +1513,11 @@ func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MultiSelectItemsString:
-		e.BeginObject()
-		e.Tag("type", "string")
-		encodePayload(e, (*StringMultiSelectItems)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "string", (*StringMultiSelectItems)(v))
 	case *MultiSelectItemsTitled:
-		e.BeginObject()
-		encodePayload(e, (*TitledMultiSelectItems)(v))
-		e.EndObject()
+		codec.EncodePayload(e, (*TitledMultiSelectItems)(v))
 	case *MultiSelectItemsUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
 	}
@@ -1814,15 +1542,11 @@ func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *StringMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("enum")
 	codec.EncodeStrings(e, x.Enum)
 	e.Check(codec.MinItems(x.Enum, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1848,15 +1572,11 @@ func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TitledMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("anyOf")
 	codec.EncodeSlice(e, x.AnyOf)
 	e.Check(codec.MinItems(x.AnyOf, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1882,11 +1602,6 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
@@ -1895,6 +1610,7 @@ func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
 	x.Items.EncodeJSON(e)
 	codec.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1934,21 +1650,17 @@ func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationFormMode) encodeMembers(e *codec.Encoder) {
 	e.Name("requestedSchema")
 	x.RequestedSchema.EncodeJSON(e)
 	switch v := x.Variant.(type) {
 	case *ElicitationFormModeSession:
-		encodePayload(e, (*ElicitationSessionScope)(v))
+		codec.Embed(e, (*ElicitationSessionScope)(v))
 	case *ElicitationFormModeRequest:
-		encodePayload(e, (*ElicitationRequestScope)(v))
+		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
 		e.Failf("ElicitationFormMode without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1987,32 +1699,22 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ElicitationID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ElicitationID) DecodeJSON(d *codec.Decoder) { *x = ElicitationID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationURLMode) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
-	x.ElicitationID.EncodeJSON(e)
+	e.Str(string(x.ElicitationID))
 	e.Name("url")
 	e.Str(x.URL)
 	e.Check(codec.URI(x.URL))
 	switch v := x.Variant.(type) {
 	case *ElicitationURLModeSession:
-		encodePayload(e, (*ElicitationSessionScope)(v))
+		codec.Embed(e, (*ElicitationSessionScope)(v))
 	case *ElicitationURLModeRequest:
-		encodePayload(e, (*ElicitationRequestScope)(v))
+		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
 		e.Failf("ElicitationURLMode without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2031,7 +1733,7 @@ func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "elicitationId":
 			o.Once(0)
-			x.ElicitationID.DecodeJSON(d)
+			x.ElicitationID = ElicitationID(d.Intern())
 		case "url":
 			o.Once(1)
 			x.URL = d.Str()
@@ -2056,13 +1758,8 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("info")
 	x.Info.EncodeJSON(e)
 	e.Name("capabilities")
@@ -2072,6 +1769,7 @@ func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.AuthMethods)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2082,7 +1780,7 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "info":
 			o.Once(1)
 			x.Info.DecodeJSON(d)
@@ -2103,25 +1801,15 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ProtocolVersion) EncodeJSON(e *codec.Encoder) { e.Uint(uint64(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ProtocolVersion) DecodeJSON(d *codec.Decoder) { *x = codec.DecodeUint[ProtocolVersion](d) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Implementation) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("version")
 	e.Str(x.Version)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2152,14 +1840,10 @@ func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "session", &x.Session)
 	codec.EncodeOptValue(e, "auth", &x.Auth)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2185,16 +1869,12 @@ func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "prompt", &x.Prompt)
 	codec.EncodeOptValue(e, "mcp", &x.MCP)
 	codec.EncodeOptValue(e, "delete", &x.Delete)
 	codec.EncodeOptValue(e, "additionalDirectories", &x.AdditionalDirectories)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2226,15 +1906,11 @@ func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "image", &x.Image)
 	codec.EncodeOptValue(e, "audio", &x.Audio)
 	codec.EncodeOptValue(e, "embeddedContext", &x.EmbeddedContext)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2263,12 +1939,8 @@ func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptImageCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptImageCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2288,12 +1960,8 @@ func (x *PromptImageCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptAudioCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptAudioCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2313,12 +1981,8 @@ func (x *PromptAudioCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptEmbeddedContextCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptEmbeddedContextCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2338,14 +2002,10 @@ func (x *PromptEmbeddedContextCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "stdio", &x.Stdio)
 	codec.EncodeOptValue(e, "http", &x.HTTP)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2371,12 +2031,8 @@ func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPStdioCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPStdioCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2396,12 +2052,8 @@ func (x *MCPStdioCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPHTTPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPHTTPCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2421,12 +2073,8 @@ func (x *MCPHTTPCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionDeleteCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2446,12 +2094,8 @@ func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionAdditionalDirectoriesCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2471,12 +2115,8 @@ func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) 
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentAuthCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2497,17 +2137,11 @@ func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AuthMethodTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", v)
 	case *AuthMethodAgent:
-		e.BeginObject()
-		e.Tag("type", "agent")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "agent", v)
 	case *AuthMethodUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
 	}
@@ -2532,24 +2166,14 @@ func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *AuthMethodID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *AuthMethodID) DecodeJSON(d *codec.Decoder) { *x = AuthMethodID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *EnvVariable) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EnvVariable) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2577,13 +2201,8 @@ func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthMethodTerminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
-	x.MethodID.EncodeJSON(e)
+	e.Str(string(x.MethodID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
@@ -2596,6 +2215,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.Env)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2606,7 +2226,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "methodId":
 			o.Once(0)
-			x.MethodID.DecodeJSON(d)
+			x.MethodID = AuthMethodID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2636,17 +2256,13 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthMethodAgent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthMethodAgent) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
-	x.MethodID.EncodeJSON(e)
+	e.Str(string(x.MethodID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2657,7 +2273,7 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "methodId":
 			o.Once(0)
-			x.MethodID.DecodeJSON(d)
+			x.MethodID = AuthMethodID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2677,12 +2293,8 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LoginAuthResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LoginAuthResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2702,12 +2314,8 @@ func (x *LoginAuthResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutAuthResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutAuthResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2727,13 +2335,8 @@ func (x *LogoutAuthResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	if x.ConfigOptions != nil {
 		e.Name("configOptions")
 		codec.EncodeSlice(e, x.ConfigOptions)
@@ -2743,6 +2346,7 @@ func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2753,7 +2357,7 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "configOptions":
 			o.Once(1)
 			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
@@ -2773,30 +2377,26 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigOption) encodeMembers(e *codec.Encoder) {
 	e.Name("configId")
-	x.ConfigID.EncodeJSON(e)
+	e.Str(string(x.ConfigID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "category", &x.Category)
+	codec.EncodeOpt(e, "category", x.Category, codec.EncodeEnum)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
 		e.Tag("type", "select")
-		encodePayload(e, (*SessionConfigSelect)(v))
+		codec.Embed(e, (*SessionConfigSelect)(v))
 	case *SessionConfigOptionBoolean:
 		e.Tag("type", "boolean")
-		encodePayload(e, (*SessionConfigBoolean)(v))
+		codec.Embed(e, (*SessionConfigBoolean)(v))
 	case *SessionConfigOptionUnknown:
 		e.Members(v.Raw, "configId", "name", "description", "category", "_meta")
 	default:
 		e.Failf("SessionConfigOption without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2815,7 +2415,7 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "configId":
 			o.Once(0)
-			x.ConfigID.DecodeJSON(d)
+			x.ConfigID = SessionConfigID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2824,7 +2424,7 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "category":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Category)
+			x.Category = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionConfigOptionCategory])
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -2850,26 +2450,6 @@ func (x *SessionConfigOption) decodeVariant(d *codec.Decoder) {
 		x.Variant = &SessionConfigOptionUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigOptionCategory) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigOptionCategory) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigOptionCategory(d.Intern())
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigValueID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigValueID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigValueID(d.Intern()) }
 
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
@@ -2908,17 +2488,13 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelectOption) encodeMembers(e *codec.Encoder) {
 	e.Name("value")
-	x.Value.EncodeJSON(e)
+	e.Str(string(x.Value))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2929,7 +2505,7 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "value":
 			o.Once(0)
-			x.Value.DecodeJSON(d)
+			x.Value = SessionConfigValueID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2949,19 +2525,15 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelectGroup) encodeMembers(e *codec.Encoder) {
 	e.Name("groupId")
-	x.GroupID.EncodeJSON(e)
+	e.Str(string(x.GroupID))
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	e.Check(codec.MinItems(x.Options, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2972,7 +2544,7 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "groupId":
 			o.Once(0)
-			x.GroupID.DecodeJSON(d)
+			x.GroupID = SessionConfigGroupID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2994,23 +2566,13 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigGroupID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigGroupID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigGroupID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelect) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelect) encodeMembers(e *codec.Encoder) {
 	e.Name("currentValue")
-	x.CurrentValue.EncodeJSON(e)
+	e.Str(string(x.CurrentValue))
 	e.Name("options")
 	x.Options.EncodeJSON(e)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3021,7 +2583,7 @@ func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "currentValue":
 			o.Once(0)
-			x.CurrentValue.DecodeJSON(d)
+			x.CurrentValue = SessionConfigValueID(d.Intern())
 		case "options":
 			o.Once(1)
 			x.Options.DecodeJSON(d)
@@ -3035,13 +2597,9 @@ func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigBoolean) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigBoolean) encodeMembers(e *codec.Encoder) {
 	e.Name("currentValue")
 	e.Bool(x.CurrentValue)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3064,12 +2622,9 @@ func (x *SessionConfigBoolean) DecodeJSON(d *codec.Decoder) {
 func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AvailableCommandCommand:
-		e.BeginObject()
-		e.Tag("type", "command")
-		encodePayload(e, (*SlashCommand)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "command", (*SlashCommand)(v))
 	case *AvailableCommandUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommand without a variant")
 	}
@@ -3095,12 +2650,9 @@ func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AvailableCommandInputText:
-		e.BeginObject()
-		e.Tag("type", "text")
-		encodePayload(e, (*TextCommandInput)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "text", (*TextCommandInput)(v))
 	case *AvailableCommandInputUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommandInput without a variant")
 	}
@@ -3125,14 +2677,10 @@ func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TextCommandInput) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextCommandInput) encodeMembers(e *codec.Encoder) {
 	e.Name("hint")
 	e.Str(x.Hint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3157,17 +2705,13 @@ func (x *TextCommandInput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SlashCommand) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SlashCommand) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("description")
 	e.Str(x.Description)
 	codec.EncodeOptValue(e, "input", &x.Input)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3198,15 +2742,11 @@ func (x *SlashCommand) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListSessionsResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessions")
 	codec.EncodeSlice(e, x.Sessions)
-	codec.EncodeOptValue(e, "nextCursor", &x.NextCursor)
+	codec.EncodeOpt(e, "nextCursor", x.NextCursor, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3220,7 +2760,7 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 			x.Sessions = codec.Lenient(d, codec.DecodeSliceLenient[SessionInfo])
 		case "nextCursor":
 			o.Once(1)
-			codec.DecodeOptValue(d, &x.NextCursor)
+			x.NextCursor = codec.DecodeOpt(d, codec.DecodeIntern[SessionListCursor])
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -3234,18 +2774,13 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
-	x.Cwd.EncodeJSON(e)
+	e.Str(string(x.Cwd))
 	if x.AdditionalDirectories != nil {
 		e.Name("additionalDirectories")
-		codec.EncodeSlice(e, x.AdditionalDirectories)
+		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
 	}
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
@@ -3253,6 +2788,7 @@ func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 		e.Check(codec.DateTime(v))
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3263,14 +2799,14 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
-			x.Cwd.DecodeJSON(d)
+			x.Cwd = AbsolutePath(d.Intern())
 		case "additionalDirectories":
 			o.Once(2)
 			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSlice[AbsolutePath](d)
+				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
 			}
 		case "title":
 			o.Once(3)
@@ -3289,20 +2825,10 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionListCursor) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionListCursor) DecodeJSON(d *codec.Decoder) { *x = SessionListCursor(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DeleteSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3322,11 +2848,6 @@ func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
 	if x.ConfigOptions != nil {
 		e.Name("configOptions")
 		codec.EncodeSlice(e, x.ConfigOptions)
@@ -3336,6 +2857,7 @@ func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3361,12 +2883,8 @@ func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CloseSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3386,12 +2904,8 @@ func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelToolCallResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelToolCallResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3411,12 +2925,8 @@ func (x *CancelToolCallResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelTerminalResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3436,14 +2946,10 @@ func (x *CancelTerminalResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionConfigOptionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3468,14 +2974,10 @@ func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3486,7 +2988,7 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -3498,24 +3000,14 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MessageID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MessageID) DecodeJSON(d *codec.Decoder) { *x = MessageID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *UpdateSessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UpdateSessionNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("update")
 	x.Update.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3526,7 +3018,7 @@ func (x *UpdateSessionNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "update":
 			o.Once(1)
 			x.Update.DecodeJSON(d)
@@ -3544,102 +3036,48 @@ func (x *UpdateSessionNotification) DecodeJSON(d *codec.Decoder) {
 func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *SessionUpdateUserMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "user_message_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "user_message_chunk", (*ContentChunk)(v))
 	case *SessionUpdateUserMessage:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "user_message")
-		encodePayload(e, (*UserMessage)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "user_message", (*UserMessage)(v))
 	case *SessionUpdateAgentMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_message_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_message_chunk", (*ContentChunk)(v))
 	case *SessionUpdateAgentMessage:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_message")
-		encodePayload(e, (*AgentMessage)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_message", (*AgentMessage)(v))
 	case *SessionUpdateAgentThoughtChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_thought_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_thought_chunk", (*ContentChunk)(v))
 	case *SessionUpdateAgentThought:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_thought")
-		encodePayload(e, (*AgentThought)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_thought", (*AgentThought)(v))
 	case *SessionUpdateStateUpdate:
 		e.BeginObject()
 		e.Tag("sessionUpdate", "state_update")
-		(*StateUpdate)(v).encodeMembers(e, "sessionUpdate")
+		codec.Embed(e, (*StateUpdate)(v), "sessionUpdate")
 		e.EndObject()
 	case *SessionUpdateToolCallContentChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "tool_call_content_chunk")
-		encodePayload(e, (*ToolCallContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "tool_call_content_chunk", (*ToolCallContentChunk)(v))
 	case *SessionUpdateToolCallUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "tool_call_update")
-		encodePayload(e, (*ToolCallUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "tool_call_update", (*ToolCallUpdate)(v))
 	case *SessionUpdateTerminalUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "terminal_update")
-		encodePayload(e, (*TerminalUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "terminal_update", (*TerminalUpdate)(v))
 	case *SessionUpdateTerminalOutputChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "terminal_output_chunk")
-		encodePayload(e, (*TerminalOutputChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "terminal_output_chunk", (*TerminalOutputChunk)(v))
 	case *SessionUpdatePlanUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "plan_update")
-		encodePayload(e, (*PlanUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "plan_update", (*PlanUpdate)(v))
 	case *SessionUpdateAvailableCommandsUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "available_commands_update")
-		encodePayload(e, (*AvailableCommandsUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "available_commands_update", (*AvailableCommandsUpdate)(v))
 	case *SessionUpdateConfigOptionUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "config_option_update")
-		encodePayload(e, (*ConfigOptionUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "config_option_update", (*ConfigOptionUpdate)(v))
 	case *SessionUpdateSessionInfoUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "session_info_update")
-		encodePayload(e, (*SessionInfoUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "session_info_update", (*SessionInfoUpdate)(v))
 	case *SessionUpdateUsageUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "usage_update")
-		encodePayload(e, (*UsageUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "usage_update", (*UsageUpdate)(v))
 	case *SessionUpdateNotice:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "notice")
-		encodePayload(e, (*Notice)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "notice", (*Notice)(v))
 	case *SessionUpdateCompactionUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "compaction_update")
-		encodePayload(e, (*CompactionUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "compaction_update", (*CompactionUpdate)(v))
 	case *SessionUpdateCompactionSummaryChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "compaction_summary_chunk")
-		encodePayload(e, (*CompactionSummaryChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "compaction_summary_chunk", (*CompactionSummaryChunk)(v))
 	case *SessionUpdateUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
 	}
@@ -3700,16 +3138,12 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ContentChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3720,7 +3154,7 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -3737,15 +3171,11 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UserMessage) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UserMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3756,7 +3186,7 @@ func (x *UserMessage) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -3773,15 +3203,11 @@ func (x *UserMessage) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentMessage) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3792,7 +3218,7 @@ func (x *AgentMessage) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -3809,15 +3235,11 @@ func (x *AgentMessage) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentThought) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentThought) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3828,7 +3250,7 @@ func (x *AgentThought) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -3846,17 +3268,11 @@ func (x *AgentThought) DecodeJSON(d *codec.Decoder) {
 func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *BackgroundWorkTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, (*BackgroundTerminal)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", (*BackgroundTerminal)(v))
 	case *BackgroundWorkToolCall:
-		e.BeginObject()
-		e.Tag("type", "tool_call")
-		encodePayload(e, (*BackgroundToolCall)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "tool_call", (*BackgroundToolCall)(v))
 	case *BackgroundWorkUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("BackgroundWork without a variant")
 	}
@@ -3883,14 +3299,10 @@ func (x *BackgroundWork) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BackgroundTerminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BackgroundTerminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3901,7 +3313,7 @@ func (x *BackgroundTerminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -3915,14 +3327,10 @@ func (x *BackgroundTerminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BackgroundToolCall) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BackgroundToolCall) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3933,7 +3341,7 @@ func (x *BackgroundToolCall) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -3947,13 +3355,9 @@ func (x *BackgroundToolCall) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RunningStateUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3976,12 +3380,8 @@ func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ErrorStopReason) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "error", &x.Error)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4001,40 +3401,35 @@ func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-// encodeMembers writes the members of x, but those of an unknown variant that were written already.
-func (x *IdleStateUpdate) encodeMembers(e *codec.Encoder, written ...string) {
 	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *IdleStateUpdateEndTurn:
 		e.Tag("stopReason", "end_turn")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateMaxTokens:
 		e.Tag("stopReason", "max_tokens")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateMaxTurnRequests:
 		e.Tag("stopReason", "max_turn_requests")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateRefusal:
 		e.Tag("stopReason", "refusal")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateCancelled:
 		e.Tag("stopReason", "cancelled")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateError:
 		e.Tag("stopReason", "error")
-		encodePayload(e, (*ErrorStopReason)(v))
+		codec.Embed(e, (*ErrorStopReason)(v))
 	case *IdleStateUpdateNone:
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateUnknown:
-		e.Members(v.Raw, append(written, "background", "_meta")...)
+		e.Members(v.Raw, "background", "_meta")
 	default:
 		e.Failf("IdleStateUpdate without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4065,20 +3460,32 @@ func (x *IdleStateUpdate) decodeMembers(d *codec.Decoder) {
 func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 	tag, ok := d.LenientTag("stopReason")
 	if !ok {
-		x.Variant = codec.New[IdleStateUpdateNone](d)
+		v := new(IdleStateUpdateNone)
+		v.decodeMembers(d)
+		x.Variant = v
 		return
 	}
 	switch string(tag) {
 	case "end_turn":
-		x.Variant = codec.New[IdleStateUpdateEndTurn](d)
+		v := new(IdleStateUpdateEndTurn)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "max_tokens":
-		x.Variant = codec.New[IdleStateUpdateMaxTokens](d)
+		v := new(IdleStateUpdateMaxTokens)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "max_turn_requests":
-		x.Variant = codec.New[IdleStateUpdateMaxTurnRequests](d)
+		v := new(IdleStateUpdateMaxTurnRequests)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "refusal":
-		x.Variant = codec.New[IdleStateUpdateRefusal](d)
+		v := new(IdleStateUpdateRefusal)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "cancelled":
-		x.Variant = codec.New[IdleStateUpdateCancelled](d)
+		v := new(IdleStateUpdateCancelled)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "error":
 		x.Variant = (*IdleStateUpdateError)(codec.New[ErrorStopReason](d))
 	default:
@@ -4086,63 +3493,80 @@ func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateEndTurn) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateEndTurn{}
+func (x *IdleStateUpdateEndTurn) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateMaxTokens) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateMaxTokens{}
+func (x *IdleStateUpdateMaxTokens) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateMaxTurnRequests) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateMaxTurnRequests{}
+func (x *IdleStateUpdateMaxTurnRequests) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateRefusal) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateRefusal{}
+func (x *IdleStateUpdateRefusal) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateCancelled) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateCancelled{}
+func (x *IdleStateUpdateCancelled) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
 func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateNone) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateNone{}
+func (x *IdleStateUpdateNone) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		switch string(o.Name()) {
 		case "stopReason":
@@ -4157,13 +3581,9 @@ func (x *IdleStateUpdateNone) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequiresActionStateUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4185,25 +3605,18 @@ func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder) {
 
 // EncodeJSON writes x; it is for generated code.
 func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-// encodeMembers writes the members of x, but those of an unknown variant that were written already.
-func (x *StateUpdate) encodeMembers(e *codec.Encoder, written ...string) {
 	switch v := x.Variant.(type) {
 	case *StateUpdateRunning:
-		e.Tag("state", "running")
-		encodePayload(e, (*RunningStateUpdate)(v))
+		codec.EncodeVariant(e, "state", "running", (*RunningStateUpdate)(v))
 	case *StateUpdateIdle:
+		e.BeginObject()
 		e.Tag("state", "idle")
-		(*IdleStateUpdate)(v).encodeMembers(e, append(written, "state")...)
+		codec.Embed(e, (*IdleStateUpdate)(v), "state")
+		e.EndObject()
 	case *StateUpdateRequiresAction:
-		e.Tag("state", "requires_action")
-		encodePayload(e, (*RequiresActionStateUpdate)(v))
+		codec.EncodeVariant(e, "state", "requires_action", (*RequiresActionStateUpdate)(v))
 	case *StateUpdateUnknown:
-		e.Members(v.Raw, written...)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
 	}
@@ -4232,16 +3645,12 @@ func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallContentChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4252,7 +3661,7 @@ func (x *ToolCallContentChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -4269,14 +3678,10 @@ func (x *ToolCallContentChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutput) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalOutput) encodeMembers(e *codec.Encoder) {
 	e.Name("data")
 	e.Str(x.Data)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4301,14 +3706,10 @@ func (x *TerminalOutput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalExitStatus) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeInt)
 	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4334,11 +3735,6 @@ func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalSize) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalSize) encodeMembers(e *codec.Encoder) {
 	e.Name("cols")
 	e.Uint(uint64(x.Cols))
 	e.Check(codec.Minimum(x.Cols, 1))
@@ -4346,6 +3742,7 @@ func (x *TerminalSize) encodeMembers(e *codec.Encoder) {
 	e.Uint(uint64(x.Rows))
 	e.Check(codec.Minimum(x.Rows, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4375,13 +3772,9 @@ func (x *TerminalSize) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "cancel", &x.Cancel)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4404,12 +3797,8 @@ func (x *TerminalCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalCancelCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4429,20 +3818,16 @@ func (x *TerminalCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeOpt(e, "command", x.Command, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "cwd", &x.Cwd)
+	codec.EncodeOpt(e, "cwd", x.Cwd, codec.EncodeString)
 	codec.EncodeOptValue(e, "output", &x.Output)
 	codec.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
 	codec.EncodeOptValue(e, "size", &x.Size)
 	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4453,13 +3838,13 @@ func (x *TerminalUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "command":
 			o.Once(1)
 			x.Command = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "cwd":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.Cwd)
+			x.Cwd = codec.DecodeOptLenient(d, codec.DecodeIntern[AbsolutePath])
 		case "output":
 			o.Once(3)
 			codec.DecodeOptValueLenient(d, &x.Output)
@@ -4485,16 +3870,12 @@ func (x *TerminalUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutputChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalOutputChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	e.Name("data")
 	e.Str(x.Data)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4505,7 +3886,7 @@ func (x *TerminalOutputChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "data":
 			o.Once(1)
 			x.Data = d.Str()
@@ -4523,12 +3904,9 @@ func (x *TerminalOutputChunk) DecodeJSON(d *codec.Decoder) {
 func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *PlanUpdateContentItems:
-		e.BeginObject()
-		e.Tag("type", "items")
-		encodePayload(e, (*PlanItems)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "items", (*PlanItems)(v))
 	case *PlanUpdateContentUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
 	}
@@ -4551,26 +3929,16 @@ func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PlanID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanID) DecodeJSON(d *codec.Decoder) { *x = PlanID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *PlanEntry) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanEntry) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	e.Str(x.Content)
 	e.Name("priority")
-	x.Priority.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Priority)
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4584,10 +3952,10 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "priority":
 			o.Once(1)
-			x.Priority.DecodeJSON(d)
+			x.Priority = PlanEntryPriority(d.Intern())
 		case "status":
 			o.Once(2)
-			x.Status.DecodeJSON(d)
+			x.Status = PlanEntryStatus(d.Intern())
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -4599,30 +3967,14 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PlanEntryPriority) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanEntryPriority) DecodeJSON(d *codec.Decoder) { *x = PlanEntryPriority(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PlanEntryStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanEntryStatus) DecodeJSON(d *codec.Decoder) { *x = PlanEntryStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *PlanItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanItems) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
-	x.PlanID.EncodeJSON(e)
+	e.Str(string(x.PlanID))
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4633,7 +3985,7 @@ func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "planId":
 			o.Once(0)
-			x.PlanID.DecodeJSON(d)
+			x.PlanID = PlanID(d.Intern())
 		case "entries":
 			o.Once(1)
 			x.Entries = codec.DecodeSliceLenient[PlanEntry](d)
@@ -4650,14 +4002,10 @@ func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("plan")
 	x.Plan.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4682,14 +4030,10 @@ func (x *PlanUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AvailableCommandsUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("availableCommands")
 	codec.EncodeSlice(e, x.AvailableCommands)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4714,14 +4058,10 @@ func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ConfigOptionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4746,17 +4086,13 @@ func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionInfoUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	if v, ok := x.UpdatedAt.Get(); ok {
 		e.Check(codec.DateTime(v))
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4782,16 +4118,12 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Cost) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Cost) encodeMembers(e *codec.Encoder) {
 	e.Name("amount")
 	e.Float(x.Amount)
 	e.Name("currency")
 	e.Str(x.Currency)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4819,17 +4151,13 @@ func (x *Cost) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UsageUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UsageUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("used")
 	e.Uint(x.Used)
 	e.Name("size")
 	e.Uint(x.Size)
 	codec.EncodeOptValue(e, "cost", &x.Cost)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4858,26 +4186,16 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *NoticeSeverity) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *NoticeSeverity) DecodeJSON(d *codec.Decoder) { *x = NoticeSeverity(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Notice) encodeMembers(e *codec.Encoder) {
 	e.Name("severity")
-	x.Severity.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Severity)
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4888,7 +4206,7 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "severity":
 			o.Once(0)
-			x.Severity.DecodeJSON(d)
+			x.Severity = NoticeSeverity(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -4907,32 +4225,16 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *CompactionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CompactionID) DecodeJSON(d *codec.Decoder) { *x = CompactionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CompactionStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CompactionStatus) DecodeJSON(d *codec.Decoder) { *x = CompactionStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompactionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("compactionId")
-	x.CompactionID.EncodeJSON(e)
+	e.Str(string(x.CompactionID))
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
 	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4943,10 +4245,10 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compactionId":
 			o.Once(0)
-			x.CompactionID.DecodeJSON(d)
+			x.CompactionID = CompactionID(d.Intern())
 		case "status":
 			o.Once(1)
-			x.Status.DecodeJSON(d)
+			x.Status = CompactionStatus(d.Intern())
 		case "summary":
 			o.Once(2)
 			x.Summary = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -4966,16 +4268,12 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompactionSummaryChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompactionSummaryChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("compactionId")
-	x.CompactionID.EncodeJSON(e)
+	e.Str(string(x.CompactionID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4986,7 +4284,7 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compactionId":
 			o.Once(0)
-			x.CompactionID.DecodeJSON(d)
+			x.CompactionID = CompactionID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -5003,14 +4301,10 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompleteElicitationNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
-	x.ElicitationID.EncodeJSON(e)
+	e.Str(string(x.ElicitationID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5021,7 +4315,7 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "elicitationId":
 			o.Once(0)
-			x.ElicitationID.DecodeJSON(d)
+			x.ElicitationID = ElicitationID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5035,18 +4329,14 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("info")
 	x.Info.EncodeJSON(e)
 	e.Name("capabilities")
 	x.Capabilities.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5057,7 +4347,7 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "info":
 			o.Once(1)
 			x.Info.DecodeJSON(d)
@@ -5077,14 +4367,10 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "auth", &x.Auth)
 	codec.EncodeOptValue(e, "elicitation", &x.Elicitation)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5110,13 +4396,9 @@ func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ClientAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ClientAuthCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "terminal", &x.Terminal)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5139,12 +4421,8 @@ func (x *ClientAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalAuthCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5164,14 +4442,10 @@ func (x *TerminalAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "form", &x.Form)
 	codec.EncodeOptValue(e, "url", &x.URL)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5197,12 +4471,8 @@ func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationFormCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5222,12 +4492,8 @@ func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationURLCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5247,14 +4513,10 @@ func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LoginAuthRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LoginAuthRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
-	x.MethodID.EncodeJSON(e)
+	e.Str(string(x.MethodID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5265,7 +4527,7 @@ func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "methodId":
 			o.Once(0)
-			x.MethodID.DecodeJSON(d)
+			x.MethodID = AuthMethodID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5279,12 +4541,8 @@ func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutAuthRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutAuthRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5304,22 +4562,18 @@ func (x *LogoutAuthRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NewSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("cwd")
-	x.Cwd.EncodeJSON(e)
+	e.Str(string(x.Cwd))
 	if x.AdditionalDirectories != nil {
 		e.Name("additionalDirectories")
-		codec.EncodeSlice(e, x.AdditionalDirectories)
+		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
 	}
 	if x.MCPServers != nil {
 		e.Name("mcpServers")
 		codec.EncodeSlice(e, x.MCPServers)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5330,11 +4584,11 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cwd":
 			o.Once(0)
-			x.Cwd.DecodeJSON(d)
+			x.Cwd = AbsolutePath(d.Intern())
 		case "additionalDirectories":
 			o.Once(1)
 			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSlice[AbsolutePath](d)
+				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
 			}
 		case "mcpServers":
 			o.Once(2)
@@ -5355,17 +4609,11 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MCPServerHTTP:
-		e.BeginObject()
-		e.Tag("type", "http")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "http", v)
 	case *MCPServerStdio:
-		e.BeginObject()
-		e.Tag("type", "stdio")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "stdio", v)
 	case *MCPServerUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
 	}
@@ -5392,16 +4640,12 @@ func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *HTTPHeader) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *HTTPHeader) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5429,11 +4673,6 @@ func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("url")
@@ -5444,6 +4683,7 @@ func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.Headers)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5476,15 +4716,10 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerStdio) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("command")
-	x.Command.EncodeJSON(e)
+	e.Str(string(x.Command))
 	if x.Args != nil {
 		e.Name("args")
 		codec.EncodeStrings(e, x.Args)
@@ -5494,6 +4729,7 @@ func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.Env)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5507,7 +4743,7 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "command":
 			o.Once(1)
-			x.Command.DecodeJSON(d)
+			x.Command = AbsolutePath(d.Intern())
 		case "args":
 			o.Once(2)
 			if !d.NullAs("[]") {
@@ -5531,14 +4767,10 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListSessionsRequest) encodeMembers(e *codec.Encoder) {
-	codec.EncodeOptValue(e, "cwd", &x.Cwd)
-	codec.EncodeOptValue(e, "cursor", &x.Cursor)
+	codec.EncodeOpt(e, "cwd", x.Cwd, codec.EncodeString)
+	codec.EncodeOpt(e, "cursor", x.Cursor, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5548,10 +4780,10 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cwd":
 			o.Once(0)
-			codec.DecodeOptValue(d, &x.Cwd)
+			x.Cwd = codec.DecodeOpt(d, codec.DecodeIntern[AbsolutePath])
 		case "cursor":
 			o.Once(1)
-			codec.DecodeOptValue(d, &x.Cursor)
+			x.Cursor = codec.DecodeOpt(d, codec.DecodeIntern[SessionListCursor])
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -5564,14 +4796,10 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DeleteSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5582,7 +4810,7 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5596,18 +4824,13 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResumeSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
-	x.Cwd.EncodeJSON(e)
+	e.Str(string(x.Cwd))
 	if x.AdditionalDirectories != nil {
 		e.Name("additionalDirectories")
-		codec.EncodeSlice(e, x.AdditionalDirectories)
+		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
 	}
 	if x.MCPServers != nil {
 		e.Name("mcpServers")
@@ -5615,6 +4838,7 @@ func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "replayFrom", &x.ReplayFrom)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5625,14 +4849,14 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
-			x.Cwd.DecodeJSON(d)
+			x.Cwd = AbsolutePath(d.Intern())
 		case "additionalDirectories":
 			o.Once(2)
 			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSlice[AbsolutePath](d)
+				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
 			}
 		case "mcpServers":
 			o.Once(3)
@@ -5656,12 +4880,9 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ReplayFromStart:
-		e.BeginObject()
-		e.Tag("type", "start")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "start", v)
 	case *ReplayFromUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ReplayFrom without a variant")
 	}
@@ -5686,12 +4907,8 @@ func (x *ReplayFrom) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ReplayFromStart) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReplayFromStart) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5711,14 +4928,10 @@ func (x *ReplayFromStart) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CloseSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5729,7 +4942,7 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5743,16 +4956,12 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelToolCallRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelToolCallRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5763,10 +4972,10 @@ func (x *CancelToolCallRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "toolCallId":
 			o.Once(1)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -5780,16 +4989,12 @@ func (x *CancelToolCallRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelTerminalRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5800,10 +5005,10 @@ func (x *CancelTerminalRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -5817,28 +5022,24 @@ func (x *CancelTerminalRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionConfigOptionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("configId")
-	x.ConfigID.EncodeJSON(e)
+	e.Str(string(x.ConfigID))
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SetSessionConfigOptionRequestID:
 		e.Tag("type", "id")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestBoolean:
 		e.Tag("type", "boolean")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestUnknown:
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.Failf("SetSessionConfigOptionRequest without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5857,10 +5058,10 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "configId":
 			o.Once(1)
-			x.ConfigID.DecodeJSON(d)
+			x.ConfigID = SessionConfigID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -5879,28 +5080,34 @@ func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 	}
 	switch string(tag) {
 	case "id":
-		x.Variant = codec.New[SetSessionConfigOptionRequestID](d)
+		v := new(SetSessionConfigOptionRequestID)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "boolean":
-		x.Variant = codec.New[SetSessionConfigOptionRequestBoolean](d)
+		v := new(SetSessionConfigOptionRequestBoolean)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		x.Variant = &SetSessionConfigOptionRequestUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
 
 func (x *SetSessionConfigOptionRequestID) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("value")
-	x.Value.EncodeJSON(e)
+	e.Str(string(x.Value))
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SetSessionConfigOptionRequestID) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionRequestID{}
+func (x *SetSessionConfigOptionRequestID) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
 		case "value":
 			o.Once(0)
-			x.Value.DecodeJSON(d)
+			x.Value = SessionConfigValueID(d.Intern())
 		default:
 			d.Skip()
 		}
@@ -5909,13 +5116,15 @@ func (x *SetSessionConfigOptionRequestID) DecodeJSON(d *codec.Decoder) {
 }
 
 func (x *SetSessionConfigOptionRequestBoolean) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("value")
 	e.Bool(x.Value)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SetSessionConfigOptionRequestBoolean) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionRequestBoolean{}
+func (x *SetSessionConfigOptionRequestBoolean) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
@@ -5932,17 +5141,13 @@ func (x *SetSessionConfigOptionRequestBoolean) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("prompt")
 	codec.EncodeSlice(e, x.Prompt)
 	e.Check(codec.MinItems(x.Prompt, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5953,7 +5158,7 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "prompt":
 			o.Once(1)
 			x.Prompt = codec.DecodeSlice[ContentBlock](d)
@@ -5971,14 +5176,10 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequestPermissionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("outcome")
 	x.Outcome.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6004,17 +5205,11 @@ func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder) {
 func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *RequestPermissionOutcomeCancelled:
-		e.BeginObject()
-		e.Tag("outcome", "cancelled")
-		encodePayload(e, (*CancelledPermissionOutcome)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "outcome", "cancelled", (*CancelledPermissionOutcome)(v))
 	case *RequestPermissionOutcomeSelected:
-		e.BeginObject()
-		e.Tag("outcome", "selected")
-		encodePayload(e, (*SelectedPermissionOutcome)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "outcome", "selected", (*SelectedPermissionOutcome)(v))
 	case *RequestPermissionOutcomeUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
 	}
@@ -6041,12 +5236,8 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelledPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelledPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6066,14 +5257,10 @@ func (x *CancelledPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SelectedPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
-	x.OptionID.EncodeJSON(e)
+	e.Str(string(x.OptionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6084,7 +5271,7 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "optionId":
 			o.Once(0)
-			x.OptionID.DecodeJSON(d)
+			x.OptionID = PermissionOptionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6098,27 +5285,23 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateElicitationResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationResponseAccept:
 		e.Tag("action", "accept")
-		encodePayload(e, (*ElicitationAcceptAction)(v))
+		codec.Embed(e, (*ElicitationAcceptAction)(v))
 	case *CreateElicitationResponseDecline:
 		e.Tag("action", "decline")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *CreateElicitationResponseCancel:
 		e.Tag("action", "cancel")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *CreateElicitationResponseUnknown:
 		e.Members(v.Raw, "_meta")
 	default:
 		e.Failf("CreateElicitationResponse without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6153,29 +5336,39 @@ func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
 	case "accept":
 		x.Variant = (*CreateElicitationResponseAccept)(codec.New[ElicitationAcceptAction](d))
 	case "decline":
-		x.Variant = codec.New[CreateElicitationResponseDecline](d)
+		v := new(CreateElicitationResponseDecline)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "cancel":
-		x.Variant = codec.New[CreateElicitationResponseCancel](d)
+		v := new(CreateElicitationResponseCancel)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		x.Variant = &CreateElicitationResponseUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
 
-func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {}
+func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CreateElicitationResponseDecline) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponseDecline{}
+func (x *CreateElicitationResponseDecline) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {}
+func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CreateElicitationResponseCancel) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponseCancel{}
+func (x *CreateElicitationResponseCancel) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
@@ -6229,12 +5422,8 @@ func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationAcceptAction) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6254,14 +5443,10 @@ func (x *ElicitationAcceptAction) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelSessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelSessionNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6272,7 +5457,7 @@ func (x *CancelSessionNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6286,15 +5471,11 @@ func (x *CancelSessionNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelRequestNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
 	e.Check(codec.IDInParams(x.RequestID, false))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6315,25 +5496,4 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("requestId")
-}
-
-// encodePayload writes the members of a variant.
-func encodePayload[T any, P interface {
-	*T
-	encodeMembers(*codec.Encoder)
-}](e *codec.Encoder, v P) {
-	if v == nil {
-		e.Failf("a variant that is a nil %T", v)
-		return
-	}
-	v.encodeMembers(e)
-}
-
-// encodeUnknown writes a variant as it came, which was an object.
-func encodeUnknown(e *codec.Encoder, raw json.RawMessage) {
-	if codec.NewDecoder(raw).Kind() != '{' {
-		e.Failf("an unknown variant must be an object")
-		return
-	}
-	e.Raw(raw)
 }

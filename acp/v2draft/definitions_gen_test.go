@@ -3,27 +3,31 @@
 
 package v2draft
 
-import "github.com/acpgo/sdk/acp/codec"
+import (
+	"encoding/json"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
 
 // definitions makes a new value of each definition that is a type of this package.
 var definitions = map[string]func() codec.Value{
 	"RequestPermissionRequest":                 newValue[RequestPermissionRequest],
-	"SessionId":                                newValue[SessionID],
+	"SessionId":                                newScalar(codec.EncodeString, codec.DecodeIntern[SessionID]),
 	"RequestPermissionSubject":                 newValue[RequestPermissionSubject],
 	"ToolCallUpdate":                           newValue[ToolCallUpdate],
-	"ToolCallId":                               newValue[ToolCallID],
-	"ToolKind":                                 newValue[ToolKind],
-	"ToolCallStatus":                           newValue[ToolCallStatus],
+	"ToolCallId":                               newScalar(codec.EncodeString, codec.DecodeIntern[ToolCallID]),
+	"ToolKind":                                 newScalar(codec.EncodeEnum, codec.DecodeIntern[ToolKind]),
+	"ToolCallStatus":                           newScalar(codec.EncodeEnum, codec.DecodeIntern[ToolCallStatus]),
 	"ToolCallContent":                          newValue[ToolCallContent],
 	"ContentBlock":                             newValue[ContentBlock],
 	"Annotations":                              newValue[Annotations],
-	"Role":                                     newValue[Role],
+	"Role":                                     newScalar(codec.EncodeEnum, codec.DecodeIntern[Role]),
 	"TextContent":                              newValue[TextContent],
-	"MediaType":                                newValue[MediaType],
+	"MediaType":                                newScalar(codec.EncodeString, codec.DecodeIntern[MediaType]),
 	"ImageContent":                             newValue[ImageContent],
 	"AudioContent":                             newValue[AudioContent],
 	"Icon":                                     newValue[Icon],
-	"IconTheme":                                newValue[IconTheme],
+	"IconTheme":                                newScalar(codec.EncodeEnum, codec.DecodeIntern[IconTheme]),
 	"ResourceLink":                             newValue[ResourceLink],
 	"EmbeddedResourceResource":                 newValue[EmbeddedResourceResource],
 	"TextResourceContents":                     newValue[TextResourceContents],
@@ -31,14 +35,14 @@ var definitions = map[string]func() codec.Value{
 	"EmbeddedResource":                         newValue[EmbeddedResource],
 	"Content":                                  newValue[Content],
 	"DiffChange":                               newValue[DiffChange],
-	"DiffFileType":                             newValue[DiffFileType],
-	"AbsolutePath":                             newValue[AbsolutePath],
+	"DiffFileType":                             newScalar(codec.EncodeEnum, codec.DecodeIntern[DiffFileType]),
+	"AbsolutePath":                             newScalar(codec.EncodeString, codec.DecodeIntern[AbsolutePath]),
 	"DiffPathChange":                           newValue[DiffPathChange],
 	"DiffPathPairChange":                       newValue[DiffPathPairChange],
 	"DiffPatch":                                newValue[DiffPatch],
-	"DiffPatchFormat":                          newValue[DiffPatchFormat],
+	"DiffPatchFormat":                          newScalar(codec.EncodeEnum, codec.DecodeIntern[DiffPatchFormat]),
 	"Diff":                                     newValue[Diff],
-	"TerminalId":                               newValue[TerminalID],
+	"TerminalId":                               newScalar(codec.EncodeString, codec.DecodeIntern[TerminalID]),
 	"Terminal":                                 newValue[Terminal],
 	"ToolCallLocation":                         newValue[ToolCallLocation],
 	"ToolCallCapabilities":                     newValue[ToolCallCapabilities],
@@ -46,15 +50,15 @@ var definitions = map[string]func() codec.Value{
 	"ToolCallPermissionSubject":                newValue[ToolCallPermissionSubject],
 	"CommandPermissionSubject":                 newValue[CommandPermissionSubject],
 	"PermissionOption":                         newValue[PermissionOption],
-	"PermissionOptionId":                       newValue[PermissionOptionID],
-	"PermissionOptionKind":                     newValue[PermissionOptionKind],
+	"PermissionOptionId":                       newScalar(codec.EncodeString, codec.DecodeIntern[PermissionOptionID]),
+	"PermissionOptionKind":                     newScalar(codec.EncodeEnum, codec.DecodeIntern[PermissionOptionKind]),
 	"CreateElicitationRequest":                 newValue[CreateElicitationRequest],
 	"ElicitationSessionScope":                  newValue[ElicitationSessionScope],
 	"ElicitationRequestScope":                  newValue[ElicitationRequestScope],
 	"ElicitationSchema":                        newValue[ElicitationSchema],
-	"ElicitationSchemaType":                    newValue[ElicitationSchemaType],
+	"ElicitationSchemaType":                    newScalar(codec.EncodeEnum, codec.DecodeIntern[ElicitationSchemaType]),
 	"ElicitationPropertySchema":                newValue[ElicitationPropertySchema],
-	"StringFormat":                             newValue[StringFormat],
+	"StringFormat":                             newScalar(codec.EncodeEnum, codec.DecodeIntern[StringFormat]),
 	"EnumOption":                               newValue[EnumOption],
 	"StringPropertySchema":                     newValue[StringPropertySchema],
 	"NumberPropertySchema":                     newValue[NumberPropertySchema],
@@ -65,10 +69,10 @@ var definitions = map[string]func() codec.Value{
 	"TitledMultiSelectItems":                   newValue[TitledMultiSelectItems],
 	"MultiSelectPropertySchema":                newValue[MultiSelectPropertySchema],
 	"ElicitationFormMode":                      newValue[ElicitationFormMode],
-	"ElicitationId":                            newValue[ElicitationID],
+	"ElicitationId":                            newScalar(codec.EncodeString, codec.DecodeIntern[ElicitationID]),
 	"ElicitationUrlMode":                       newValue[ElicitationURLMode],
 	"InitializeResponse":                       newValue[InitializeResponse],
-	"ProtocolVersion":                          newValue[ProtocolVersion],
+	"ProtocolVersion":                          newScalar(codec.EncodeUint, codec.DecodeUint[ProtocolVersion]),
 	"Implementation":                           newValue[Implementation],
 	"AgentCapabilities":                        newValue[AgentCapabilities],
 	"SessionCapabilities":                      newValue[SessionCapabilities],
@@ -83,7 +87,7 @@ var definitions = map[string]func() codec.Value{
 	"SessionAdditionalDirectoriesCapabilities": newValue[SessionAdditionalDirectoriesCapabilities],
 	"AgentAuthCapabilities":                    newValue[AgentAuthCapabilities],
 	"AuthMethod":                               newValue[AuthMethod],
-	"AuthMethodId":                             newValue[AuthMethodID],
+	"AuthMethodId":                             newScalar(codec.EncodeString, codec.DecodeIntern[AuthMethodID]),
 	"EnvVariable":                              newValue[EnvVariable],
 	"AuthMethodTerminal":                       newValue[AuthMethodTerminal],
 	"AuthMethodAgent":                          newValue[AuthMethodAgent],
@@ -91,13 +95,13 @@ var definitions = map[string]func() codec.Value{
 	"LogoutAuthResponse":                       newValue[LogoutAuthResponse],
 	"NewSessionResponse":                       newValue[NewSessionResponse],
 	"SessionConfigOption":                      newValue[SessionConfigOption],
-	"SessionConfigId":                          newValue[SessionConfigID],
-	"SessionConfigOptionCategory":              newValue[SessionConfigOptionCategory],
-	"SessionConfigValueId":                     newValue[SessionConfigValueID],
+	"SessionConfigId":                          newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigID]),
+	"SessionConfigOptionCategory":              newScalar(codec.EncodeEnum, codec.DecodeIntern[SessionConfigOptionCategory]),
+	"SessionConfigValueId":                     newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigValueID]),
 	"SessionConfigSelectOptions":               newValue[SessionConfigSelectOptions],
 	"SessionConfigSelectOption":                newValue[SessionConfigSelectOption],
 	"SessionConfigSelectGroup":                 newValue[SessionConfigSelectGroup],
-	"SessionConfigGroupId":                     newValue[SessionConfigGroupID],
+	"SessionConfigGroupId":                     newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigGroupID]),
 	"SessionConfigSelect":                      newValue[SessionConfigSelect],
 	"SessionConfigBoolean":                     newValue[SessionConfigBoolean],
 	"AvailableCommand":                         newValue[AvailableCommand],
@@ -106,7 +110,7 @@ var definitions = map[string]func() codec.Value{
 	"Command":                                  newValue[SlashCommand],
 	"ListSessionsResponse":                     newValue[ListSessionsResponse],
 	"SessionInfo":                              newValue[SessionInfo],
-	"SessionListCursor":                        newValue[SessionListCursor],
+	"SessionListCursor":                        newScalar(codec.EncodeString, codec.DecodeIntern[SessionListCursor]),
 	"DeleteSessionResponse":                    newValue[DeleteSessionResponse],
 	"ResumeSessionResponse":                    newValue[ResumeSessionResponse],
 	"CloseSessionResponse":                     newValue[CloseSessionResponse],
@@ -114,7 +118,7 @@ var definitions = map[string]func() codec.Value{
 	"CancelTerminalResponse":                   newValue[CancelTerminalResponse],
 	"SetSessionConfigOptionResponse":           newValue[SetSessionConfigOptionResponse],
 	"PromptResponse":                           newValue[PromptResponse],
-	"MessageId":                                newValue[MessageID],
+	"MessageId":                                newScalar(codec.EncodeString, codec.DecodeIntern[MessageID]),
 	"UpdateSessionNotification":                newValue[UpdateSessionNotification],
 	"SessionUpdate":                            newValue[SessionUpdate],
 	"ContentChunk":                             newValue[ContentChunk],
@@ -138,10 +142,10 @@ var definitions = map[string]func() codec.Value{
 	"TerminalUpdate":                           newValue[TerminalUpdate],
 	"TerminalOutputChunk":                      newValue[TerminalOutputChunk],
 	"PlanUpdateContent":                        newValue[PlanUpdateContent],
-	"PlanId":                                   newValue[PlanID],
+	"PlanId":                                   newScalar(codec.EncodeString, codec.DecodeIntern[PlanID]),
 	"PlanEntry":                                newValue[PlanEntry],
-	"PlanEntryPriority":                        newValue[PlanEntryPriority],
-	"PlanEntryStatus":                          newValue[PlanEntryStatus],
+	"PlanEntryPriority":                        newScalar(codec.EncodeEnum, codec.DecodeIntern[PlanEntryPriority]),
+	"PlanEntryStatus":                          newScalar(codec.EncodeEnum, codec.DecodeIntern[PlanEntryStatus]),
 	"PlanItems":                                newValue[PlanItems],
 	"PlanUpdate":                               newValue[PlanUpdate],
 	"AvailableCommandsUpdate":                  newValue[AvailableCommandsUpdate],
@@ -149,10 +153,10 @@ var definitions = map[string]func() codec.Value{
 	"SessionInfoUpdate":                        newValue[SessionInfoUpdate],
 	"Cost":                                     newValue[Cost],
 	"UsageUpdate":                              newValue[UsageUpdate],
-	"NoticeSeverity":                           newValue[NoticeSeverity],
+	"NoticeSeverity":                           newScalar(codec.EncodeEnum, codec.DecodeIntern[NoticeSeverity]),
 	"Notice":                                   newValue[Notice],
-	"CompactionId":                             newValue[CompactionID],
-	"CompactionStatus":                         newValue[CompactionStatus],
+	"CompactionId":                             newScalar(codec.EncodeString, codec.DecodeIntern[CompactionID]),
+	"CompactionStatus":                         newScalar(codec.EncodeEnum, codec.DecodeIntern[CompactionStatus]),
 	"CompactionUpdate":                         newValue[CompactionUpdate],
 	"CompactionSummaryChunk":                   newValue[CompactionSummaryChunk],
 	"CompleteElicitationNotification":          newValue[CompleteElicitationNotification],
@@ -196,6 +200,25 @@ func newValue[T any, P interface {
 	codec.Value
 }]() codec.Value {
 	return P(new(T))
+}
+
+// scalar is a value of a type that others write and read.
+type scalar[T any] struct {
+	value T
+	enc   func(*codec.Encoder, T)
+	dec   func(*codec.Decoder) T
+}
+
+func (x *scalar[T]) EncodeJSON(e *codec.Encoder) { x.enc(e, x.value) }
+
+func (x *scalar[T]) DecodeJSON(d *codec.Decoder) { x.value = x.dec(d) }
+
+func (x *scalar[T]) MarshalJSON() ([]byte, error) { return json.Marshal(x.value) }
+
+func (x *scalar[T]) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &x.value) }
+
+func newScalar[T any](enc func(*codec.Encoder, T), dec func(*codec.Decoder) T) func() codec.Value {
+	return func() codec.Value { return &scalar[T]{enc: enc, dec: dec} }
 }
 
 // methods lists the methods, with the definitions of their parameters and results.

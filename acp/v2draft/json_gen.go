@@ -5,30 +5,11 @@ package v2draft
 
 import "github.com/acpgo/sdk/acp/codec"
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionSubject) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionSubject) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -36,8 +17,8 @@ func (x RequestPermissionSubject) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x RequestPermissionSubject) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -45,44 +26,14 @@ func (x ToolCallUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolKind) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolKind) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolKind) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ContentBlock) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ToolCallContent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -90,8 +41,8 @@ func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ContentBlock) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Annotations) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ContentBlock) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Annotations) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -99,35 +50,11 @@ func (x Annotations) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Annotations) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Role) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Role) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Role) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TextContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TextContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TextContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MediaType) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MediaType) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MediaType) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ImageContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ImageContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -135,17 +62,11 @@ func (x ImageContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ImageContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AudioContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AudioContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AudioContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Icon) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Icon) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -153,28 +74,11 @@ func (x Icon) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Icon) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IconTheme) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IconTheme) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IconTheme) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ResourceLink) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ResourceLink) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ResourceLink) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EmbeddedResourceResource) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -182,8 +86,8 @@ func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EmbeddedResourceResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TextResourceContents) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x EmbeddedResourceResource) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TextResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -191,17 +95,11 @@ func (x TextResourceContents) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TextResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BlobResourceContents) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x BlobResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BlobResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EmbeddedResource) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x EmbeddedResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -209,17 +107,11 @@ func (x EmbeddedResource) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EmbeddedResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Content) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Content) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Content) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffChange) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DiffChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -227,26 +119,8 @@ func (x DiffChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DiffChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffFileType) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DiffFileType) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DiffFileType) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AbsolutePath) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AbsolutePath) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AbsolutePath) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffPathChange) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x DiffChange) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DiffPathChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -254,17 +128,11 @@ func (x DiffPathChange) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DiffPathChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffPathPairChange) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x DiffPathPairChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DiffPathPairChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffPatch) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DiffPatch) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -272,35 +140,11 @@ func (x DiffPatch) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DiffPatch) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffPatchFormat) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DiffPatchFormat) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DiffPatchFormat) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Diff) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Diff) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Diff) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Terminal) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Terminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -308,28 +152,17 @@ func (x Terminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Terminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallLocation) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallLocation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallLocation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallCancelCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -339,21 +172,11 @@ func (x *ToolCallCancelCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallPermissionSubject) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallPermissionSubject) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CommandPermissionSubject) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CommandPermissionSubject) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -361,37 +184,11 @@ func (x CommandPermissionSubject) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CommandPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PermissionOption) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PermissionOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PermissionOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PermissionOptionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PermissionOptionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PermissionOptionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PermissionOptionKind) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PermissionOptionKind) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PermissionOptionKind) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CreateElicitationRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -399,8 +196,8 @@ func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationSessionScope) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x CreateElicitationRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationSessionScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -408,17 +205,11 @@ func (x ElicitationSessionScope) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationSessionScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationRequestScope) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationRequestScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationRequestScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationSchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationSchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -426,37 +217,14 @@ func (x ElicitationSchema) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationSchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationSchemaType) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationSchemaType) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationSchemaType) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StringFormat) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StringFormat) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StringFormat) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EnumOption) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationPropertySchema) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x EnumOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -464,17 +232,11 @@ func (x EnumOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EnumOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StringPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x StringPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StringPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NumberPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x NumberPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -482,17 +244,11 @@ func (x NumberPropertySchema) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NumberPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IntegerPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x IntegerPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IntegerPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BooleanPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x BooleanPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -500,17 +256,14 @@ func (x BooleanPropertySchema) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BooleanPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MultiSelectItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StringMultiSelectItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x MultiSelectItems) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x StringMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -518,19 +271,11 @@ func (x StringMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.App
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StringMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TitledMultiSelectItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TitledMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TitledMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MultiSelectPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -538,26 +283,14 @@ func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MultiSelectPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationFormMode) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationFormMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationFormMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationURLMode) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationFormMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -565,8 +298,8 @@ func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationURLMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *InitializeResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationURLMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x InitializeResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -574,26 +307,11 @@ func (x InitializeResponse) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *InitializeResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProtocolVersion) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProtocolVersion) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ProtocolVersion) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Implementation) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Implementation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Implementation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AgentCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -601,17 +319,11 @@ func (x AgentCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -619,28 +331,17 @@ func (x PromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptImageCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PromptImageCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptImageCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptAudioCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PromptAudioCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptAudioCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptEmbeddedContextCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x PromptEmbeddedContextCapabilities) MarshalJSON() ([]byte, error) {
@@ -652,17 +353,11 @@ func (x *PromptEmbeddedContextCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPStdioCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPStdioCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -670,30 +365,17 @@ func (x MCPStdioCapabilities) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPStdioCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPHTTPCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPHTTPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPHTTPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionDeleteCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionDeleteCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionDeleteCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionAdditionalDirectoriesCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionAdditionalDirectoriesCapabilities) MarshalJSON() ([]byte, error) {
@@ -705,17 +387,11 @@ func (x *SessionAdditionalDirectoriesCapabilities) UnmarshalJSON(data []byte) er
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AgentAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethod) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -723,17 +399,8 @@ func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethod) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethodID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethodID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EnvVariable) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x AuthMethod) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x EnvVariable) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -741,17 +408,11 @@ func (x EnvVariable) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EnvVariable) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethodTerminal) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AuthMethodTerminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethodTerminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethodAgent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthMethodAgent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -759,17 +420,11 @@ func (x AuthMethodAgent) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethodAgent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LoginAuthResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x LoginAuthResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LoginAuthResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LogoutAuthResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x LogoutAuthResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -777,17 +432,11 @@ func (x LogoutAuthResponse) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LogoutAuthResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NewSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x NewSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NewSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigOption) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -795,41 +444,8 @@ func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigOptionCategory) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigOptionCategory) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigOptionCategory) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigValueID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigValueID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigValueID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelectOptions) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SessionConfigOption) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOptions) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -839,10 +455,8 @@ func (x *SessionConfigSelectOptions) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelectOption) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SessionConfigSelectOptions) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -850,28 +464,11 @@ func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigSelectOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelectGroup) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectGroup) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigSelectGroup) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigGroupID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigGroupID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigGroupID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelect) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelect) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -879,17 +476,11 @@ func (x SessionConfigSelect) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigSelect) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigBoolean) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigBoolean) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigBoolean) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AvailableCommand) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -897,8 +488,8 @@ func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AvailableCommandInput) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x AvailableCommand) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -906,8 +497,8 @@ func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TextCommandInput) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x AvailableCommandInput) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TextCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -915,17 +506,11 @@ func (x TextCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TextCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SlashCommand) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SlashCommand) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SlashCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ListSessionsResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ListSessionsResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -933,26 +518,11 @@ func (x ListSessionsResponse) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ListSessionsResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionInfo) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionInfo) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionInfo) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionListCursor) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionListCursor) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionListCursor) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DeleteSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DeleteSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -960,17 +530,11 @@ func (x DeleteSessionResponse) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DeleteSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ResumeSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ResumeSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ResumeSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CloseSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CloseSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -978,28 +542,17 @@ func (x CloseSessionResponse) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CloseSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelToolCallResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelToolCallResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelToolCallResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelTerminalResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionConfigOptionResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionConfigOptionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1009,28 +562,11 @@ func (x *SetSessionConfigOptionResponse) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PromptResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MessageID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MessageID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MessageID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UpdateSessionNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x UpdateSessionNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1038,17 +574,14 @@ func (x UpdateSessionNotification) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UpdateSessionNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ContentChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SessionUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1056,17 +589,11 @@ func (x ContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ContentChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UserMessage) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x UserMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UserMessage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentMessage) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AgentMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1074,17 +601,11 @@ func (x AgentMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentMessage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentThought) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AgentThought) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentThought) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BackgroundWork) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundWork) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1092,8 +613,8 @@ func (x BackgroundWork) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BackgroundWork) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BackgroundTerminal) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x BackgroundWork) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundTerminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1101,17 +622,11 @@ func (x BackgroundTerminal) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BackgroundTerminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BackgroundToolCall) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundToolCall) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BackgroundToolCall) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RunningStateUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x RunningStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1119,17 +634,11 @@ func (x RunningStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RunningStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ErrorStopReason) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ErrorStopReason) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ErrorStopReason) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IdleStateUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x IdleStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1137,10 +646,8 @@ func (x IdleStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IdleStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequiresActionStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x IdleStateUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x RequiresActionStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1148,17 +655,14 @@ func (x RequiresActionStateUpdate) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequiresActionStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StateUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallContentChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x StateUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1166,17 +670,11 @@ func (x ToolCallContentChunk) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallContentChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalOutput) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TerminalOutput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalOutput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalExitStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalExitStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1184,28 +682,17 @@ func (x TerminalExitStatus) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalExitStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalSize) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TerminalSize) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalSize) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TerminalCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalCancelCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1215,17 +702,11 @@ func (x *TerminalCancelCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TerminalUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalOutputChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalOutputChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1233,26 +714,14 @@ func (x TerminalOutputChunk) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalOutputChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanUpdateContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanUpdateContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanEntry) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x PlanUpdateContent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanEntry) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1260,35 +729,11 @@ func (x PlanEntry) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanEntry) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanEntryPriority) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanEntryPriority) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanEntryPriority) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanEntryStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanEntryStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanEntryStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PlanItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1296,17 +741,11 @@ func (x PlanUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AvailableCommandsUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ConfigOptionUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ConfigOptionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1314,17 +753,11 @@ func (x ConfigOptionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ConfigOptionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionInfoUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionInfoUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionInfoUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Cost) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Cost) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1332,26 +765,11 @@ func (x Cost) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Cost) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UsageUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x UsageUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UsageUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NoticeSeverity) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x NoticeSeverity) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NoticeSeverity) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Notice) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Notice) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1359,46 +777,17 @@ func (x Notice) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Notice) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CompactionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CompactionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionSummaryChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CompactionSummaryChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CompactionSummaryChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompleteElicitationNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CompleteElicitationNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1408,17 +797,11 @@ func (x *CompleteElicitationNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *InitializeRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x InitializeRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *InitializeRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ClientCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ClientCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1426,19 +809,11 @@ func (x ClientCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ClientCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ClientAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ClientAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ClientAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1446,19 +821,11 @@ func (x TerminalAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationFormCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1466,11 +833,6 @@ func (x ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return code
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationFormCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
-}
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationURLCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1481,17 +843,11 @@ func (x *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LoginAuthRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x LoginAuthRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LoginAuthRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LogoutAuthRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x LogoutAuthRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1499,17 +855,11 @@ func (x LogoutAuthRequest) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LogoutAuthRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NewSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x NewSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NewSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServer) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServer) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1517,8 +867,8 @@ func (x MCPServer) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServer) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *HTTPHeader) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x MCPServer) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x HTTPHeader) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1526,17 +876,11 @@ func (x HTTPHeader) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *HTTPHeader) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServerHTTP) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerHTTP) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServerHTTP) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServerStdio) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerStdio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1544,17 +888,11 @@ func (x MCPServerStdio) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServerStdio) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ListSessionsRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ListSessionsRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ListSessionsRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DeleteSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DeleteSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1562,17 +900,11 @@ func (x DeleteSessionRequest) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DeleteSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ResumeSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ResumeSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ResumeSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ReplayFrom) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ReplayFrom) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1580,8 +912,8 @@ func (x ReplayFrom) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ReplayFrom) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ReplayFromStart) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ReplayFrom) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ReplayFromStart) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1589,17 +921,11 @@ func (x ReplayFromStart) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ReplayFromStart) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CloseSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CloseSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CloseSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelToolCallRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CancelToolCallRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1607,19 +933,11 @@ func (x CancelToolCallRequest) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelToolCallRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelTerminalRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionConfigOptionRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionConfigOptionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1629,8 +947,8 @@ func (x *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SetSessionConfigOptionRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PromptRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1638,21 +956,11 @@ func (x PromptRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1660,10 +968,8 @@ func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelledPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x RequestPermissionOutcome) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CancelledPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1673,21 +979,11 @@ func (x *CancelledPermissionOutcome) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SelectedPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SelectedPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SelectedPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CreateElicitationResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1695,8 +991,8 @@ func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationContentValue) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x CreateElicitationResponse) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1704,8 +1000,8 @@ func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationContentValue) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationAcceptAction) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationContentValue) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1713,21 +1009,11 @@ func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationAcceptAction) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelSessionNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelSessionNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelSessionNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelRequestNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CancelRequestNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1740,19 +1026,9 @@ func (x RequestPermissionSubjectToolCall) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionSubject{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionSubjectToolCall) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ToolCallPermissionSubject)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionSubjectCommand) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionSubject{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionSubjectCommand) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CommandPermissionSubject)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1765,29 +1041,14 @@ func (x ToolCallContentContent) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentContent) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Content)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentDiff) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentDiff) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Diff)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentTerminal) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentTerminal) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Terminal)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1798,45 +1059,20 @@ func (x ToolCallContentUnknown) MarshalJSON() ([]byte, error) {
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockText) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockText) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TextContent)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockImage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockImage) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ImageContent)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockAudio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockAudio) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AudioContent)(x))
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockResourceLink) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockResourceLink) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ResourceLink)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockResource) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockResource) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*EmbeddedResource)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1849,19 +1085,9 @@ func (x ElicitationPropertySchemaString) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaString) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*StringPropertySchema)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaNumber) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaNumber) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*NumberPropertySchema)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1869,29 +1095,14 @@ func (x ElicitationPropertySchemaInteger) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaInteger) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*IntegerPropertySchema)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaBoolean) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaBoolean) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*BooleanPropertySchema)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaArray) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaArray) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*MultiSelectPropertySchema)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1904,19 +1115,9 @@ func (x MultiSelectItemsString) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MultiSelectItems{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectItemsString) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*StringMultiSelectItems)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectItemsTitled) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MultiSelectItems{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectItemsTitled) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TitledMultiSelectItems)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1942,11 +1143,6 @@ func (x AvailableCommandCommand) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AvailableCommand{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandCommand) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SlashCommand)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AvailableCommand{&x})
@@ -1955,11 +1151,6 @@ func (x AvailableCommandUnknown) MarshalJSON() ([]byte, error) {
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandInputText) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AvailableCommandInput{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandInputText) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TextCommandInput)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1972,19 +1163,9 @@ func (x SessionUpdateUserMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateUserMessageChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ContentChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUserMessage) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateUserMessage) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*UserMessage)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1992,19 +1173,9 @@ func (x SessionUpdateAgentMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentMessageChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ContentChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentMessage) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentMessage) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AgentMessage)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2012,19 +1183,9 @@ func (x SessionUpdateAgentThoughtChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentThoughtChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ContentChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentThought) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentThought) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AgentThought)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2032,19 +1193,9 @@ func (x SessionUpdateStateUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateStateUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*StateUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateToolCallContentChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateToolCallContentChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ToolCallContentChunk)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2052,19 +1203,9 @@ func (x SessionUpdateToolCallUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateToolCallUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ToolCallUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateTerminalUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateTerminalUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TerminalUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2072,19 +1213,9 @@ func (x SessionUpdateTerminalOutputChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateTerminalOutputChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TerminalOutputChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlanUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdatePlanUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*PlanUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2092,19 +1223,9 @@ func (x SessionUpdateAvailableCommandsUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAvailableCommandsUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AvailableCommandsUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateConfigOptionUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateConfigOptionUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ConfigOptionUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2112,19 +1233,9 @@ func (x SessionUpdateSessionInfoUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateSessionInfoUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SessionInfoUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUsageUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateUsageUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*UsageUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2132,29 +1243,14 @@ func (x SessionUpdateNotice) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateNotice) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Notice)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateCompactionUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CompactionUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionSummaryChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateCompactionSummaryChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CompactionSummaryChunk)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2167,19 +1263,9 @@ func (x BackgroundWorkTerminal) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &BackgroundWork{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BackgroundWorkTerminal) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*BackgroundTerminal)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundWorkToolCall) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &BackgroundWork{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BackgroundWorkToolCall) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*BackgroundToolCall)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2190,27 +1276,12 @@ func (x BackgroundWorkUnknown) MarshalJSON() ([]byte, error) {
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateRunning) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StateUpdateRunning) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*RunningStateUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateIdle) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StateUpdateIdle) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*IdleStateUpdate)(x))
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateRequiresAction) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &StateUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StateUpdateRequiresAction) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*RequiresActionStateUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2219,11 +1290,6 @@ func (x StateUpdateUnknown) MarshalJSON() ([]byte, error) { return codec.Append(
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentItems) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &PlanUpdateContent{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanUpdateContentItems) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*PlanItems)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2242,19 +1308,9 @@ func (x RequestPermissionOutcomeCancelled) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionOutcome{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionOutcomeCancelled) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CancelledPermissionOutcome)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcomeSelected) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionOutcome{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionOutcomeSelected) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SelectedPermissionOutcome)(x))
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -26,15 +26,14 @@ func (g *generator) codec(f *jen.File) {
 		switch decl := decl.(type) {
 		case *model.Struct:
 			g.structCodec(f, decl)
-		case *model.Enum:
-			g.enumCodec(f, decl)
 		case *model.Newtype:
-			g.newtypeCodec(f, decl)
+			if !model.Scalar(decl) {
+				g.newtypeCodec(f, decl)
+			}
 		case *model.Union:
 			g.unionCodec(f, decl)
 		}
 	}
-	g.variantHelpers(f)
 }
 
 // encoder and decoder begin the methods that every type has.
@@ -56,29 +55,24 @@ func call(x *jen.Statement, name string, args ...jen.Code) *jen.Statement {
 	return x.Clone().Dot(name).Call(args...)
 }
 
+// structCodec writes the methods of a struct. One that a variant declares has only those that its union
+// calls.
 func (g *generator) structCodec(f *jen.File, s *model.Struct) {
-	if s.Variant == nil {
-		g.objectEncoder(f, s.Go)
+	if s.Variant != nil {
+		missing := jen.If(x.Clone().Op("==").Nil()).Block(
+			call(e, "Failf", jen.Lit("a variant that is a nil %T"), x),
+			jen.Return())
+		add(f, g.encoder(s.Go, "encodeMembers").Block(append([]jen.Code{missing}, g.encodeFields(s.Fields)...)...))
+		add(f, g.decoder(s.Go, "decodeMembers").Block(g.decodeObject(s.Fields)...))
+		return
 	}
-	add(f, g.encoder(s.Go, "encodeMembers").Block(g.encodeFields(s.Fields)...))
+	add(f, encodeDoc(), g.encoder(s.Go, "EncodeJSON").Block(object(g.encodeFields(s.Fields)...)...))
 	add(f, decodeDoc(), g.decoder(s.Go, "DecodeJSON").Block(g.decodeFields(s.Go, s.Fields)...))
 }
 
-// objectEncoder writes an EncodeJSON of a type that has encodeMembers.
-func (g *generator) objectEncoder(f *jen.File, name string) {
-	add(f, encodeDoc(), g.encoder(name, "EncodeJSON").Block(
-		call(e, "BeginObject"),
-		call(x, "encodeMembers", e),
-		call(e, "EndObject")))
-}
-
-func (g *generator) enumCodec(f *jen.File, decl *model.Enum) {
-	value := jen.Op("*").Add(x)
-	write := g.write(decl.Type, value, true)
-	if decl.Type.Kind == model.String {
-		write = g.codecName("EncodeEnum").Call(e, value)
-	}
-	g.coders(f, decl.Go, []jen.Code{write}, []jen.Code{value.Clone().Op("=").Add(g.readAs(decl.Go, decl.Type))})
+// object returns the statements that write an object with those members.
+func object(members ...jen.Code) []jen.Code {
+	return append(append([]jen.Code{call(e, "BeginObject")}, members...), call(e, "EndObject"))
 }
 
 func (g *generator) newtypeCodec(f *jen.File, decl *model.Newtype) {
@@ -112,7 +106,7 @@ func (g *generator) encodeFields(fields []*model.Field) []jen.Code {
 func (g *generator) encodeField(f *model.Field) []jen.Code {
 	v := x.Clone().Dot(f.Go)
 	if f.Flat {
-		return []jen.Code{call(v, "encodeMembers", e)}
+		return []jen.Code{g.codecName("Embed").Call(e, jen.Op("&").Add(v))}
 	}
 	if _, meta := f.Type.(model.Meta); meta {
 		return []jen.Code{g.codecName("EncodeMeta").Call(e, v)}
@@ -146,6 +140,7 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 
 // bounds returns the codec's calls that say what is wrong with a value of the type, if anything is.
 func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
+	t = plain(t)
 	var out []jen.Code
 	check := func(set bool, name string, bound jen.Code) {
 		if set {
@@ -175,7 +170,7 @@ func (g *generator) checkRead(t model.Type, v *jen.Statement) []jen.Code {
 
 func (g *generator) checkWritten(t model.Type, v *jen.Statement) []jen.Code {
 	calls := g.bounds(t, v)
-	if basic, ok := t.(model.Basic); ok && basic.Format != "" {
+	if basic, ok := plain(t).(model.Basic); ok && basic.Format != "" {
 		calls = append(calls, g.codecName(map[model.Format]string{model.URI: "URI", model.DateTime: "DateTime"}[basic.Format]).Call(v))
 	}
 	return checks(e, calls)
@@ -191,15 +186,47 @@ func checks(coder *jen.Statement, calls []jen.Code) []jen.Code {
 
 // readsItself reports whether values of the type have EncodeJSON and DecodeJSON.
 func readsItself(t model.Type) bool {
-	switch t.(type) {
-	case model.Named, model.Runtime:
+	switch t := t.(type) {
+	case model.Named:
+		return !model.Scalar(t.Decl)
+	case model.Runtime:
 		return true
+	}
+	return false
+}
+
+// plain returns the type that a named scalar is defined over, and any other type as it is.
+func plain(t model.Type) model.Type {
+	if named, ok := t.(model.Named); ok {
+		switch d := named.Decl.(type) {
+		case *model.Enum:
+			return d.Type
+		case *model.Newtype:
+			if model.Scalar(d) {
+				return d.Type
+			}
+		}
+	}
+	return t
+}
+
+// isEnum reports whether t is a named string with known values, which must not be empty.
+func isEnum(t model.Type) bool {
+	if named, ok := t.(model.Named); ok {
+		d, ok := named.Decl.(*model.Enum)
+		return ok && d.Type.Kind == model.String
 	}
 	return false
 }
 
 // write returns the statement that writes the value v. A defined value is of a type defined over t.
 func (g *generator) write(t model.Type, v *jen.Statement, defined bool) *jen.Statement {
+	if isEnum(t) {
+		return g.codecName("EncodeEnum").Call(e, v)
+	}
+	if basic := plain(t); basic != t {
+		t, defined = basic, true
+	}
 	as := func(name string) *jen.Statement {
 		if defined {
 			return jen.Id(name).Call(v)
@@ -235,17 +262,57 @@ func (g *generator) write(t model.Type, v *jen.Statement, defined bool) *jen.Sta
 		}
 		return call(e, "Raw", v)
 	case model.Named, model.Runtime:
+		if defined {
+			v = jen.Parens(jen.Op("*").Add(g.goType(t))).Call(jen.Op("&").Add(v))
+		}
 		return call(v, "EncodeJSON", e)
 	case model.Null:
 		return call(e, "Null")
-	case model.Slice, model.Map:
+	case model.Slice:
+		if !readsItself(t.Elem) && !isString(t.Elem) {
+			return g.codecName("EncodeSliceFunc").Call(e, v, g.checkedWriter(t.Elem))
+		}
+		return g.writer(t).Call(e, v)
+	case model.Map:
+		if mapKind(t) == "MapFunc" {
+			return g.codecName("EncodeMapFunc").Call(e, v, g.checkedWriter(t.Elem))
+		}
 		return g.writer(t).Call(e, v)
 	}
 	panic(fmt.Sprintf("no writer for %T", t))
 }
 
+// checkedWriter is writer with the checks of the type.
+func (g *generator) checkedWriter(t model.Type) *jen.Statement {
+	checks := g.checkWritten(t, jen.Id("v"))
+	if checks == nil {
+		return g.writer(t)
+	}
+	return g.writerFunc(t, checks...)
+}
+
+// writerFunc returns a function literal that writes a value of the type.
+func (g *generator) writerFunc(t model.Type, checks ...jen.Code) *jen.Statement {
+	return jen.Func().Params(jen.Id("e").Op("*").Add(g.codecName("Encoder")), jen.Id("v").Add(g.goType(t))).
+		Block(append([]jen.Code{g.write(t, jen.Id("v"), false)}, checks...)...)
+}
+
 // writer returns the function that writes a value of the type.
 func (g *generator) writer(t model.Type) *jen.Statement {
+	if isEnum(t) {
+		return g.codecName("EncodeEnum")
+	}
+	if basic, ok := plain(t).(model.Basic); ok && basic != t {
+		switch basic.Kind {
+		case model.String:
+			return g.codecName("EncodeString")
+		case model.Int:
+			return g.codecName("EncodeInt")
+		case model.Uint:
+			return g.codecName("EncodeUint")
+		}
+		return g.writerFunc(t)
+	}
 	switch t := t.(type) {
 	case model.Basic:
 		switch t.Kind {
@@ -263,8 +330,14 @@ func (g *generator) writer(t model.Type) *jen.Statement {
 		if isString(t.Elem) {
 			return g.codecName("EncodeStrings")
 		}
+		if !readsItself(t.Elem) {
+			return g.writerFunc(t)
+		}
 		return g.codecName("EncodeSlice")
 	case model.Map:
+		if mapKind(t) == "MapFunc" {
+			return g.writerFunc(t)
+		}
 		return g.codecName("Encode" + mapKind(t))
 	}
 	panic(fmt.Sprintf("no writer for %T", t))
@@ -287,6 +360,8 @@ func mapKind(t model.Map) string {
 		return "RawMap"
 	case isString(t.Elem):
 		return "StringMap"
+	case !readsItself(t.Elem):
+		return "MapFunc"
 	}
 	return "Map"
 }
@@ -390,19 +465,31 @@ func (g *generator) checkedReader(t model.Type, skipItems bool) *jen.Statement {
 	if !g.bounded(t) {
 		return g.reader(t, skipItems)
 	}
+	return g.readerFunc(t, skipItems)
+}
+
+// readerFunc returns a function literal that reads a value of the type, with its checks.
+func (g *generator) readerFunc(t model.Type, skipItems bool) *jen.Statement {
 	v := jen.Id("v")
 	var body []jen.Code
-	if readsItself(t) {
+	switch {
+	case readsItself(t):
 		body = []jen.Code{jen.Var().Add(v).Add(g.goType(t)), call(v, "DecodeJSON", d)}
-	} else {
+		body = append(append(body, g.checkRead(t, v)...), jen.Return(v))
+	case g.bounded(t):
 		body = []jen.Code{v.Clone().Op(":=").Add(g.read(t, skipItems))}
+		body = append(append(body, g.checkRead(t, v)...), jen.Return(v))
+	default:
+		body = []jen.Code{jen.Return(g.read(t, skipItems))}
 	}
-	body = append(append(body, g.checkRead(t, v)...), jen.Return(v))
 	return jen.Func().Params(jen.Id("d").Op("*").Add(g.codecName("Decoder"))).Add(g.goType(t)).Block(body...)
 }
 
 // read returns the expression that reads a value of the type.
 func (g *generator) read(t model.Type, skipItems bool) *jen.Statement {
+	if basic := plain(t); basic != t {
+		return g.readAs(t.(model.Named).Decl.Base().Go, basic)
+	}
 	switch t := t.(type) {
 	case model.Basic:
 		switch t.Kind {
@@ -415,15 +502,38 @@ func (g *generator) read(t model.Type, skipItems bool) *jen.Statement {
 		}
 	case model.Any:
 		return call(d, "Raw")
+	case model.Slice:
+		if !readsItself(t.Elem) && !isString(t.Elem) {
+			return g.codecName("DecodeSliceFunc"+lenient(skipItems)).Call(d, g.checkedReader(t.Elem, false))
+		}
+	case model.Map:
+		if mapKind(t) == "MapFunc" {
+			return g.codecName("DecodeMapFunc").Call(d, g.checkedReader(t.Elem, false))
+		}
 	}
 	return g.reader(t, skipItems).Call(d)
 }
 
+// lenient is the end of the names of functions that drop the items which cannot be read.
+func lenient(skipItems bool) string {
+	if skipItems {
+		return "Lenient"
+	}
+	return ""
+}
+
 // reader returns the function that reads a value of the type.
 func (g *generator) reader(t model.Type, skipItems bool) *jen.Statement {
-	lenient := ""
-	if skipItems {
-		lenient = "Lenient"
+	if basic, ok := plain(t).(model.Basic); ok && basic != t {
+		switch basic.Kind {
+		case model.String:
+			return g.codecName("DecodeIntern").Types(g.goType(t))
+		case model.Int:
+			return g.codecName("DecodeInt").Types(g.goType(t))
+		case model.Uint:
+			return g.codecName("DecodeUint").Types(g.goType(t))
+		}
+		return g.readerFunc(t, false)
 	}
 	switch t := t.(type) {
 	case model.Basic:
@@ -440,10 +550,16 @@ func (g *generator) reader(t model.Type, skipItems bool) *jen.Statement {
 		return g.codecName("DecodeNull")
 	case model.Slice:
 		if isString(t.Elem) {
-			return g.codecName("DecodeStrings" + lenient).Types(g.goType(t.Elem))
+			return g.codecName("DecodeStrings" + lenient(skipItems)).Types(g.goType(t.Elem))
 		}
-		return g.codecName("DecodeSlice" + lenient).Types(g.goType(t.Elem))
+		if !readsItself(t.Elem) {
+			return g.readerFunc(t, skipItems)
+		}
+		return g.codecName("DecodeSlice" + lenient(skipItems)).Types(g.goType(t.Elem))
 	case model.Map:
+		if mapKind(t) == "MapFunc" {
+			return g.readerFunc(t, false)
+		}
 		fn := g.codecName("Decode" + mapKind(t))
 		if mapKind(t) == "Map" {
 			return fn.Types(g.goType(t.Elem))

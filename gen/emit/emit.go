@@ -89,8 +89,6 @@ func render(f *jen.File) ([]byte, error) {
 type generator struct {
 	Config
 	pkg *model.Package
-
-	usesPayload, usesUnknown bool // whether the encoders written so far need these helpers
 }
 
 // codecName and rpcName qualify a name of the runtime.

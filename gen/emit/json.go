@@ -13,12 +13,21 @@ func (g *generator) json(f *jen.File) {
 		if s, ok := d.(*model.Struct); ok && s.Variant != nil {
 			continue
 		}
+		if model.Scalar(d) {
+			continue
+		}
 		name := d.Base().Go
+		g.marshal(f, name, jen.Op("&").Add(x))
 		add(f,
-			jen.Comment("// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was."),
-			method(name).Id("AppendJSON").Params(jen.Id("dst").Index().Byte()).Params(jen.Index().Byte(), jen.Error()).
-				Add(oneLine(jen.Return(g.codecName("Append").Call(jen.Id("dst"), x)))))
-		g.jsonMethods(f, name, jen.Op("&").Add(x), x)
+			jen.Comment("// UnmarshalJSON implements json.Unmarshaler."),
+			method(name).Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
+				Add(oneLine(jen.Return(g.codecName("Unmarshal").Call(jen.Id("data"), x)))))
+		if _, ok := d.(*model.Union); ok {
+			add(f,
+				jen.Comment("// String returns x as JSON for people to read, cut off where it is long."),
+				valueMethod(name).Id("String").Params().String().
+					Add(oneLine(jen.Return(g.codecName("Text").Call(jen.Op("&").Add(x))))))
+		}
 	}
 	for _, d := range g.pkg.Decls {
 		u, ok := d.(*model.Union)
@@ -31,22 +40,15 @@ func (g *generator) json(f *jen.File) {
 	}
 }
 
-// jsonMethods writes MarshalJSON and UnmarshalJSON, which encode and decode those values.
-func (g *generator) jsonMethods(f *jen.File, name string, encode, decode jen.Code) {
+// marshal writes MarshalJSON, which encodes that value.
+func (g *generator) marshal(f *jen.File, name string, encode jen.Code) {
 	add(f,
 		jen.Comment("// MarshalJSON implements json.Marshaler."),
 		valueMethod(name).Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).
 			Add(oneLine(jen.Return(g.codecName("Append").Call(jen.Nil(), encode)))))
-	if decode == nil {
-		return
-	}
-	add(f,
-		jen.Comment("// UnmarshalJSON implements json.Unmarshaler."),
-		method(name).Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().
-			Add(oneLine(jen.Return(g.codecName("Unmarshal").Call(jen.Id("data"), decode)))))
 }
 
-// variantJSON makes a variant of an unmerged union encode as that union, with its tag.
+// variantJSON makes a variant of an unmerged union encode as that union, so that it does not lose its tag.
 func (g *generator) variantJSON(f *jen.File, u *model.Union, v *model.Variant) {
 	if v.Self {
 		return
@@ -55,13 +57,5 @@ func (g *generator) variantJSON(f *jen.File, u *model.Union, v *model.Variant) {
 	if v.Type != nil {
 		variant = x.Clone()
 	}
-	encode := jen.Op("&").Id(u.Go).Values(variant)
-	switch {
-	case v == u.Unknown || v.Type != nil:
-		g.jsonMethods(f, v.Go, encode, nil)
-	case v.Inline:
-		g.jsonMethods(f, v.Go, encode, x)
-	default:
-		g.jsonMethods(f, v.Go, encode, jen.Parens(jen.Op("*").Id(v.Payload.Base().Go)).Call(x))
-	}
+	g.marshal(f, v.Go, jen.Op("&").Id(u.Go).Values(variant))
 }

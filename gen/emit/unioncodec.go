@@ -3,8 +3,6 @@
 package emit
 
 import (
-	"slices"
-
 	"github.com/dave/jennifer/jen"
 
 	"github.com/acpgo/sdk/gen/model"
@@ -34,49 +32,14 @@ func (g *generator) unionCodec(f *jen.File, u *model.Union) {
 	add(f, g.decoder(u.Go, "decodeVariant").Block(g.decodeVariant(u)...))
 }
 
-// unionEncoder writes EncodeJSON, and encodeMembers where others write into the same object.
+// unionEncoder writes EncodeJSON.
 func (g *generator) unionEncoder(f *jen.File, u *model.Union) {
-	if !u.Merged() && !u.Nested || !u.Objects() {
+	if !u.Merged() {
 		add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(g.encodeSwitch(u, g.encodeWhole)))
 		return
 	}
-	g.objectEncoder(f, u.Go)
-	params := []jen.Code{jen.Id("e").Op("*").Add(g.codecName("Encoder"))}
-	if takesWritten(u) {
-		f.Comment("encodeMembers writes the members of x, but those of an unknown variant that were written already.")
-		params = append(params, jen.Id("written").Op("...").String())
-	}
-	body := append(g.encodeFields(u.Fields), g.encodeSwitch(u, g.encodeInto))
-	add(f, method(u.Go).Id("encodeMembers").Params(params...).Block(body...))
-}
-
-// takesWritten reports whether encodeMembers of u must be told which members are in the object already,
-// because an unknown variant may hold them too.
-func takesWritten(u *model.Union) bool {
-	if !u.Nested {
-		return false
-	}
-	return u.Unknown != nil || slices.ContainsFunc(u.Variants, func(v *model.Variant) bool {
-		inner, ok := v.Payload.(*model.Union)
-		return ok && takesWritten(inner)
-	})
-}
-
-// written returns the names that an inner encoder must be told: those of u's own members, and what u was
-// told.
-func written(u *model.Union, own ...string) []jen.Code {
-	var names []jen.Code
-	for _, name := range append(own, u.Names()...) {
-		names = append(names, jen.Lit(name))
-	}
-	switch told := jen.Id("written"); {
-	case !takesWritten(u):
-		return names
-	case len(names) == 0:
-		return []jen.Code{told.Op("...")}
-	default:
-		return []jen.Code{jen.Append(append([]jen.Code{told}, names...)...).Op("...")}
-	}
+	members := append(g.encodeFields(u.Fields), g.encodeSwitch(u, g.encodeInto))
+	add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(object(members...)...))
 }
 
 func (g *generator) encodeSwitch(u *model.Union, arm func(*model.Variant) []jen.Code) jen.Code {
@@ -92,37 +55,56 @@ func (g *generator) encodeSwitch(u *model.Union, arm func(*model.Variant) []jen.
 func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 	switch {
 	case v == v.Union.Unknown:
-		g.usesUnknown = true
-		return []jen.Code{jen.Id("encodeUnknown").Call(e, jen.Id("v").Dot("Raw"))}
+		return []jen.Code{call(e, "RawObject", jen.Id("v").Dot("Raw"))}
 	case v.Type != nil:
 		return append([]jen.Code{g.write(v.Type, jen.Id("v"), true)}, g.checkWritten(v.Type, jen.Id("v"))...)
 	}
-	return append(append([]jen.Code{call(e, "BeginObject")}, g.encodeInto(v)...), call(e, "EndObject"))
+	if _, ok := v.Payload.(*model.Struct); !ok || v.Inline {
+		return object(g.encodeInto(v)...)
+	}
+	if v.Tag == "" {
+		return []jen.Code{g.codecName("EncodePayload").Call(e, payload(v))}
+	}
+	return []jen.Code{g.codecName("EncodeVariant").Call(e, jen.Lit(v.Union.Tag), jen.Lit(v.Tag), payload(v))}
+}
+
+// payload returns the variant v as its payload's type.
+func payload(v *model.Variant) *jen.Statement {
+	if v.Self {
+		return jen.Id("v")
+	}
+	return jen.Parens(jen.Op("*").Id(v.Payload.Base().Go)).Call(jen.Id("v"))
 }
 
 // encodeInto writes the members of a variant into the open object.
 func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 	u := v.Union
 	if v == u.Unknown {
-		return []jen.Code{call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, written(u)...)...)}
+		return []jen.Code{call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, written(u.Names())...)...)}
 	}
 	var code []jen.Code
+	var names []string
 	if v.Tag != "" {
 		code = append(code, call(e, "Tag", jen.Lit(u.Tag), jen.Lit(v.Tag)))
+		names = append(names, u.Tag)
 	}
-	payload := jen.Id("v")
-	if !v.Self && !v.Inline {
-		payload = jen.Parens(jen.Op("*").Id(v.Payload.Base().Go)).Call(payload)
+	if v.Inline {
+		return append(code, call(jen.Id("v"), "encodeMembers", e))
 	}
-	if inner, ok := v.Payload.(*model.Union); ok && takesWritten(inner) {
-		var tag []string
-		if u.Tag != "" {
-			tag = []string{u.Tag}
-		}
-		return append(code, call(payload, "encodeMembers", append([]jen.Code{e}, written(u, tag...)...)...))
+	args := []jen.Code{e, payload(v)}
+	if _, ok := v.Payload.(*model.Union); ok {
+		args = append(args, written(append(names, u.Names()...))...)
 	}
-	g.usesPayload = true
-	return append(code, jen.Id("encodePayload").Call(e, payload))
+	return append(code, g.codecName("Embed").Call(args...))
+}
+
+// written returns the names of members that stand in the object already, for one that may hold them too.
+func written(names []string) []jen.Code {
+	var out []jen.Code
+	for _, name := range names {
+		out = append(out, jen.Lit(name))
+	}
+	return out
 }
 
 // decodeVariant returns the statements that read the variant of x.
@@ -171,12 +153,18 @@ func (g *generator) decodeInto(v *model.Variant) []jen.Code {
 		return append(code, variant.Id(v.Go).Call(jen.Id("v")))
 	case v.Type != nil:
 		return []jen.Code{variant.Add(g.readVariant(v))}
+	case v.Inline:
+		return []jen.Code{
+			jen.Id("v").Op(":=").New(jen.Id(v.Go)),
+			call(jen.Id("v"), "decodeMembers", d),
+			variant.Id("v"),
+		}
 	}
 	payload := g.codecName("New").Types(jen.Id(v.Payload.Base().Go)).Call(d)
 	if v.Room != nil {
 		payload = g.codecName("NewWith").Types(jen.Id(v.Payload.Base().Go), jen.Id(v.Room.Base().Go)).Call(d)
 	}
-	if !v.Self && !v.Inline {
+	if !v.Self {
 		payload = jen.Parens(jen.Op("*").Id(v.Go)).Call(payload)
 	}
 	return []jen.Code{variant.Add(payload)}
@@ -311,39 +299,4 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 		cases = append(cases, jen.Default().Block(g.noVariant(u, ": none of the members "+list(keys)+" is there")...))
 	}
 	return []jen.Code{jen.Switch().Block(cases...)}
-}
-
-// variantHelpers writes the functions that the encoders of unions share, if there are such.
-func (g *generator) variantHelpers(f *jen.File) {
-	if g.usesPayload {
-		g.payloadHelper(f)
-	}
-	if g.usesUnknown {
-		g.unknownHelper(f)
-	}
-}
-
-func (g *generator) payloadHelper(f *jen.File) {
-	add(f,
-		jen.Comment("// encodePayload writes the members of a variant."),
-		jen.Func().Id("encodePayload").
-			Types(jen.Id("T").Any(), jen.Id("P").Interface(jen.Op("*").Id("T"), jen.Id("encodeMembers").Params(jen.Op("*").Add(g.codecName("Encoder"))))).
-			Params(jen.Id("e").Op("*").Add(g.codecName("Encoder")), jen.Id("v").Id("P")).
-			Block(
-				jen.If(jen.Id("v").Op("==").Nil()).Block(
-					call(e, "Failf", jen.Lit("a variant that is a nil %T"), jen.Id("v")),
-					jen.Return()),
-				jen.Id("v").Dot("encodeMembers").Call(e)))
-}
-
-func (g *generator) unknownHelper(f *jen.File) {
-	add(f,
-		jen.Comment("// encodeUnknown writes a variant as it came, which was an object."),
-		jen.Func().Id("encodeUnknown").
-			Params(jen.Id("e").Op("*").Add(g.codecName("Encoder")), jen.Id("raw").Qual(jsonPath, "RawMessage")).
-			Block(
-				jen.If(call(g.codecName("NewDecoder").Call(jen.Id("raw")), "Kind").Op("!=").LitRune('{')).Block(
-					call(e, "Failf", jen.Lit("an unknown variant must be an object")),
-					jen.Return()),
-				call(e, "Raw", jen.Id("raw"))))
 }

@@ -56,6 +56,19 @@ type Enum struct {
 	Values []*EnumValue
 }
 
+// Scalar reports whether values of d are strings, numbers or booleans. Such types have no methods that
+// write and read JSON: who has a value of one writes and reads what it is defined over.
+func Scalar(d Decl) bool {
+	switch d := d.(type) {
+	case *Enum:
+		return true
+	case *Newtype:
+		_, ok := d.Type.(Basic)
+		return ok
+	}
+	return false
+}
+
 // EnumValue is one known value of an Enum.
 type EnumValue struct {
 	Common

@@ -15,13 +15,8 @@ const _ = codec.SupportVersion1
 // EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
@@ -30,6 +25,7 @@ func (x *RequestPermissionRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeSlice(e, x.Options)
 	e.Check(codec.MinItems(x.Options, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -40,7 +36,7 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -65,26 +61,14 @@ func (x *RequestPermissionRequest) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionID) DecodeJSON(d *codec.Decoder) { *x = SessionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *RequestPermissionSubjectToolCall:
-		e.BeginObject()
-		e.Tag("type", "tool_call")
-		encodePayload(e, (*ToolCallPermissionSubject)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "tool_call", (*ToolCallPermissionSubject)(v))
 	case *RequestPermissionSubjectCommand:
-		e.BeginObject()
-		e.Tag("type", "command")
-		encodePayload(e, (*CommandPermissionSubject)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "command", (*CommandPermissionSubject)(v))
 	case *RequestPermissionSubjectUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionSubject without a variant")
 	}
@@ -111,17 +95,12 @@ func (x *RequestPermissionSubject) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "kind", &x.Kind)
-	codec.EncodeOptValue(e, "status", &x.Status)
+	codec.EncodeOpt(e, "kind", x.Kind, codec.EncodeEnum)
+	codec.EncodeOpt(e, "status", x.Status, codec.EncodeEnum)
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
 	if x.RawInput != nil {
@@ -134,6 +113,7 @@ func (x *ToolCallUpdate) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -144,7 +124,7 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -153,10 +133,10 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "kind":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Kind)
+			x.Kind = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolKind])
 		case "status":
 			o.Once(4)
-			codec.DecodeOptValueLenient(d, &x.Status)
+			x.Status = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallStatus])
 		case "content":
 			o.Once(5)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ToolCallContent])
@@ -183,43 +163,16 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ToolCallID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolCallID) DecodeJSON(d *codec.Decoder) { *x = ToolCallID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolKind) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolKind) DecodeJSON(d *codec.Decoder) { *x = ToolKind(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *ToolCallStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ToolCallStatus) DecodeJSON(d *codec.Decoder) { *x = ToolCallStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ToolCallContentContent:
-		e.BeginObject()
-		e.Tag("type", "content")
-		encodePayload(e, (*Content)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "content", (*Content)(v))
 	case *ToolCallContentDiff:
-		e.BeginObject()
-		e.Tag("type", "diff")
-		encodePayload(e, (*Diff)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "diff", (*Diff)(v))
 	case *ToolCallContentTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, (*Terminal)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", (*Terminal)(v))
 	case *ToolCallContentUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
 	}
@@ -249,32 +202,17 @@ func (x *ToolCallContent) DecodeJSON(d *codec.Decoder) {
 func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ContentBlockText:
-		e.BeginObject()
-		e.Tag("type", "text")
-		encodePayload(e, (*TextContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "text", (*TextContent)(v))
 	case *ContentBlockImage:
-		e.BeginObject()
-		e.Tag("type", "image")
-		encodePayload(e, (*ImageContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "image", (*ImageContent)(v))
 	case *ContentBlockAudio:
-		e.BeginObject()
-		e.Tag("type", "audio")
-		encodePayload(e, (*AudioContent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "audio", (*AudioContent)(v))
 	case *ContentBlockResourceLink:
-		e.BeginObject()
-		e.Tag("type", "resource_link")
-		encodePayload(e, (*ResourceLink)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "resource_link", (*ResourceLink)(v))
 	case *ContentBlockResource:
-		e.BeginObject()
-		e.Tag("type", "resource")
-		encodePayload(e, (*EmbeddedResource)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "resource", (*EmbeddedResource)(v))
 	case *ContentBlockUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
 	}
@@ -307,12 +245,9 @@ func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Annotations) encodeMembers(e *codec.Encoder) {
-	codec.EncodeOpt(e, "audience", x.Audience, codec.EncodeSlice)
+	codec.EncodeOpt(e, "audience", x.Audience, func(e *codec.Encoder, v []Role) {
+		codec.EncodeSliceFunc(e, v, codec.EncodeEnum)
+	})
 	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
 	if v, ok := x.Priority.Get(); ok {
@@ -320,6 +255,7 @@ func (x *Annotations) encodeMembers(e *codec.Encoder) {
 		e.Check(codec.Maximum(v, 1))
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -329,7 +265,9 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "audience":
 			o.Once(0)
-			x.Audience = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Role])
+			x.Audience = codec.DecodeOptLenient(d, func(d *codec.Decoder) []Role {
+				return codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[Role])
+			})
 		case "lastModified":
 			o.Once(1)
 			x.LastModified = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -351,23 +289,13 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *Role) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *Role) DecodeJSON(d *codec.Decoder) { *x = Role(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextContent) encodeMembers(e *codec.Encoder) {
 	e.Name("text")
 	e.Str(x.Text)
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -393,29 +321,19 @@ func (x *TextContent) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MediaType) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MediaType) DecodeJSON(d *codec.Decoder) { *x = MediaType(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ImageContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ImageContent) encodeMembers(e *codec.Encoder) {
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
-	x.MimeType.EncodeJSON(e)
+	e.Str(string(x.MimeType))
 	codec.EncodeOpt(e, "uri", x.URI, (*codec.Encoder).Str)
 	if v, ok := x.URI.Get(); ok {
 		e.Check(codec.URI(v))
 	}
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -429,7 +347,7 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 			x.Data = d.Str()
 		case "mimeType":
 			o.Once(1)
-			x.MimeType.DecodeJSON(d)
+			x.MimeType = MediaType(d.Intern())
 		case "uri":
 			o.Once(2)
 			x.URI = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -449,17 +367,13 @@ func (x *ImageContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AudioContent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AudioContent) encodeMembers(e *codec.Encoder) {
 	e.Name("data")
 	e.Str(x.Data)
 	e.Name("mimeType")
-	x.MimeType.EncodeJSON(e)
+	e.Str(string(x.MimeType))
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -473,7 +387,7 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 			x.Data = d.Str()
 		case "mimeType":
 			o.Once(1)
-			x.MimeType.DecodeJSON(d)
+			x.MimeType = MediaType(d.Intern())
 		case "annotations":
 			o.Once(2)
 			codec.DecodeOptValueLenient(d, &x.Annotations)
@@ -490,18 +404,14 @@ func (x *AudioContent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Icon) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Icon) encodeMembers(e *codec.Encoder) {
 	e.Name("src")
 	e.Str(x.Src)
 	e.Check(codec.URI(x.Src))
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeOpt(e, "sizes", x.Sizes, codec.EncodeStrings)
-	codec.EncodeOptValue(e, "theme", &x.Theme)
+	codec.EncodeOpt(e, "theme", x.Theme, codec.EncodeEnum)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -515,13 +425,13 @@ func (x *Icon) DecodeJSON(d *codec.Decoder) {
 			x.Src = d.Str()
 		case "mimeType":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "sizes":
 			o.Once(2)
 			x.Sizes = codec.DecodeOptLenient(d, codec.DecodeStringsLenient[string])
 		case "theme":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Theme)
+			x.Theme = codec.DecodeOptLenient(d, codec.DecodeIntern[IconTheme])
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -533,19 +443,8 @@ func (x *Icon) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *IconTheme) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IconTheme) DecodeJSON(d *codec.Decoder) { *x = IconTheme(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ResourceLink) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("uri")
@@ -554,10 +453,11 @@ func (x *ResourceLink) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "icons", x.Icons, codec.EncodeSlice)
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeOpt(e, "size", x.Size, codec.EncodeUint)
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -583,7 +483,7 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 			x.Icons = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[Icon])
 		case "mimeType":
 			o.Once(5)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "size":
 			o.Once(6)
 			x.Size = codec.DecodeOptLenient(d, codec.DecodeUint[uint64])
@@ -604,13 +504,9 @@ func (x *ResourceLink) DecodeJSON(d *codec.Decoder) {
 func (x *EmbeddedResourceResource) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *TextResourceContents:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	case *BlobResourceContents:
-		e.BeginObject()
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodePayload(e, v)
 	default:
 		e.Failf("EmbeddedResourceResource without a variant")
 	}
@@ -632,18 +528,14 @@ func (x *EmbeddedResourceResource) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TextResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("text")
 	e.Str(x.Text)
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -660,7 +552,7 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "mimeType":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -674,18 +566,14 @@ func (x *TextResourceContents) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BlobResourceContents) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BlobResourceContents) encodeMembers(e *codec.Encoder) {
 	e.Name("blob")
 	e.Str(x.Blob)
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -702,7 +590,7 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 			x.URI = d.Str()
 		case "mimeType":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -716,15 +604,11 @@ func (x *BlobResourceContents) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *EmbeddedResource) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EmbeddedResource) encodeMembers(e *codec.Encoder) {
 	e.Name("resource")
 	x.Resource.EncodeJSON(e)
 	codec.EncodeOptValue(e, "annotations", &x.Annotations)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -752,14 +636,10 @@ func (x *EmbeddedResource) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Content) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Content) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -784,35 +664,31 @@ func (x *Content) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DiffChange) encodeMembers(e *codec.Encoder) {
-	codec.EncodeOptValue(e, "fileType", &x.FileType)
-	codec.EncodeOptValue(e, "mimeType", &x.MimeType)
+	codec.EncodeOpt(e, "fileType", x.FileType, codec.EncodeEnum)
+	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *DiffChangeAdd:
 		e.Tag("operation", "add")
-		encodePayload(e, (*DiffPathChange)(v))
+		codec.Embed(e, (*DiffPathChange)(v))
 	case *DiffChangeDelete:
 		e.Tag("operation", "delete")
-		encodePayload(e, (*DiffPathChange)(v))
+		codec.Embed(e, (*DiffPathChange)(v))
 	case *DiffChangeModify:
 		e.Tag("operation", "modify")
-		encodePayload(e, (*DiffPathChange)(v))
+		codec.Embed(e, (*DiffPathChange)(v))
 	case *DiffChangeMove:
 		e.Tag("operation", "move")
-		encodePayload(e, (*DiffPathPairChange)(v))
+		codec.Embed(e, (*DiffPathPairChange)(v))
 	case *DiffChangeCopy:
 		e.Tag("operation", "copy")
-		encodePayload(e, (*DiffPathPairChange)(v))
+		codec.Embed(e, (*DiffPathPairChange)(v))
 	case *DiffChangeUnknown:
 		e.Members(v.Raw, "fileType", "mimeType", "_meta")
 	default:
 		e.Failf("DiffChange without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -830,10 +706,10 @@ func (x *DiffChange) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "fileType":
 			o.Once(0)
-			codec.DecodeOptValueLenient(d, &x.FileType)
+			x.FileType = codec.DecodeOptLenient(d, codec.DecodeIntern[DiffFileType])
 		case "mimeType":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.MimeType)
+			x.MimeType = codec.DecodeOptLenient(d, codec.DecodeIntern[MediaType])
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -866,27 +742,11 @@ func (x *DiffChange) decodeVariant(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *DiffFileType) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *DiffFileType) DecodeJSON(d *codec.Decoder) { *x = DiffFileType(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *AbsolutePath) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *AbsolutePath) DecodeJSON(d *codec.Decoder) { *x = AbsolutePath(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *DiffPathChange) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DiffPathChange) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
-	x.Path.EncodeJSON(e)
+	e.Str(string(x.Path))
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -897,7 +757,7 @@ func (x *DiffPathChange) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "path":
 			o.Once(0)
-			x.Path.DecodeJSON(d)
+			x.Path = AbsolutePath(d.Intern())
 		default:
 			d.Skip()
 		}
@@ -908,15 +768,11 @@ func (x *DiffPathChange) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DiffPathPairChange) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DiffPathPairChange) encodeMembers(e *codec.Encoder) {
 	e.Name("oldPath")
-	x.OldPath.EncodeJSON(e)
+	e.Str(string(x.OldPath))
 	e.Name("path")
-	x.Path.EncodeJSON(e)
+	e.Str(string(x.Path))
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -927,10 +783,10 @@ func (x *DiffPathPairChange) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "oldPath":
 			o.Once(0)
-			x.OldPath.DecodeJSON(d)
+			x.OldPath = AbsolutePath(d.Intern())
 		case "path":
 			o.Once(1)
-			x.Path.DecodeJSON(d)
+			x.Path = AbsolutePath(d.Intern())
 		default:
 			d.Skip()
 		}
@@ -941,16 +797,12 @@ func (x *DiffPathPairChange) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DiffPatch) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DiffPatch) encodeMembers(e *codec.Encoder) {
 	e.Name("format")
-	x.Format.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Format)
 	e.Name("text")
 	e.Str(x.Text)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -961,7 +813,7 @@ func (x *DiffPatch) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "format":
 			o.Once(0)
-			x.Format.DecodeJSON(d)
+			x.Format = DiffPatchFormat(d.Intern())
 		case "text":
 			o.Once(1)
 			x.Text = d.Str()
@@ -976,23 +828,13 @@ func (x *DiffPatch) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *DiffPatchFormat) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *DiffPatchFormat) DecodeJSON(d *codec.Decoder) { *x = DiffPatchFormat(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Diff) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Diff) encodeMembers(e *codec.Encoder) {
 	e.Name("changes")
 	codec.EncodeSlice(e, x.Changes)
 	codec.EncodeOptValue(e, "patch", &x.Patch)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1018,22 +860,12 @@ func (x *Diff) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *TerminalID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *TerminalID) DecodeJSON(d *codec.Decoder) { *x = TerminalID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Terminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Terminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1044,7 +876,7 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -1058,18 +890,14 @@ func (x *Terminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallLocation) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallLocation) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
-	x.Path.EncodeJSON(e)
+	e.Str(string(x.Path))
 	codec.EncodeOpt(e, "line", x.Line, codec.EncodeUint)
 	if v, ok := x.Line.Get(); ok {
 		e.Check(codec.Minimum(v, 1))
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1080,7 +908,7 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "path":
 			o.Once(0)
-			x.Path.DecodeJSON(d)
+			x.Path = AbsolutePath(d.Intern())
 		case "line":
 			o.Once(1)
 			x.Line = codec.DecodeOptLenient(d, func(d *codec.Decoder) uint32 {
@@ -1101,13 +929,9 @@ func (x *ToolCallLocation) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "cancel", &x.Cancel)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1130,12 +954,8 @@ func (x *ToolCallCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallCancelCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1155,14 +975,10 @@ func (x *ToolCallCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallPermissionSubject) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCall")
 	x.ToolCall.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1187,18 +1003,14 @@ func (x *ToolCallPermissionSubject) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CommandPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CommandPermissionSubject) encodeMembers(e *codec.Encoder) {
 	e.Name("command")
 	e.Str(x.Command)
 	e.Name("cwd")
-	x.Cwd.EncodeJSON(e)
-	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
-	codec.EncodeOptValue(e, "terminalId", &x.TerminalID)
+	e.Str(string(x.Cwd))
+	codec.EncodeOpt(e, "toolCallId", x.ToolCallID, codec.EncodeString)
+	codec.EncodeOpt(e, "terminalId", x.TerminalID, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1212,13 +1024,13 @@ func (x *CommandPermissionSubject) DecodeJSON(d *codec.Decoder) {
 			x.Command = d.Str()
 		case "cwd":
 			o.Once(1)
-			x.Cwd.DecodeJSON(d)
+			x.Cwd = AbsolutePath(d.Intern())
 		case "toolCallId":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.ToolCallID)
+			x.ToolCallID = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallID])
 		case "terminalId":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.TerminalID)
+			x.TerminalID = codec.DecodeOptLenient(d, codec.DecodeIntern[TerminalID])
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -1232,18 +1044,14 @@ func (x *CommandPermissionSubject) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PermissionOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PermissionOption) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
-	x.OptionID.EncodeJSON(e)
+	e.Str(string(x.OptionID))
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("kind")
-	x.Kind.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Kind)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1254,13 +1062,13 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "optionId":
 			o.Once(0)
-			x.OptionID.DecodeJSON(d)
+			x.OptionID = PermissionOptionID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
 		case "kind":
 			o.Once(2)
-			x.Kind.DecodeJSON(d)
+			x.Kind = PermissionOptionKind(d.Intern())
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -1272,40 +1080,24 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PermissionOptionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PermissionOptionID) DecodeJSON(d *codec.Decoder) { *x = PermissionOptionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PermissionOptionKind) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PermissionOptionKind) DecodeJSON(d *codec.Decoder) { *x = PermissionOptionKind(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateElicitationRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("message")
 	e.Str(x.Message)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationRequestForm:
 		e.Tag("mode", "form")
-		encodePayload(e, (*ElicitationFormMode)(v))
+		codec.Embed(e, (*ElicitationFormMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestURL:
 		e.Tag("mode", "url")
-		encodePayload(e, (*ElicitationURLMode)(v))
+		codec.Embed(e, (*ElicitationURLMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestUnknown:
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.Failf("CreateElicitationRequest without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1354,14 +1146,10 @@ func (x *CreateElicitationRequest) decodeVariant(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSessionScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationSessionScope) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
-	codec.EncodeOptValue(e, "toolCallId", &x.ToolCallID)
+	e.Str(string(x.SessionID))
+	codec.EncodeOpt(e, "toolCallId", x.ToolCallID, codec.EncodeString)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1372,10 +1160,10 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "toolCallId":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.ToolCallID)
+			x.ToolCallID = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallID])
 		default:
 			d.Skip()
 		}
@@ -1386,14 +1174,10 @@ func (x *ElicitationSessionScope) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationRequestScope) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationRequestScope) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
 	e.Check(codec.IDInParams(x.RequestID, false))
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1416,19 +1200,15 @@ func (x *ElicitationRequestScope) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationSchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationSchema) encodeMembers(e *codec.Encoder) {
 	e.Name("type")
-	x.Type.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Type)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("properties")
 	codec.EncodeMap(e, x.Properties)
 	codec.EncodeOpt(e, "required", x.Required, codec.EncodeStrings)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1439,7 +1219,7 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "type":
 			o.Once(0)
-			x.Type.DecodeJSON(d)
+			x.Type = ElicitationSchemaType(d.Intern())
 		case "title":
 			o.Once(2)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1463,41 +1243,20 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ElicitationSchemaType) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ElicitationSchemaType) DecodeJSON(d *codec.Decoder) { *x = ElicitationSchemaType(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ElicitationPropertySchemaString:
-		e.BeginObject()
-		e.Tag("type", "string")
-		encodePayload(e, (*StringPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "string", (*StringPropertySchema)(v))
 	case *ElicitationPropertySchemaNumber:
-		e.BeginObject()
-		e.Tag("type", "number")
-		encodePayload(e, (*NumberPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "number", (*NumberPropertySchema)(v))
 	case *ElicitationPropertySchemaInteger:
-		e.BeginObject()
-		e.Tag("type", "integer")
-		encodePayload(e, (*IntegerPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "integer", (*IntegerPropertySchema)(v))
 	case *ElicitationPropertySchemaBoolean:
-		e.BeginObject()
-		e.Tag("type", "boolean")
-		encodePayload(e, (*BooleanPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "boolean", (*BooleanPropertySchema)(v))
 	case *ElicitationPropertySchemaArray:
-		e.BeginObject()
-		e.Tag("type", "array")
-		encodePayload(e, (*MultiSelectPropertySchema)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "array", (*MultiSelectPropertySchema)(v))
 	case *ElicitationPropertySchemaUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
 	}
@@ -1528,25 +1287,15 @@ func (x *ElicitationPropertySchema) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *StringFormat) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *StringFormat) DecodeJSON(d *codec.Decoder) { *x = StringFormat(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *EnumOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EnumOption) encodeMembers(e *codec.Encoder) {
 	e.Name("const")
 	e.Str(x.Const)
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1577,17 +1326,12 @@ func (x *EnumOption) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "format", &x.Format)
+	codec.EncodeOpt(e, "format", x.Format, codec.EncodeEnum)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
 	if v, ok := x.Enum.Get(); ok {
@@ -1598,6 +1342,7 @@ func (x *StringPropertySchema) encodeMembers(e *codec.Encoder) {
 		e.Check(codec.MinItems(v, 1))
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1622,7 +1367,7 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "format":
 			o.Once(5)
-			codec.DecodeOptValue(d, &x.Format)
+			x.Format = codec.DecodeOpt(d, codec.DecodeIntern[StringFormat])
 		case "default":
 			o.Once(6)
 			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1652,17 +1397,13 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NumberPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NumberPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minimum", x.Minimum, (*codec.Encoder).Float)
 	codec.EncodeOpt(e, "maximum", x.Maximum, (*codec.Encoder).Float)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Float)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1697,17 +1438,13 @@ func (x *NumberPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *IntegerPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *IntegerPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minimum", x.Minimum, codec.EncodeInt)
 	codec.EncodeOpt(e, "maximum", x.Maximum, codec.EncodeInt)
 	codec.EncodeOpt(e, "default", x.Default, codec.EncodeInt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1742,15 +1479,11 @@ func (x *IntegerPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BooleanPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BooleanPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Bool)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1780,16 +1513,11 @@ func (x *BooleanPropertySchema) DecodeJSON(d *codec.Decoder) {
 func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MultiSelectItemsString:
-		e.BeginObject()
-		e.Tag("type", "string")
-		encodePayload(e, (*StringMultiSelectItems)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "string", (*StringMultiSelectItems)(v))
 	case *MultiSelectItemsTitled:
-		e.BeginObject()
-		encodePayload(e, (*TitledMultiSelectItems)(v))
-		e.EndObject()
+		codec.EncodePayload(e, (*TitledMultiSelectItems)(v))
 	case *MultiSelectItemsUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
 	}
@@ -1814,15 +1542,11 @@ func (x *MultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *StringMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *StringMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("enum")
 	codec.EncodeStrings(e, x.Enum)
 	e.Check(codec.MinItems(x.Enum, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1848,15 +1572,11 @@ func (x *StringMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TitledMultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TitledMultiSelectItems) encodeMembers(e *codec.Encoder) {
 	e.Name("anyOf")
 	codec.EncodeSlice(e, x.AnyOf)
 	e.Check(codec.MinItems(x.AnyOf, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1882,11 +1602,6 @@ func (x *TitledMultiSelectItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MultiSelectPropertySchema) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "minItems", x.MinItems, codec.EncodeUint)
@@ -1895,6 +1610,7 @@ func (x *MultiSelectPropertySchema) encodeMembers(e *codec.Encoder) {
 	x.Items.EncodeJSON(e)
 	codec.EncodeOpt(e, "default", x.Default, codec.EncodeStrings)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1934,21 +1650,17 @@ func (x *MultiSelectPropertySchema) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationFormMode) encodeMembers(e *codec.Encoder) {
 	e.Name("requestedSchema")
 	x.RequestedSchema.EncodeJSON(e)
 	switch v := x.Variant.(type) {
 	case *ElicitationFormModeSession:
-		encodePayload(e, (*ElicitationSessionScope)(v))
+		codec.Embed(e, (*ElicitationSessionScope)(v))
 	case *ElicitationFormModeRequest:
-		encodePayload(e, (*ElicitationRequestScope)(v))
+		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
 		e.Failf("ElicitationFormMode without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -1987,32 +1699,22 @@ func (x *ElicitationFormMode) decodeVariant(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ElicitationID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ElicitationID) DecodeJSON(d *codec.Decoder) { *x = ElicitationID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationURLMode) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
-	x.ElicitationID.EncodeJSON(e)
+	e.Str(string(x.ElicitationID))
 	e.Name("url")
 	e.Str(x.URL)
 	e.Check(codec.URI(x.URL))
 	switch v := x.Variant.(type) {
 	case *ElicitationURLModeSession:
-		encodePayload(e, (*ElicitationSessionScope)(v))
+		codec.Embed(e, (*ElicitationSessionScope)(v))
 	case *ElicitationURLModeRequest:
-		encodePayload(e, (*ElicitationRequestScope)(v))
+		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
 		e.Failf("ElicitationURLMode without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2031,7 +1733,7 @@ func (x *ElicitationURLMode) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "elicitationId":
 			o.Once(0)
-			x.ElicitationID.DecodeJSON(d)
+			x.ElicitationID = ElicitationID(d.Intern())
 		case "url":
 			o.Once(1)
 			x.URL = d.Str()
@@ -2056,19 +1758,15 @@ func (x *ElicitationURLMode) decodeVariant(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MessageMCPRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MessageMCPRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("serverId")
-	x.ServerID.EncodeJSON(e)
+	e.Str(string(x.ServerID))
 	e.Name("requestId")
-	x.RequestID.EncodeJSON(e)
+	e.Str(string(x.RequestID))
 	e.Name("method")
 	e.Str(x.Method)
 	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2079,10 +1777,10 @@ func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "serverId":
 			o.Once(0)
-			x.ServerID.DecodeJSON(d)
+			x.ServerID = MCPServerACPID(d.Intern())
 		case "requestId":
 			o.Once(1)
-			x.RequestID.DecodeJSON(d)
+			x.RequestID = MCPRequestID(d.Intern())
 		case "method":
 			o.Once(2)
 			x.Method = d.Str()
@@ -2100,27 +1798,10 @@ func (x *MessageMCPRequest) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MCPServerACPID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MCPServerACPID) DecodeJSON(d *codec.Decoder) { *x = MCPServerACPID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *MCPRequestID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MCPRequestID) DecodeJSON(d *codec.Decoder) { *x = MCPRequestID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *InitializeResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("info")
 	x.Info.EncodeJSON(e)
 	e.Name("capabilities")
@@ -2130,6 +1811,7 @@ func (x *InitializeResponse) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.AuthMethods)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2140,7 +1822,7 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "info":
 			o.Once(1)
 			x.Info.DecodeJSON(d)
@@ -2161,25 +1843,15 @@ func (x *InitializeResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ProtocolVersion) EncodeJSON(e *codec.Encoder) { e.Uint(uint64(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ProtocolVersion) DecodeJSON(d *codec.Decoder) { *x = codec.DecodeUint[ProtocolVersion](d) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Implementation) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Implementation) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	e.Name("version")
 	e.Str(x.Version)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2210,15 +1882,11 @@ func (x *Implementation) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "session", &x.Session)
 	codec.EncodeOptValue(e, "auth", &x.Auth)
 	codec.EncodeOptValue(e, "providers", &x.Providers)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2247,11 +1915,6 @@ func (x *AgentCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "prompt", &x.Prompt)
 	codec.EncodeOptValue(e, "mcp", &x.MCP)
 	codec.EncodeOptValue(e, "delete", &x.Delete)
@@ -2262,6 +1925,7 @@ func (x *SessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "status", &x.Status)
 	codec.EncodeOptValue(e, "title", &x.Title)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2308,15 +1972,11 @@ func (x *SessionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "image", &x.Image)
 	codec.EncodeOptValue(e, "audio", &x.Audio)
 	codec.EncodeOptValue(e, "embeddedContext", &x.EmbeddedContext)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2345,12 +2005,8 @@ func (x *PromptCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptImageCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptImageCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2370,12 +2026,8 @@ func (x *PromptImageCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptAudioCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptAudioCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2395,12 +2047,8 @@ func (x *PromptAudioCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptEmbeddedContextCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptEmbeddedContextCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2420,15 +2068,11 @@ func (x *PromptEmbeddedContextCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "stdio", &x.Stdio)
 	codec.EncodeOptValue(e, "http", &x.HTTP)
 	codec.EncodeOptValue(e, "acp", &x.ACP)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2457,12 +2101,8 @@ func (x *MCPCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPStdioCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPStdioCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2482,12 +2122,8 @@ func (x *MCPStdioCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPHTTPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPHTTPCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2507,12 +2143,8 @@ func (x *MCPHTTPCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPACPCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPACPCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2532,12 +2164,8 @@ func (x *MCPACPCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionDeleteCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionDeleteCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2557,12 +2185,8 @@ func (x *SessionDeleteCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionAdditionalDirectoriesCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionAdditionalDirectoriesCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2582,13 +2206,9 @@ func (x *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *codec.Decoder) 
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionSystemPromptCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionSystemPromptCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "mode", &x.Mode)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2611,13 +2231,9 @@ func (x *SessionSystemPromptCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionSystemPromptModeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionSystemPromptModeCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "override", &x.Override)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2640,12 +2256,8 @@ func (x *SessionSystemPromptModeCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionSystemPromptOverrideCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionSystemPromptOverrideCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2665,12 +2277,8 @@ func (x *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionForkCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionForkCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2690,12 +2298,8 @@ func (x *SessionForkCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionArchiveCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionArchiveCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2715,12 +2319,8 @@ func (x *SessionArchiveCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionStatusCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2740,12 +2340,8 @@ func (x *SessionStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionTitleCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionTitleCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2765,13 +2361,9 @@ func (x *SessionTitleCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentAuthCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "status", &x.Status)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2794,12 +2386,8 @@ func (x *AgentAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthStatusCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthStatusCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2819,12 +2407,8 @@ func (x *AuthStatusCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ProvidersCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProvidersCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2845,17 +2429,11 @@ func (x *ProvidersCapabilities) DecodeJSON(d *codec.Decoder) {
 func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AuthMethodTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", v)
 	case *AuthMethodAgent:
-		e.BeginObject()
-		e.Tag("type", "agent")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "agent", v)
 	case *AuthMethodUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
 	}
@@ -2880,24 +2458,14 @@ func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *AuthMethodID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *AuthMethodID) DecodeJSON(d *codec.Decoder) { *x = AuthMethodID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *EnvVariable) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *EnvVariable) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2925,13 +2493,8 @@ func (x *EnvVariable) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthMethodTerminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
-	x.MethodID.EncodeJSON(e)
+	e.Str(string(x.MethodID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
@@ -2944,6 +2507,7 @@ func (x *AuthMethodTerminal) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.Env)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -2954,7 +2518,7 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "methodId":
 			o.Once(0)
-			x.MethodID.DecodeJSON(d)
+			x.MethodID = AuthMethodID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -2984,17 +2548,13 @@ func (x *AuthMethodTerminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthMethodAgent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthMethodAgent) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
-	x.MethodID.EncodeJSON(e)
+	e.Str(string(x.MethodID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3005,7 +2565,7 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "methodId":
 			o.Once(0)
-			x.MethodID.DecodeJSON(d)
+			x.MethodID = AuthMethodID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -3025,12 +2585,8 @@ func (x *AuthMethodAgent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LoginAuthResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LoginAuthResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3050,14 +2606,10 @@ func (x *LoginAuthResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListProvidersResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListProvidersResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("providers")
 	codec.EncodeSlice(e, x.Providers)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3082,19 +2634,15 @@ func (x *ListProvidersResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ProviderInfo) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProviderInfo) encodeMembers(e *codec.Encoder) {
 	e.Name("providerId")
-	x.ProviderID.EncodeJSON(e)
+	e.Str(string(x.ProviderID))
 	e.Name("supported")
-	codec.EncodeSlice(e, x.Supported)
+	codec.EncodeSliceFunc(e, x.Supported, codec.EncodeEnum)
 	e.Name("required")
 	e.Bool(x.Required)
 	codec.EncodeOptValue(e, "current", &x.Current)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3105,10 +2653,12 @@ func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "providerId":
 			o.Once(0)
-			x.ProviderID.DecodeJSON(d)
+			x.ProviderID = ProviderID(d.Intern())
 		case "supported":
 			o.Once(1)
-			x.Supported = codec.Lenient(d, codec.DecodeSliceLenient[LLMProtocol])
+			x.Supported = codec.Lenient(d, func(d *codec.Decoder) []LLMProtocol {
+				return codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[LLMProtocol])
+			})
 		case "required":
 			o.Once(2)
 			x.Required = d.Bool()
@@ -3126,31 +2676,15 @@ func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *ProviderID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *ProviderID) DecodeJSON(d *codec.Decoder) { *x = ProviderID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *LLMProtocol) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *LLMProtocol) DecodeJSON(d *codec.Decoder) { *x = LLMProtocol(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProviderCurrentConfig) encodeMembers(e *codec.Encoder) {
 	e.Name("apiType")
-	x.ApiType.EncodeJSON(e)
+	codec.EncodeEnum(e, x.ApiType)
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
 	e.Check(codec.URI(x.BaseURL))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3161,7 +2695,7 @@ func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "apiType":
 			o.Once(0)
-			x.ApiType.DecodeJSON(d)
+			x.ApiType = LLMProtocol(d.Intern())
 		case "baseUrl":
 			o.Once(1)
 			x.BaseURL = d.Str()
@@ -3178,12 +2712,8 @@ func (x *ProviderCurrentConfig) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetProviderResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetProviderResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3203,12 +2733,8 @@ func (x *SetProviderResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DisableProviderResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DisableProviderResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3228,12 +2754,8 @@ func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutAuthResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutAuthResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3253,18 +2775,14 @@ func (x *LogoutAuthResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthStatusResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("state")
-	x.State.EncodeJSON(e)
+	codec.EncodeEnum(e, x.State)
 	if x.Accounts != nil {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3275,7 +2793,7 @@ func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "state":
 			o.Once(0)
-			x.State.DecodeJSON(d)
+			x.State = AuthState(d.Intern())
 		case "accounts":
 			o.Once(1)
 			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
@@ -3290,19 +2808,8 @@ func (x *AuthStatusResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *AuthState) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *AuthState) DecodeJSON(d *codec.Decoder) { *x = AuthState(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *AuthAccount) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthAccount) encodeMembers(e *codec.Encoder) {
 	e.Name("label")
 	e.Str(x.Label)
 	codec.EncodeOpt(e, "active", x.Active, (*codec.Encoder).Bool)
@@ -3310,6 +2817,7 @@ func (x *AuthAccount) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "email", x.Email, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "organization", x.Organization, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3346,13 +2854,8 @@ func (x *AuthAccount) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NewSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	if x.ConfigOptions != nil {
 		e.Name("configOptions")
 		codec.EncodeSlice(e, x.ConfigOptions)
@@ -3362,6 +2865,7 @@ func (x *NewSessionResponse) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3372,7 +2876,7 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "configOptions":
 			o.Once(1)
 			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
@@ -3392,30 +2896,26 @@ func (x *NewSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigOption) encodeMembers(e *codec.Encoder) {
 	e.Name("configId")
-	x.ConfigID.EncodeJSON(e)
+	e.Str(string(x.ConfigID))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "category", &x.Category)
+	codec.EncodeOpt(e, "category", x.Category, codec.EncodeEnum)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
 		e.Tag("type", "select")
-		encodePayload(e, (*SessionConfigSelect)(v))
+		codec.Embed(e, (*SessionConfigSelect)(v))
 	case *SessionConfigOptionBoolean:
 		e.Tag("type", "boolean")
-		encodePayload(e, (*SessionConfigBoolean)(v))
+		codec.Embed(e, (*SessionConfigBoolean)(v))
 	case *SessionConfigOptionUnknown:
 		e.Members(v.Raw, "configId", "name", "description", "category", "_meta")
 	default:
 		e.Failf("SessionConfigOption without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3434,7 +2934,7 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "configId":
 			o.Once(0)
-			x.ConfigID.DecodeJSON(d)
+			x.ConfigID = SessionConfigID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -3443,7 +2943,7 @@ func (x *SessionConfigOption) decodeMembers(d *codec.Decoder) {
 			x.Description = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "category":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.Category)
+			x.Category = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionConfigOptionCategory])
 		case "_meta":
 			o.Once(4)
 			x.Meta = codec.DecodeMeta(d)
@@ -3469,26 +2969,6 @@ func (x *SessionConfigOption) decodeVariant(d *codec.Decoder) {
 		x.Variant = &SessionConfigOptionUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigOptionCategory) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigOptionCategory) DecodeJSON(d *codec.Decoder) {
-	*x = SessionConfigOptionCategory(d.Intern())
-}
-
-// EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigValueID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigValueID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigValueID(d.Intern()) }
 
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOptions) EncodeJSON(e *codec.Encoder) {
@@ -3527,17 +3007,13 @@ func (x *SessionConfigSelectOptions) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectOption) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelectOption) encodeMembers(e *codec.Encoder) {
 	e.Name("value")
-	x.Value.EncodeJSON(e)
+	e.Str(string(x.Value))
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3548,7 +3024,7 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "value":
 			o.Once(0)
-			x.Value.DecodeJSON(d)
+			x.Value = SessionConfigValueID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -3568,19 +3044,15 @@ func (x *SessionConfigSelectOption) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelectGroup) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelectGroup) encodeMembers(e *codec.Encoder) {
 	e.Name("groupId")
-	x.GroupID.EncodeJSON(e)
+	e.Str(string(x.GroupID))
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("options")
 	codec.EncodeSlice(e, x.Options)
 	e.Check(codec.MinItems(x.Options, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3591,7 +3063,7 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "groupId":
 			o.Once(0)
-			x.GroupID.DecodeJSON(d)
+			x.GroupID = SessionConfigGroupID(d.Intern())
 		case "name":
 			o.Once(1)
 			x.Name = d.Str()
@@ -3613,23 +3085,13 @@ func (x *SessionConfigSelectGroup) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionConfigGroupID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionConfigGroupID) DecodeJSON(d *codec.Decoder) { *x = SessionConfigGroupID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigSelect) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigSelect) encodeMembers(e *codec.Encoder) {
 	e.Name("currentValue")
-	x.CurrentValue.EncodeJSON(e)
+	e.Str(string(x.CurrentValue))
 	e.Name("options")
 	x.Options.EncodeJSON(e)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3640,7 +3102,7 @@ func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "currentValue":
 			o.Once(0)
-			x.CurrentValue.DecodeJSON(d)
+			x.CurrentValue = SessionConfigValueID(d.Intern())
 		case "options":
 			o.Once(1)
 			x.Options.DecodeJSON(d)
@@ -3654,13 +3116,9 @@ func (x *SessionConfigSelect) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionConfigBoolean) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionConfigBoolean) encodeMembers(e *codec.Encoder) {
 	e.Name("currentValue")
 	e.Bool(x.CurrentValue)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3683,12 +3141,9 @@ func (x *SessionConfigBoolean) DecodeJSON(d *codec.Decoder) {
 func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AvailableCommandCommand:
-		e.BeginObject()
-		e.Tag("type", "command")
-		encodePayload(e, (*SlashCommand)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "command", (*SlashCommand)(v))
 	case *AvailableCommandUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommand without a variant")
 	}
@@ -3714,12 +3169,9 @@ func (x *AvailableCommand) DecodeJSON(d *codec.Decoder) {
 func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *AvailableCommandInputText:
-		e.BeginObject()
-		e.Tag("type", "text")
-		encodePayload(e, (*TextCommandInput)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "text", (*TextCommandInput)(v))
 	case *AvailableCommandInputUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommandInput without a variant")
 	}
@@ -3744,14 +3196,10 @@ func (x *AvailableCommandInput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TextCommandInput) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TextCommandInput) encodeMembers(e *codec.Encoder) {
 	e.Name("hint")
 	e.Str(x.Hint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3776,17 +3224,13 @@ func (x *TextCommandInput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SlashCommand) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SlashCommand) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("description")
 	e.Str(x.Description)
 	codec.EncodeOptValue(e, "input", &x.Input)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3817,15 +3261,11 @@ func (x *SlashCommand) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListSessionsResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListSessionsResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessions")
 	codec.EncodeSlice(e, x.Sessions)
-	codec.EncodeOptValue(e, "nextCursor", &x.NextCursor)
+	codec.EncodeOpt(e, "nextCursor", x.NextCursor, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3839,7 +3279,7 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 			x.Sessions = codec.Lenient(d, codec.DecodeSliceLenient[SessionInfo])
 		case "nextCursor":
 			o.Once(1)
-			codec.DecodeOptValue(d, &x.NextCursor)
+			x.NextCursor = codec.DecodeOpt(d, codec.DecodeIntern[SessionListCursor])
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -3853,18 +3293,13 @@ func (x *ListSessionsResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionInfo) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
-	x.Cwd.EncodeJSON(e)
+	e.Str(string(x.Cwd))
 	if x.AdditionalDirectories != nil {
 		e.Name("additionalDirectories")
-		codec.EncodeSlice(e, x.AdditionalDirectories)
+		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
 	}
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
@@ -3873,6 +3308,7 @@ func (x *SessionInfo) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOpt(e, "archived", x.Archived, (*codec.Encoder).Bool)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3883,14 +3319,14 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
-			x.Cwd.DecodeJSON(d)
+			x.Cwd = AbsolutePath(d.Intern())
 		case "additionalDirectories":
 			o.Once(2)
 			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSlice[AbsolutePath](d)
+				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
 			}
 		case "title":
 			o.Once(3)
@@ -3912,20 +3348,10 @@ func (x *SessionInfo) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionListCursor) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionListCursor) DecodeJSON(d *codec.Decoder) { *x = SessionListCursor(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *DeleteSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DeleteSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3945,13 +3371,8 @@ func (x *DeleteSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ForkSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ForkSessionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	if x.ConfigOptions != nil {
 		e.Name("configOptions")
 		codec.EncodeSlice(e, x.ConfigOptions)
@@ -3961,6 +3382,7 @@ func (x *ForkSessionResponse) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -3971,7 +3393,7 @@ func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "configOptions":
 			o.Once(1)
 			x.ConfigOptions = codec.Lenient(d, codec.DecodeSliceLenient[SessionConfigOption])
@@ -3991,12 +3413,8 @@ func (x *ForkSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ArchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ArchiveSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4016,12 +3434,8 @@ func (x *ArchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UnarchiveSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UnarchiveSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4041,15 +3455,11 @@ func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionStatusResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeOptValue(e, "state", &x.State)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4060,7 +3470,7 @@ func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "status":
 			o.Once(0)
-			x.Status.DecodeJSON(d)
+			x.Status = SessionStatus(d.Intern())
 		case "state":
 			o.Once(1)
 			codec.DecodeOptValueLenient(d, &x.State)
@@ -4075,35 +3485,21 @@ func (x *SessionStatusResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionStatus) DecodeJSON(d *codec.Decoder) { *x = SessionStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
-	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-// encodeMembers writes the members of x, but those of an unknown variant that were written already.
-func (x *StateUpdate) encodeMembers(e *codec.Encoder, written ...string) {
 	switch v := x.Variant.(type) {
 	case *StateUpdateRunning:
-		e.Tag("state", "running")
-		encodePayload(e, (*RunningStateUpdate)(v))
+		codec.EncodeVariant(e, "state", "running", (*RunningStateUpdate)(v))
 	case *StateUpdateIdle:
+		e.BeginObject()
 		e.Tag("state", "idle")
-		(*IdleStateUpdate)(v).encodeMembers(e, append(written, "state")...)
+		codec.Embed(e, (*IdleStateUpdate)(v), "state")
+		e.EndObject()
 	case *StateUpdateRequiresAction:
-		e.Tag("state", "requires_action")
-		encodePayload(e, (*RequiresActionStateUpdate)(v))
+		codec.EncodeVariant(e, "state", "requires_action", (*RequiresActionStateUpdate)(v))
 	case *StateUpdateStateUnknown:
-		e.Tag("state", "unknown")
-		encodePayload(e, (*UnknownStateUpdate)(v))
+		codec.EncodeVariant(e, "state", "unknown", (*UnknownStateUpdate)(v))
 	case *StateUpdateUnknown:
-		e.Members(v.Raw, written...)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
 	}
@@ -4135,22 +3531,13 @@ func (x *StateUpdate) DecodeJSON(d *codec.Decoder) {
 func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *BackgroundWorkTerminal:
-		e.BeginObject()
-		e.Tag("type", "terminal")
-		encodePayload(e, (*BackgroundTerminal)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "terminal", (*BackgroundTerminal)(v))
 	case *BackgroundWorkToolCall:
-		e.BeginObject()
-		e.Tag("type", "tool_call")
-		encodePayload(e, (*BackgroundToolCall)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "tool_call", (*BackgroundToolCall)(v))
 	case *BackgroundWorkSubagent:
-		e.BeginObject()
-		e.Tag("type", "subagent")
-		encodePayload(e, (*BackgroundSubagent)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "subagent", (*BackgroundSubagent)(v))
 	case *BackgroundWorkUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("BackgroundWork without a variant")
 	}
@@ -4179,14 +3566,10 @@ func (x *BackgroundWork) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BackgroundTerminal) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BackgroundTerminal) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4197,7 +3580,7 @@ func (x *BackgroundTerminal) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -4211,14 +3594,10 @@ func (x *BackgroundTerminal) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BackgroundToolCall) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BackgroundToolCall) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4229,7 +3608,7 @@ func (x *BackgroundToolCall) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -4243,14 +3622,10 @@ func (x *BackgroundToolCall) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *BackgroundSubagent) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *BackgroundSubagent) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4261,7 +3636,7 @@ func (x *BackgroundSubagent) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -4275,13 +3650,9 @@ func (x *BackgroundSubagent) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RunningStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RunningStateUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4304,12 +3675,8 @@ func (x *RunningStateUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ErrorStopReason) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ErrorStopReason) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "error", &x.Error)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4329,11 +3696,6 @@ func (x *ErrorStopReason) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Usage) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Usage) encodeMembers(e *codec.Encoder) {
 	e.Name("totalTokens")
 	e.Uint(x.TotalTokens)
 	e.Name("inputTokens")
@@ -4344,6 +3706,7 @@ func (x *Usage) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "cachedReadTokens", x.CachedReadTokens, codec.EncodeUint)
 	codec.EncodeOpt(e, "cachedWriteTokens", x.CachedWriteTokens, codec.EncodeUint)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4383,41 +3746,36 @@ func (x *Usage) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-// encodeMembers writes the members of x, but those of an unknown variant that were written already.
-func (x *IdleStateUpdate) encodeMembers(e *codec.Encoder, written ...string) {
 	codec.EncodeOptValue(e, "usage", &x.Usage)
 	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *IdleStateUpdateEndTurn:
 		e.Tag("stopReason", "end_turn")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateMaxTokens:
 		e.Tag("stopReason", "max_tokens")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateMaxTurnRequests:
 		e.Tag("stopReason", "max_turn_requests")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateRefusal:
 		e.Tag("stopReason", "refusal")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateCancelled:
 		e.Tag("stopReason", "cancelled")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateError:
 		e.Tag("stopReason", "error")
-		encodePayload(e, (*ErrorStopReason)(v))
+		codec.Embed(e, (*ErrorStopReason)(v))
 	case *IdleStateUpdateNone:
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *IdleStateUpdateUnknown:
-		e.Members(v.Raw, append(written, "usage", "background", "_meta")...)
+		e.Members(v.Raw, "usage", "background", "_meta")
 	default:
 		e.Failf("IdleStateUpdate without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4451,20 +3809,32 @@ func (x *IdleStateUpdate) decodeMembers(d *codec.Decoder) {
 func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 	tag, ok := d.LenientTag("stopReason")
 	if !ok {
-		x.Variant = codec.New[IdleStateUpdateNone](d)
+		v := new(IdleStateUpdateNone)
+		v.decodeMembers(d)
+		x.Variant = v
 		return
 	}
 	switch string(tag) {
 	case "end_turn":
-		x.Variant = codec.New[IdleStateUpdateEndTurn](d)
+		v := new(IdleStateUpdateEndTurn)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "max_tokens":
-		x.Variant = codec.New[IdleStateUpdateMaxTokens](d)
+		v := new(IdleStateUpdateMaxTokens)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "max_turn_requests":
-		x.Variant = codec.New[IdleStateUpdateMaxTurnRequests](d)
+		v := new(IdleStateUpdateMaxTurnRequests)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "refusal":
-		x.Variant = codec.New[IdleStateUpdateRefusal](d)
+		v := new(IdleStateUpdateRefusal)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "cancelled":
-		x.Variant = codec.New[IdleStateUpdateCancelled](d)
+		v := new(IdleStateUpdateCancelled)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "error":
 		x.Variant = (*IdleStateUpdateError)(codec.New[ErrorStopReason](d))
 	default:
@@ -4472,63 +3842,80 @@ func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 	}
 }
 
-func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateEndTurn) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateEndTurn{}
+func (x *IdleStateUpdateEndTurn) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateMaxTokens) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateMaxTokens{}
+func (x *IdleStateUpdateMaxTokens) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateMaxTurnRequests) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateMaxTurnRequests{}
+func (x *IdleStateUpdateMaxTurnRequests) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateRefusal) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateRefusal{}
+func (x *IdleStateUpdateRefusal) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {}
+func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateCancelled) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateCancelled{}
+func (x *IdleStateUpdateCancelled) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
 func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IdleStateUpdateNone) DecodeJSON(d *codec.Decoder) {
-	*x = IdleStateUpdateNone{}
+func (x *IdleStateUpdateNone) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		switch string(o.Name()) {
 		case "stopReason":
@@ -4543,13 +3930,9 @@ func (x *IdleStateUpdateNone) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RequiresActionStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequiresActionStateUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4572,13 +3955,9 @@ func (x *RequiresActionStateUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UnknownStateUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UnknownStateUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "background", x.Background, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4601,14 +3980,10 @@ func (x *UnknownStateUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionTitleResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionTitleResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4633,11 +4008,6 @@ func (x *SetSessionTitleResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResumeSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
 	if x.ConfigOptions != nil {
 		e.Name("configOptions")
 		codec.EncodeSlice(e, x.ConfigOptions)
@@ -4647,6 +4017,7 @@ func (x *ResumeSessionResponse) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.AvailableCommands)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4672,12 +4043,8 @@ func (x *ResumeSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CloseSessionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CloseSessionResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4697,12 +4064,8 @@ func (x *CloseSessionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelToolCallResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelToolCallResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4722,12 +4085,8 @@ func (x *CancelToolCallResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelTerminalResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelTerminalResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4747,14 +4106,10 @@ func (x *CancelTerminalResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionConfigOptionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4779,14 +4134,10 @@ func (x *SetSessionConfigOptionResponse) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4797,7 +4148,7 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -4809,24 +4160,14 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *MessageID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MessageID) DecodeJSON(d *codec.Decoder) { *x = MessageID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *UpdateSessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UpdateSessionNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("update")
 	x.Update.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -4837,7 +4178,7 @@ func (x *UpdateSessionNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "update":
 			o.Once(1)
 			x.Update.DecodeJSON(d)
@@ -4855,122 +4196,56 @@ func (x *UpdateSessionNotification) DecodeJSON(d *codec.Decoder) {
 func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *SessionUpdateUserMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "user_message_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "user_message_chunk", (*ContentChunk)(v))
 	case *SessionUpdateUserMessage:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "user_message")
-		encodePayload(e, (*UserMessage)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "user_message", (*UserMessage)(v))
 	case *SessionUpdateAgentMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_message_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_message_chunk", (*ContentChunk)(v))
 	case *SessionUpdateAgentMessage:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_message")
-		encodePayload(e, (*AgentMessage)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_message", (*AgentMessage)(v))
 	case *SessionUpdateAgentThoughtChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_thought_chunk")
-		encodePayload(e, (*ContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_thought_chunk", (*ContentChunk)(v))
 	case *SessionUpdateAgentThought:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "agent_thought")
-		encodePayload(e, (*AgentThought)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_thought", (*AgentThought)(v))
 	case *SessionUpdateStateUpdate:
 		e.BeginObject()
 		e.Tag("sessionUpdate", "state_update")
-		(*StateUpdate)(v).encodeMembers(e, "sessionUpdate")
+		codec.Embed(e, (*StateUpdate)(v), "sessionUpdate")
 		e.EndObject()
 	case *SessionUpdateToolCallContentChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "tool_call_content_chunk")
-		encodePayload(e, (*ToolCallContentChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "tool_call_content_chunk", (*ToolCallContentChunk)(v))
 	case *SessionUpdateToolCallUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "tool_call_update")
-		encodePayload(e, (*ToolCallUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "tool_call_update", (*ToolCallUpdate)(v))
 	case *SessionUpdateTerminalUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "terminal_update")
-		encodePayload(e, (*TerminalUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "terminal_update", (*TerminalUpdate)(v))
 	case *SessionUpdateTerminalOutputChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "terminal_output_chunk")
-		encodePayload(e, (*TerminalOutputChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "terminal_output_chunk", (*TerminalOutputChunk)(v))
 	case *SessionUpdatePlanUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "plan_update")
-		encodePayload(e, (*PlanUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "plan_update", (*PlanUpdate)(v))
 	case *SessionUpdatePlanRemoved:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "plan_removed")
-		encodePayload(e, (*PlanRemoved)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "plan_removed", (*PlanRemoved)(v))
 	case *SessionUpdateAvailableCommandsUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "available_commands_update")
-		encodePayload(e, (*AvailableCommandsUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "available_commands_update", (*AvailableCommandsUpdate)(v))
 	case *SessionUpdateConfigOptionUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "config_option_update")
-		encodePayload(e, (*ConfigOptionUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "config_option_update", (*ConfigOptionUpdate)(v))
 	case *SessionUpdateSessionInfoUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "session_info_update")
-		encodePayload(e, (*SessionInfoUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "session_info_update", (*SessionInfoUpdate)(v))
 	case *SessionUpdateUsageUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "usage_update")
-		encodePayload(e, (*UsageUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "usage_update", (*UsageUpdate)(v))
 	case *SessionUpdateNotice:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "notice")
-		encodePayload(e, (*Notice)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "notice", (*Notice)(v))
 	case *SessionUpdateCompactionUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "compaction_update")
-		encodePayload(e, (*CompactionUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "compaction_update", (*CompactionUpdate)(v))
 	case *SessionUpdateCompactionSummaryChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "compaction_summary_chunk")
-		encodePayload(e, (*CompactionSummaryChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "compaction_summary_chunk", (*CompactionSummaryChunk)(v))
 	case *SessionUpdateSubagentUpdate:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "subagent_update")
-		encodePayload(e, (*SubagentUpdate)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "subagent_update", (*SubagentUpdate)(v))
 	case *SessionUpdateSessionMessage:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "session_message")
-		encodePayload(e, (*SessionMessage)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "session_message", (*SessionMessage)(v))
 	case *SessionUpdateSessionMessageChunk:
-		e.BeginObject()
-		e.Tag("sessionUpdate", "session_message_chunk")
-		encodePayload(e, (*SessionMessageChunk)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "session_message_chunk", (*SessionMessageChunk)(v))
 	case *SessionUpdateUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
 	}
@@ -5039,16 +4314,12 @@ func (x *SessionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ContentChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5059,7 +4330,7 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -5076,15 +4347,11 @@ func (x *ContentChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UserMessage) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UserMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5095,7 +4362,7 @@ func (x *UserMessage) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -5112,15 +4379,11 @@ func (x *UserMessage) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentMessage) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5131,7 +4394,7 @@ func (x *AgentMessage) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -5148,15 +4411,11 @@ func (x *AgentMessage) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AgentThought) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AgentThought) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5167,7 +4426,7 @@ func (x *AgentThought) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -5184,16 +4443,12 @@ func (x *AgentThought) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ToolCallContentChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ToolCallContentChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5204,7 +4459,7 @@ func (x *ToolCallContentChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "toolCallId":
 			o.Once(0)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -5221,14 +4476,10 @@ func (x *ToolCallContentChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutput) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalOutput) encodeMembers(e *codec.Encoder) {
 	e.Name("data")
 	e.Str(x.Data)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5253,14 +4504,10 @@ func (x *TerminalOutput) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalExitStatus) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalExitStatus) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "exitCode", x.ExitCode, codec.EncodeInt)
 	codec.EncodeOpt(e, "signal", x.Signal, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5286,11 +4533,6 @@ func (x *TerminalExitStatus) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalSize) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalSize) encodeMembers(e *codec.Encoder) {
 	e.Name("cols")
 	e.Uint(uint64(x.Cols))
 	e.Check(codec.Minimum(x.Cols, 1))
@@ -5298,6 +4540,7 @@ func (x *TerminalSize) encodeMembers(e *codec.Encoder) {
 	e.Uint(uint64(x.Rows))
 	e.Check(codec.Minimum(x.Rows, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5327,13 +4570,9 @@ func (x *TerminalSize) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "cancel", &x.Cancel)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5356,12 +4595,8 @@ func (x *TerminalCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalCancelCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5381,20 +4616,16 @@ func (x *TerminalCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeOpt(e, "command", x.Command, (*codec.Encoder).Str)
-	codec.EncodeOptValue(e, "cwd", &x.Cwd)
+	codec.EncodeOpt(e, "cwd", x.Cwd, codec.EncodeString)
 	codec.EncodeOptValue(e, "output", &x.Output)
 	codec.EncodeOptValue(e, "exitStatus", &x.ExitStatus)
 	codec.EncodeOptValue(e, "size", &x.Size)
 	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5405,13 +4636,13 @@ func (x *TerminalUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "command":
 			o.Once(1)
 			x.Command = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "cwd":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.Cwd)
+			x.Cwd = codec.DecodeOptLenient(d, codec.DecodeIntern[AbsolutePath])
 		case "output":
 			o.Once(3)
 			codec.DecodeOptValueLenient(d, &x.Output)
@@ -5437,16 +4668,12 @@ func (x *TerminalUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalOutputChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalOutputChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	e.Name("data")
 	e.Str(x.Data)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5457,7 +4684,7 @@ func (x *TerminalOutputChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "terminalId":
 			o.Once(0)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "data":
 			o.Once(1)
 			x.Data = d.Str()
@@ -5475,22 +4702,13 @@ func (x *TerminalOutputChunk) DecodeJSON(d *codec.Decoder) {
 func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *PlanUpdateContentItems:
-		e.BeginObject()
-		e.Tag("type", "items")
-		encodePayload(e, (*PlanItems)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "items", (*PlanItems)(v))
 	case *PlanUpdateContentFile:
-		e.BeginObject()
-		e.Tag("type", "file")
-		encodePayload(e, (*PlanFile)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "file", (*PlanFile)(v))
 	case *PlanUpdateContentMarkdown:
-		e.BeginObject()
-		e.Tag("type", "markdown")
-		encodePayload(e, (*PlanMarkdown)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "markdown", (*PlanMarkdown)(v))
 	case *PlanUpdateContentUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
 	}
@@ -5517,26 +4735,16 @@ func (x *PlanUpdateContent) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PlanID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanID) DecodeJSON(d *codec.Decoder) { *x = PlanID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *PlanEntry) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanEntry) encodeMembers(e *codec.Encoder) {
 	e.Name("content")
 	e.Str(x.Content)
 	e.Name("priority")
-	x.Priority.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Priority)
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5550,10 +4758,10 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "priority":
 			o.Once(1)
-			x.Priority.DecodeJSON(d)
+			x.Priority = PlanEntryPriority(d.Intern())
 		case "status":
 			o.Once(2)
-			x.Status.DecodeJSON(d)
+			x.Status = PlanEntryStatus(d.Intern())
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -5565,30 +4773,14 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *PlanEntryPriority) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanEntryPriority) DecodeJSON(d *codec.Decoder) { *x = PlanEntryPriority(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *PlanEntryStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *PlanEntryStatus) DecodeJSON(d *codec.Decoder) { *x = PlanEntryStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *PlanItems) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanItems) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
-	x.PlanID.EncodeJSON(e)
+	e.Str(string(x.PlanID))
 	e.Name("entries")
 	codec.EncodeSlice(e, x.Entries)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5599,7 +4791,7 @@ func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "planId":
 			o.Once(0)
-			x.PlanID.DecodeJSON(d)
+			x.PlanID = PlanID(d.Intern())
 		case "entries":
 			o.Once(1)
 			x.Entries = codec.DecodeSliceLenient[PlanEntry](d)
@@ -5616,17 +4808,13 @@ func (x *PlanItems) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanFile) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanFile) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
-	x.PlanID.EncodeJSON(e)
+	e.Str(string(x.PlanID))
 	e.Name("uri")
 	e.Str(x.URI)
 	e.Check(codec.URI(x.URI))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5637,7 +4825,7 @@ func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "planId":
 			o.Once(0)
-			x.PlanID.DecodeJSON(d)
+			x.PlanID = PlanID(d.Intern())
 		case "uri":
 			o.Once(1)
 			x.URI = d.Str()
@@ -5654,16 +4842,12 @@ func (x *PlanFile) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanMarkdown) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanMarkdown) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
-	x.PlanID.EncodeJSON(e)
+	e.Str(string(x.PlanID))
 	e.Name("content")
 	e.Str(x.Content)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5674,7 +4858,7 @@ func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "planId":
 			o.Once(0)
-			x.PlanID.DecodeJSON(d)
+			x.PlanID = PlanID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = d.Str()
@@ -5691,14 +4875,10 @@ func (x *PlanMarkdown) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("plan")
 	x.Plan.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5723,14 +4903,10 @@ func (x *PlanUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PlanRemoved) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PlanRemoved) encodeMembers(e *codec.Encoder) {
 	e.Name("planId")
-	x.PlanID.EncodeJSON(e)
+	e.Str(string(x.PlanID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5741,7 +4917,7 @@ func (x *PlanRemoved) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "planId":
 			o.Once(0)
-			x.PlanID.DecodeJSON(d)
+			x.PlanID = PlanID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -5755,14 +4931,10 @@ func (x *PlanRemoved) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AvailableCommandsUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AvailableCommandsUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("availableCommands")
 	codec.EncodeSlice(e, x.AvailableCommands)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5787,14 +4959,10 @@ func (x *AvailableCommandsUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ConfigOptionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ConfigOptionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("configOptions")
 	codec.EncodeSlice(e, x.ConfigOptions)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5819,17 +4987,13 @@ func (x *ConfigOptionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionInfoUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionInfoUpdate) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "updatedAt", x.UpdatedAt, (*codec.Encoder).Str)
 	if v, ok := x.UpdatedAt.Get(); ok {
 		e.Check(codec.DateTime(v))
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5855,16 +5019,12 @@ func (x *SessionInfoUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *Cost) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Cost) encodeMembers(e *codec.Encoder) {
 	e.Name("amount")
 	e.Float(x.Amount)
 	e.Name("currency")
 	e.Str(x.Currency)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5892,17 +5052,13 @@ func (x *Cost) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UsageUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UsageUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("used")
 	e.Uint(x.Used)
 	e.Name("size")
 	e.Uint(x.Size)
 	codec.EncodeOptValue(e, "cost", &x.Cost)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5931,26 +5087,16 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *NoticeSeverity) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *NoticeSeverity) DecodeJSON(d *codec.Decoder) { *x = NoticeSeverity(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *Notice) encodeMembers(e *codec.Encoder) {
 	e.Name("severity")
-	x.Severity.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Severity)
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -5961,7 +5107,7 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "severity":
 			o.Once(0)
-			x.Severity.DecodeJSON(d)
+			x.Severity = NoticeSeverity(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -5980,32 +5126,16 @@ func (x *Notice) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *CompactionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CompactionID) DecodeJSON(d *codec.Decoder) { *x = CompactionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *CompactionStatus) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CompactionStatus) DecodeJSON(d *codec.Decoder) { *x = CompactionStatus(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompactionUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("compactionId")
-	x.CompactionID.EncodeJSON(e)
+	e.Str(string(x.CompactionID))
 	e.Name("status")
-	x.Status.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Status)
 	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
 	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6016,10 +5146,10 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compactionId":
 			o.Once(0)
-			x.CompactionID.DecodeJSON(d)
+			x.CompactionID = CompactionID(d.Intern())
 		case "status":
 			o.Once(1)
-			x.Status.DecodeJSON(d)
+			x.Status = CompactionStatus(d.Intern())
 		case "summary":
 			o.Once(2)
 			x.Summary = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -6039,16 +5169,12 @@ func (x *CompactionUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompactionSummaryChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompactionSummaryChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("compactionId")
-	x.CompactionID.EncodeJSON(e)
+	e.Str(string(x.CompactionID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6059,7 +5185,7 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "compactionId":
 			o.Once(0)
-			x.CompactionID.DecodeJSON(d)
+			x.CompactionID = CompactionID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -6076,13 +5202,9 @@ func (x *CompactionSummaryChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SubagentSessionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SubagentSessionCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "cancel", &x.Cancel)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6105,12 +5227,8 @@ func (x *SubagentSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionCancelCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionCancelCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6130,20 +5248,18 @@ func (x *SessionCancelCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SubagentUpdate) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SubagentUpdate) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
 	codec.EncodeOptValue(e, "capabilities", &x.Capabilities)
 	codec.EncodeOptValue(e, "state", &x.State)
-	codec.EncodeOptValue(e, "cwd", &x.Cwd)
-	codec.EncodeOpt(e, "additionalDirectories", x.AdditionalDirectories, codec.EncodeSlice)
+	codec.EncodeOpt(e, "cwd", x.Cwd, codec.EncodeString)
+	codec.EncodeOpt(e, "additionalDirectories", x.AdditionalDirectories, func(e *codec.Encoder, v []AbsolutePath) {
+		codec.EncodeSliceFunc(e, v, codec.EncodeString)
+	})
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6154,7 +5270,7 @@ func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -6169,10 +5285,12 @@ func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
 			codec.DecodeOptValueLenient(d, &x.State)
 		case "cwd":
 			o.Once(5)
-			codec.DecodeOptValue(d, &x.Cwd)
+			x.Cwd = codec.DecodeOpt(d, codec.DecodeIntern[AbsolutePath])
 		case "additionalDirectories":
 			o.Once(6)
-			x.AdditionalDirectories = codec.DecodeOpt(d, codec.DecodeSlice[AbsolutePath])
+			x.AdditionalDirectories = codec.DecodeOpt(d, func(d *codec.Decoder) []AbsolutePath {
+				return codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
+			})
 		case "_meta":
 			o.Once(7)
 			x.Meta = codec.DecodeMeta(d)
@@ -6186,19 +5304,15 @@ func (x *SubagentUpdate) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionMessage) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionMessage) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
-	codec.EncodeOptValue(e, "senderSessionId", &x.SenderSessionID)
-	codec.EncodeOptValue(e, "recipientSessionId", &x.RecipientSessionID)
-	codec.EncodeOptValue(e, "senderMessageId", &x.SenderMessageID)
-	codec.EncodeOptValue(e, "recipientMessageId", &x.RecipientMessageID)
+	e.Str(string(x.MessageID))
+	codec.EncodeOpt(e, "senderSessionId", x.SenderSessionID, codec.EncodeString)
+	codec.EncodeOpt(e, "recipientSessionId", x.RecipientSessionID, codec.EncodeString)
+	codec.EncodeOpt(e, "senderMessageId", x.SenderMessageID, codec.EncodeString)
+	codec.EncodeOpt(e, "recipientMessageId", x.RecipientMessageID, codec.EncodeString)
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6209,19 +5323,19 @@ func (x *SessionMessage) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "senderSessionId":
 			o.Once(1)
-			codec.DecodeOptValueLenient(d, &x.SenderSessionID)
+			x.SenderSessionID = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionID])
 		case "recipientSessionId":
 			o.Once(2)
-			codec.DecodeOptValueLenient(d, &x.RecipientSessionID)
+			x.RecipientSessionID = codec.DecodeOptLenient(d, codec.DecodeIntern[SessionID])
 		case "senderMessageId":
 			o.Once(3)
-			codec.DecodeOptValueLenient(d, &x.SenderMessageID)
+			x.SenderMessageID = codec.DecodeOptLenient(d, codec.DecodeIntern[MessageID])
 		case "recipientMessageId":
 			o.Once(4)
-			codec.DecodeOptValueLenient(d, &x.RecipientMessageID)
+			x.RecipientMessageID = codec.DecodeOptLenient(d, codec.DecodeIntern[MessageID])
 		case "content":
 			o.Once(5)
 			x.Content = codec.DecodeOptLenient(d, codec.DecodeSliceLenient[ContentBlock])
@@ -6238,16 +5352,12 @@ func (x *SessionMessage) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionMessageChunk) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionMessageChunk) encodeMembers(e *codec.Encoder) {
 	e.Name("messageId")
-	x.MessageID.EncodeJSON(e)
+	e.Str(string(x.MessageID))
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6258,7 +5368,7 @@ func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "messageId":
 			o.Once(0)
-			x.MessageID.DecodeJSON(d)
+			x.MessageID = MessageID(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content.DecodeJSON(d)
@@ -6275,14 +5385,10 @@ func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompleteElicitationNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CompleteElicitationNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("elicitationId")
-	x.ElicitationID.EncodeJSON(e)
+	e.Str(string(x.ElicitationID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6293,7 +5399,7 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "elicitationId":
 			o.Once(0)
-			x.ElicitationID.DecodeJSON(d)
+			x.ElicitationID = ElicitationID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6307,18 +5413,14 @@ func (x *CompleteElicitationNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthStatusUpdateNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthStatusUpdateNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("state")
-	x.State.EncodeJSON(e)
+	codec.EncodeEnum(e, x.State)
 	if x.Accounts != nil {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6329,7 +5431,7 @@ func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "state":
 			o.Once(0)
-			x.State.DecodeJSON(d)
+			x.State = AuthState(d.Intern())
 		case "accounts":
 			o.Once(1)
 			x.Accounts = codec.Lenient(d, codec.DecodeSliceLenient[AuthAccount])
@@ -6346,18 +5448,14 @@ func (x *AuthStatusUpdateNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("info")
 	x.Info.EncodeJSON(e)
 	e.Name("capabilities")
 	x.Capabilities.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6368,7 +5466,7 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "info":
 			o.Once(1)
 			x.Info.DecodeJSON(d)
@@ -6388,14 +5486,10 @@ func (x *InitializeRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ClientCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ClientCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "auth", &x.Auth)
 	codec.EncodeOptValue(e, "elicitation", &x.Elicitation)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6421,13 +5515,9 @@ func (x *ClientCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ClientAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ClientAuthCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "terminal", &x.Terminal)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6450,12 +5540,8 @@ func (x *ClientAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *TerminalAuthCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *TerminalAuthCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6475,14 +5561,10 @@ func (x *TerminalAuthCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "form", &x.Form)
 	codec.EncodeOptValue(e, "url", &x.URL)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6508,12 +5590,8 @@ func (x *ElicitationCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationFormCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationFormCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6533,12 +5611,8 @@ func (x *ElicitationFormCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationURLCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationURLCapabilities) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6558,14 +5632,10 @@ func (x *ElicitationURLCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LoginAuthRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LoginAuthRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("methodId")
-	x.MethodID.EncodeJSON(e)
+	e.Str(string(x.MethodID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6576,7 +5646,7 @@ func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "methodId":
 			o.Once(0)
-			x.MethodID.DecodeJSON(d)
+			x.MethodID = AuthMethodID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6590,12 +5660,8 @@ func (x *LoginAuthRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ListProvidersRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListProvidersRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6615,15 +5681,10 @@ func (x *ListProvidersRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetProviderRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("providerId")
-	x.ProviderID.EncodeJSON(e)
+	e.Str(string(x.ProviderID))
 	e.Name("apiType")
-	x.ApiType.EncodeJSON(e)
+	codec.EncodeEnum(e, x.ApiType)
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
 	e.Check(codec.URI(x.BaseURL))
@@ -6632,6 +5693,7 @@ func (x *SetProviderRequest) encodeMembers(e *codec.Encoder) {
 		codec.EncodeStringMap(e, x.Headers)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6642,10 +5704,10 @@ func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "providerId":
 			o.Once(0)
-			x.ProviderID.DecodeJSON(d)
+			x.ProviderID = ProviderID(d.Intern())
 		case "apiType":
 			o.Once(1)
-			x.ApiType.DecodeJSON(d)
+			x.ApiType = LLMProtocol(d.Intern())
 		case "baseUrl":
 			o.Once(2)
 			x.BaseURL = d.Str()
@@ -6665,14 +5727,10 @@ func (x *SetProviderRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DisableProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DisableProviderRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("providerId")
-	x.ProviderID.EncodeJSON(e)
+	e.Str(string(x.ProviderID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6683,7 +5741,7 @@ func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "providerId":
 			o.Once(0)
-			x.ProviderID.DecodeJSON(d)
+			x.ProviderID = ProviderID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -6697,12 +5755,8 @@ func (x *DisableProviderRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *LogoutAuthRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *LogoutAuthRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6722,12 +5776,8 @@ func (x *LogoutAuthRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *AuthStatusRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *AuthStatusRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6747,16 +5797,11 @@ func (x *AuthStatusRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NewSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("cwd")
-	x.Cwd.EncodeJSON(e)
+	e.Str(string(x.Cwd))
 	if x.AdditionalDirectories != nil {
 		e.Name("additionalDirectories")
-		codec.EncodeSlice(e, x.AdditionalDirectories)
+		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
 	}
 	if x.MCPServers != nil {
 		e.Name("mcpServers")
@@ -6764,6 +5809,7 @@ func (x *NewSessionRequest) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6774,11 +5820,11 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cwd":
 			o.Once(0)
-			x.Cwd.DecodeJSON(d)
+			x.Cwd = AbsolutePath(d.Intern())
 		case "additionalDirectories":
 			o.Once(1)
 			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSlice[AbsolutePath](d)
+				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
 			}
 		case "mcpServers":
 			o.Once(2)
@@ -6802,22 +5848,13 @@ func (x *NewSessionRequest) DecodeJSON(d *codec.Decoder) {
 func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MCPServerHTTP:
-		e.BeginObject()
-		e.Tag("type", "http")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "http", v)
 	case *MCPServerACP:
-		e.BeginObject()
-		e.Tag("type", "acp")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "acp", v)
 	case *MCPServerStdio:
-		e.BeginObject()
-		e.Tag("type", "stdio")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "stdio", v)
 	case *MCPServerUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
 	}
@@ -6846,16 +5883,12 @@ func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *HTTPHeader) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *HTTPHeader) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("value")
 	e.Str(x.Value)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6883,11 +5916,6 @@ func (x *HTTPHeader) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerHTTP) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("url")
@@ -6898,6 +5926,7 @@ func (x *MCPServerHTTP) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.Headers)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6930,16 +5959,12 @@ func (x *MCPServerHTTP) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerACP) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerACP) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("serverId")
-	x.ServerID.EncodeJSON(e)
+	e.Str(string(x.ServerID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6953,7 +5978,7 @@ func (x *MCPServerACP) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "serverId":
 			o.Once(1)
-			x.ServerID.DecodeJSON(d)
+			x.ServerID = MCPServerACPID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -6967,15 +5992,10 @@ func (x *MCPServerACP) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPServerStdio) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("command")
-	x.Command.EncodeJSON(e)
+	e.Str(string(x.Command))
 	if x.Args != nil {
 		e.Name("args")
 		codec.EncodeStrings(e, x.Args)
@@ -6985,6 +6005,7 @@ func (x *MCPServerStdio) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.Env)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -6998,7 +6019,7 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "command":
 			o.Once(1)
-			x.Command.DecodeJSON(d)
+			x.Command = AbsolutePath(d.Intern())
 		case "args":
 			o.Once(2)
 			if !d.NullAs("[]") {
@@ -7022,16 +6043,12 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SystemPrompt) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SystemPrompt) encodeMembers(e *codec.Encoder) {
 	e.Name("mode")
-	x.Mode.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Mode)
 	e.Name("content")
 	codec.EncodeSlice(e, x.Content)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7042,7 +6059,7 @@ func (x *SystemPrompt) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "mode":
 			o.Once(0)
-			x.Mode.DecodeJSON(d)
+			x.Mode = SystemPromptMode(d.Intern())
 		case "content":
 			o.Once(1)
 			x.Content = codec.DecodeSlice[ContentBlock](d)
@@ -7057,23 +6074,13 @@ func (x *SystemPrompt) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SystemPromptMode) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SystemPromptMode) DecodeJSON(d *codec.Decoder) { *x = SystemPromptMode(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ListSessionsRequest) encodeMembers(e *codec.Encoder) {
-	codec.EncodeOptValue(e, "cwd", &x.Cwd)
-	codec.EncodeOptValue(e, "cursor", &x.Cursor)
-	codec.EncodeOptValue(e, "archived", &x.Archived)
+	codec.EncodeOpt(e, "cwd", x.Cwd, codec.EncodeString)
+	codec.EncodeOpt(e, "cursor", x.Cursor, codec.EncodeString)
+	codec.EncodeOpt(e, "archived", x.Archived, codec.EncodeEnum)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7083,13 +6090,13 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "cwd":
 			o.Once(0)
-			codec.DecodeOptValue(d, &x.Cwd)
+			x.Cwd = codec.DecodeOpt(d, codec.DecodeIntern[AbsolutePath])
 		case "cursor":
 			o.Once(1)
-			codec.DecodeOptValue(d, &x.Cursor)
+			x.Cursor = codec.DecodeOpt(d, codec.DecodeIntern[SessionListCursor])
 		case "archived":
 			o.Once(2)
-			codec.DecodeOptValue(d, &x.Archived)
+			x.Archived = codec.DecodeOpt(d, codec.DecodeIntern[SessionArchiveFilter])
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -7100,22 +6107,12 @@ func (x *ListSessionsRequest) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionArchiveFilter) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionArchiveFilter) DecodeJSON(d *codec.Decoder) { *x = SessionArchiveFilter(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *DeleteSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *DeleteSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7126,7 +6123,7 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7140,18 +6137,13 @@ func (x *DeleteSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ForkSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ForkSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
-	x.Cwd.EncodeJSON(e)
+	e.Str(string(x.Cwd))
 	if x.AdditionalDirectories != nil {
 		e.Name("additionalDirectories")
-		codec.EncodeSlice(e, x.AdditionalDirectories)
+		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
 	}
 	if x.MCPServers != nil {
 		e.Name("mcpServers")
@@ -7159,6 +6151,7 @@ func (x *ForkSessionRequest) encodeMembers(e *codec.Encoder) {
 	}
 	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7169,14 +6162,14 @@ func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
-			x.Cwd.DecodeJSON(d)
+			x.Cwd = AbsolutePath(d.Intern())
 		case "additionalDirectories":
 			o.Once(2)
 			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSlice[AbsolutePath](d)
+				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
 			}
 		case "mcpServers":
 			o.Once(3)
@@ -7199,14 +6192,10 @@ func (x *ForkSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ArchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ArchiveSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7217,7 +6206,7 @@ func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7231,14 +6220,10 @@ func (x *ArchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *UnarchiveSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *UnarchiveSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7249,7 +6234,7 @@ func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7263,14 +6248,10 @@ func (x *UnarchiveSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SessionStatusRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SessionStatusRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7281,7 +6262,7 @@ func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7295,16 +6276,12 @@ func (x *SessionStatusRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionTitleRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionTitleRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("title")
 	e.Str(x.Title)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7315,7 +6292,7 @@ func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "title":
 			o.Once(1)
 			x.Title = d.Str()
@@ -7332,18 +6309,13 @@ func (x *SetSessionTitleRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ResumeSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("cwd")
-	x.Cwd.EncodeJSON(e)
+	e.Str(string(x.Cwd))
 	if x.AdditionalDirectories != nil {
 		e.Name("additionalDirectories")
-		codec.EncodeSlice(e, x.AdditionalDirectories)
+		codec.EncodeSliceFunc(e, x.AdditionalDirectories, codec.EncodeString)
 	}
 	if x.MCPServers != nil {
 		e.Name("mcpServers")
@@ -7352,6 +6324,7 @@ func (x *ResumeSessionRequest) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOptValue(e, "replayFrom", &x.ReplayFrom)
 	codec.EncodeOptValue(e, "systemPrompt", &x.SystemPrompt)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7362,14 +6335,14 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "cwd":
 			o.Once(1)
-			x.Cwd.DecodeJSON(d)
+			x.Cwd = AbsolutePath(d.Intern())
 		case "additionalDirectories":
 			o.Once(2)
 			if !d.NullAs("[]") {
-				x.AdditionalDirectories = codec.DecodeSlice[AbsolutePath](d)
+				x.AdditionalDirectories = codec.DecodeSliceFunc(d, codec.DecodeIntern[AbsolutePath])
 			}
 		case "mcpServers":
 			o.Once(3)
@@ -7396,12 +6369,9 @@ func (x *ResumeSessionRequest) DecodeJSON(d *codec.Decoder) {
 func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *ReplayFromStart:
-		e.BeginObject()
-		e.Tag("type", "start")
-		encodePayload(e, v)
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "start", v)
 	case *ReplayFromUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("ReplayFrom without a variant")
 	}
@@ -7426,12 +6396,8 @@ func (x *ReplayFrom) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ReplayFromStart) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ReplayFromStart) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7451,14 +6417,10 @@ func (x *ReplayFromStart) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CloseSessionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CloseSessionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7469,7 +6431,7 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7483,16 +6445,12 @@ func (x *CloseSessionRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelToolCallRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelToolCallRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("toolCallId")
-	x.ToolCallID.EncodeJSON(e)
+	e.Str(string(x.ToolCallID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7503,10 +6461,10 @@ func (x *CancelToolCallRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "toolCallId":
 			o.Once(1)
-			x.ToolCallID.DecodeJSON(d)
+			x.ToolCallID = ToolCallID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -7520,16 +6478,12 @@ func (x *CancelToolCallRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelTerminalRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelTerminalRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("terminalId")
-	x.TerminalID.EncodeJSON(e)
+	e.Str(string(x.TerminalID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7540,10 +6494,10 @@ func (x *CancelTerminalRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "terminalId":
 			o.Once(1)
-			x.TerminalID.DecodeJSON(d)
+			x.TerminalID = TerminalID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -7557,28 +6511,24 @@ func (x *CancelTerminalRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SetSessionConfigOptionRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("configId")
-	x.ConfigID.EncodeJSON(e)
+	e.Str(string(x.ConfigID))
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SetSessionConfigOptionRequestID:
 		e.Tag("type", "id")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestBoolean:
 		e.Tag("type", "boolean")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestUnknown:
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.Failf("SetSessionConfigOptionRequest without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7597,10 +6547,10 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "configId":
 			o.Once(1)
-			x.ConfigID.DecodeJSON(d)
+			x.ConfigID = SessionConfigID(d.Intern())
 		case "_meta":
 			o.Once(2)
 			x.Meta = codec.DecodeMeta(d)
@@ -7619,28 +6569,34 @@ func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 	}
 	switch string(tag) {
 	case "id":
-		x.Variant = codec.New[SetSessionConfigOptionRequestID](d)
+		v := new(SetSessionConfigOptionRequestID)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "boolean":
-		x.Variant = codec.New[SetSessionConfigOptionRequestBoolean](d)
+		v := new(SetSessionConfigOptionRequestBoolean)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		x.Variant = &SetSessionConfigOptionRequestUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
 
 func (x *SetSessionConfigOptionRequestID) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("value")
-	x.Value.EncodeJSON(e)
+	e.Str(string(x.Value))
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SetSessionConfigOptionRequestID) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionRequestID{}
+func (x *SetSessionConfigOptionRequestID) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
 		case "value":
 			o.Once(0)
-			x.Value.DecodeJSON(d)
+			x.Value = SessionConfigValueID(d.Intern())
 		default:
 			d.Skip()
 		}
@@ -7649,13 +6605,15 @@ func (x *SetSessionConfigOptionRequestID) DecodeJSON(d *codec.Decoder) {
 }
 
 func (x *SetSessionConfigOptionRequestBoolean) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("value")
 	e.Bool(x.Value)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SetSessionConfigOptionRequestBoolean) DecodeJSON(d *codec.Decoder) {
-	*x = SetSessionConfigOptionRequestBoolean{}
+func (x *SetSessionConfigOptionRequestBoolean) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
@@ -7672,17 +6630,13 @@ func (x *SetSessionConfigOptionRequestBoolean) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *PromptRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *PromptRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("prompt")
 	codec.EncodeSlice(e, x.Prompt)
 	e.Check(codec.MinItems(x.Prompt, 1))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7693,7 +6647,7 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "prompt":
 			o.Once(1)
 			x.Prompt = codec.DecodeSlice[ContentBlock](d)
@@ -7711,14 +6665,10 @@ func (x *PromptRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *RequestPermissionResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *RequestPermissionResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("outcome")
 	x.Outcome.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7744,17 +6694,11 @@ func (x *RequestPermissionResponse) DecodeJSON(d *codec.Decoder) {
 func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *RequestPermissionOutcomeCancelled:
-		e.BeginObject()
-		e.Tag("outcome", "cancelled")
-		encodePayload(e, (*CancelledPermissionOutcome)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "outcome", "cancelled", (*CancelledPermissionOutcome)(v))
 	case *RequestPermissionOutcomeSelected:
-		e.BeginObject()
-		e.Tag("outcome", "selected")
-		encodePayload(e, (*SelectedPermissionOutcome)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "outcome", "selected", (*SelectedPermissionOutcome)(v))
 	case *RequestPermissionOutcomeUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
 	}
@@ -7781,12 +6725,8 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelledPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelledPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7806,14 +6746,10 @@ func (x *CancelledPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *SelectedPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *SelectedPermissionOutcome) encodeMembers(e *codec.Encoder) {
 	e.Name("optionId")
-	x.OptionID.EncodeJSON(e)
+	e.Str(string(x.OptionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7824,7 +6760,7 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "optionId":
 			o.Once(0)
-			x.OptionID.DecodeJSON(d)
+			x.OptionID = PermissionOptionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -7838,27 +6774,23 @@ func (x *SelectedPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CreateElicitationResponse) encodeMembers(e *codec.Encoder) {
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *CreateElicitationResponseAccept:
 		e.Tag("action", "accept")
-		encodePayload(e, (*ElicitationAcceptAction)(v))
+		codec.Embed(e, (*ElicitationAcceptAction)(v))
 	case *CreateElicitationResponseDecline:
 		e.Tag("action", "decline")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *CreateElicitationResponseCancel:
 		e.Tag("action", "cancel")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 	case *CreateElicitationResponseUnknown:
 		e.Members(v.Raw, "_meta")
 	default:
 		e.Failf("CreateElicitationResponse without a variant")
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7893,29 +6825,39 @@ func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
 	case "accept":
 		x.Variant = (*CreateElicitationResponseAccept)(codec.New[ElicitationAcceptAction](d))
 	case "decline":
-		x.Variant = codec.New[CreateElicitationResponseDecline](d)
+		v := new(CreateElicitationResponseDecline)
+		v.decodeMembers(d)
+		x.Variant = v
 	case "cancel":
-		x.Variant = codec.New[CreateElicitationResponseCancel](d)
+		v := new(CreateElicitationResponseCancel)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		x.Variant = &CreateElicitationResponseUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
 
-func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {}
+func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CreateElicitationResponseDecline) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponseDecline{}
+func (x *CreateElicitationResponseDecline) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
 }
 
-func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {}
+func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *CreateElicitationResponseCancel) DecodeJSON(d *codec.Decoder) {
-	*x = CreateElicitationResponseCancel{}
+func (x *CreateElicitationResponseCancel) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
@@ -7969,12 +6911,8 @@ func (x *ElicitationContentValue) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ElicitationAcceptAction) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ElicitationAcceptAction) encodeMembers(e *codec.Encoder) {
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeMap)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -7996,11 +6934,11 @@ func (x *MessageMCPResponse) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *MessageMCPResponseResult:
 		e.BeginObject()
-		encodePayload(e, v)
+		v.encodeMembers(e)
 		e.EndObject()
 	case *MessageMCPResponseError:
 		e.BeginObject()
-		encodePayload(e, v)
+		v.encodeMembers(e)
 		e.EndObject()
 	default:
 		e.Failf("MessageMCPResponse without a variant")
@@ -8012,23 +6950,29 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 	*x = MessageMCPResponse{}
 	switch {
 	case d.Has("result"):
-		x.Variant = codec.New[MessageMCPResponseResult](d)
+		v := new(MessageMCPResponseResult)
+		v.decodeMembers(d)
+		x.Variant = v
 	case d.Has("error"):
-		x.Variant = codec.New[MessageMCPResponseError](d)
+		v := new(MessageMCPResponseError)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		d.Failf("no variant of MessageMCPResponse fits: none of the members result or error is there")
 	}
 }
 
 func (x *MessageMCPResponseResult) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("result")
 	e.Raw(x.Result)
 	codec.EncodeMeta(e, x.Meta)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MessageMCPResponseResult) DecodeJSON(d *codec.Decoder) {
-	*x = MessageMCPResponseResult{}
+func (x *MessageMCPResponseResult) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
@@ -8046,14 +6990,16 @@ func (x *MessageMCPResponseResult) DecodeJSON(d *codec.Decoder) {
 }
 
 func (x *MessageMCPResponseError) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
 	e.Name("error")
 	x.Error.EncodeJSON(e)
 	codec.EncodeMeta(e, x.Meta)
 }
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *MessageMCPResponseError) DecodeJSON(d *codec.Decoder) {
-	*x = MessageMCPResponseError{}
+func (x *MessageMCPResponseError) decodeMembers(d *codec.Decoder) {
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Name()) {
@@ -8073,11 +7019,6 @@ func (x *MessageMCPResponseError) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MCPError) encodeMembers(e *codec.Encoder) {
 	e.Name("code")
 	e.Int(int64(x.Code))
 	e.Name("message")
@@ -8086,6 +7027,7 @@ func (x *MCPError) encodeMembers(e *codec.Encoder) {
 		e.Name("data")
 		e.Raw(x.Data)
 	}
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8113,14 +7055,10 @@ func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelSessionNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelSessionNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8131,7 +7069,7 @@ func (x *CancelSessionNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -8145,19 +7083,15 @@ func (x *CancelSessionNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *MessageMCPNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *MessageMCPNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("serverId")
-	x.ServerID.EncodeJSON(e)
+	e.Str(string(x.ServerID))
 	e.Name("requestId")
-	x.RequestID.EncodeJSON(e)
+	e.Str(string(x.RequestID))
 	e.Name("method")
 	e.Str(x.Method)
 	codec.EncodeOpt(e, "params", x.Params, codec.EncodeRawMap)
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8168,10 +7102,10 @@ func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "serverId":
 			o.Once(0)
-			x.ServerID.DecodeJSON(d)
+			x.ServerID = MCPServerACPID(d.Intern())
 		case "requestId":
 			o.Once(1)
-			x.RequestID.DecodeJSON(d)
+			x.RequestID = MCPRequestID(d.Intern())
 		case "method":
 			o.Once(2)
 			x.Method = d.Str()
@@ -8191,15 +7125,11 @@ func (x *MessageMCPNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CancelRequestNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *CancelRequestNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("requestId")
 	x.RequestID.EncodeJSON(e)
 	e.Check(codec.IDInParams(x.RequestID, false))
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8225,13 +7155,8 @@ func (x *CancelRequestNotification) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeProxyRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeProxyRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("info")
 	x.Info.EncodeJSON(e)
 	if !x.Capabilities.IsZero() {
@@ -8239,6 +7164,7 @@ func (x *InitializeProxyRequest) encodeMembers(e *codec.Encoder) {
 		x.Capabilities.EncodeJSON(e)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8249,7 +7175,7 @@ func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "info":
 			o.Once(1)
 			x.Info.DecodeJSON(d)
@@ -8269,11 +7195,6 @@ func (x *InitializeProxyRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *ProxySuccessorRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProxySuccessorRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("method")
 	e.Str(x.Method)
 	if x.Params != nil {
@@ -8281,6 +7202,7 @@ func (x *ProxySuccessorRequest) encodeMembers(e *codec.Encoder) {
 		e.Raw(x.Params)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8308,13 +7230,8 @@ func (x *ProxySuccessorRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *InitializeProxyResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *InitializeProxyResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("protocolVersion")
-	x.ProtocolVersion.EncodeJSON(e)
+	e.Uint(uint64(x.ProtocolVersion))
 	e.Name("info")
 	x.Info.EncodeJSON(e)
 	if !x.Capabilities.IsZero() {
@@ -8326,6 +7243,7 @@ func (x *InitializeProxyResponse) encodeMembers(e *codec.Encoder) {
 		codec.EncodeSlice(e, x.AuthMethods)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8336,7 +7254,7 @@ func (x *InitializeProxyResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "protocolVersion":
 			o.Once(0)
-			x.ProtocolVersion.DecodeJSON(d)
+			x.ProtocolVersion = codec.DecodeUint[ProtocolVersion](d)
 		case "info":
 			o.Once(1)
 			x.Info.DecodeJSON(d)
@@ -8365,11 +7283,6 @@ func (x *ProxySuccessorResponse) DecodeJSON(d *codec.Decoder) { *x = ProxySucces
 // EncodeJSON writes x; it is for generated code.
 func (x *ProxySuccessorNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *ProxySuccessorNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("method")
 	e.Str(x.Method)
 	if x.Params != nil {
@@ -8377,6 +7290,7 @@ func (x *ProxySuccessorNotification) encodeMembers(e *codec.Encoder) {
 		e.Raw(x.Params)
 	}
 	codec.EncodeMeta(e, x.Meta)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -8399,25 +7313,4 @@ func (x *ProxySuccessorNotification) DecodeJSON(d *codec.Decoder) {
 		}
 	}
 	o.Require("method")
-}
-
-// encodePayload writes the members of a variant.
-func encodePayload[T any, P interface {
-	*T
-	encodeMembers(*codec.Encoder)
-}](e *codec.Encoder, v P) {
-	if v == nil {
-		e.Failf("a variant that is a nil %T", v)
-		return
-	}
-	v.encodeMembers(e)
-}
-
-// encodeUnknown writes a variant as it came, which was an object.
-func encodeUnknown(e *codec.Encoder, raw json.RawMessage) {
-	if codec.NewDecoder(raw).Kind() != '{' {
-		e.Failf("an unknown variant must be an object")
-		return
-	}
-	e.Raw(raw)
 }

@@ -3,27 +3,31 @@
 
 package unstable
 
-import "github.com/acpgo/sdk/acp/codec"
+import (
+	"encoding/json"
+
+	"github.com/acpgo/sdk/acp/codec"
+)
 
 // definitions makes a new value of each definition that is a type of this package.
 var definitions = map[string]func() codec.Value{
 	"RequestPermissionRequest":                 newValue[RequestPermissionRequest],
-	"SessionId":                                newValue[SessionID],
+	"SessionId":                                newScalar(codec.EncodeString, codec.DecodeIntern[SessionID]),
 	"RequestPermissionSubject":                 newValue[RequestPermissionSubject],
 	"ToolCallUpdate":                           newValue[ToolCallUpdate],
-	"ToolCallId":                               newValue[ToolCallID],
-	"ToolKind":                                 newValue[ToolKind],
-	"ToolCallStatus":                           newValue[ToolCallStatus],
+	"ToolCallId":                               newScalar(codec.EncodeString, codec.DecodeIntern[ToolCallID]),
+	"ToolKind":                                 newScalar(codec.EncodeEnum, codec.DecodeIntern[ToolKind]),
+	"ToolCallStatus":                           newScalar(codec.EncodeEnum, codec.DecodeIntern[ToolCallStatus]),
 	"ToolCallContent":                          newValue[ToolCallContent],
 	"ContentBlock":                             newValue[ContentBlock],
 	"Annotations":                              newValue[Annotations],
-	"Role":                                     newValue[Role],
+	"Role":                                     newScalar(codec.EncodeEnum, codec.DecodeIntern[Role]),
 	"TextContent":                              newValue[TextContent],
-	"MediaType":                                newValue[MediaType],
+	"MediaType":                                newScalar(codec.EncodeString, codec.DecodeIntern[MediaType]),
 	"ImageContent":                             newValue[ImageContent],
 	"AudioContent":                             newValue[AudioContent],
 	"Icon":                                     newValue[Icon],
-	"IconTheme":                                newValue[IconTheme],
+	"IconTheme":                                newScalar(codec.EncodeEnum, codec.DecodeIntern[IconTheme]),
 	"ResourceLink":                             newValue[ResourceLink],
 	"EmbeddedResourceResource":                 newValue[EmbeddedResourceResource],
 	"TextResourceContents":                     newValue[TextResourceContents],
@@ -31,14 +35,14 @@ var definitions = map[string]func() codec.Value{
 	"EmbeddedResource":                         newValue[EmbeddedResource],
 	"Content":                                  newValue[Content],
 	"DiffChange":                               newValue[DiffChange],
-	"DiffFileType":                             newValue[DiffFileType],
-	"AbsolutePath":                             newValue[AbsolutePath],
+	"DiffFileType":                             newScalar(codec.EncodeEnum, codec.DecodeIntern[DiffFileType]),
+	"AbsolutePath":                             newScalar(codec.EncodeString, codec.DecodeIntern[AbsolutePath]),
 	"DiffPathChange":                           newValue[DiffPathChange],
 	"DiffPathPairChange":                       newValue[DiffPathPairChange],
 	"DiffPatch":                                newValue[DiffPatch],
-	"DiffPatchFormat":                          newValue[DiffPatchFormat],
+	"DiffPatchFormat":                          newScalar(codec.EncodeEnum, codec.DecodeIntern[DiffPatchFormat]),
 	"Diff":                                     newValue[Diff],
-	"TerminalId":                               newValue[TerminalID],
+	"TerminalId":                               newScalar(codec.EncodeString, codec.DecodeIntern[TerminalID]),
 	"Terminal":                                 newValue[Terminal],
 	"ToolCallLocation":                         newValue[ToolCallLocation],
 	"ToolCallCapabilities":                     newValue[ToolCallCapabilities],
@@ -46,15 +50,15 @@ var definitions = map[string]func() codec.Value{
 	"ToolCallPermissionSubject":                newValue[ToolCallPermissionSubject],
 	"CommandPermissionSubject":                 newValue[CommandPermissionSubject],
 	"PermissionOption":                         newValue[PermissionOption],
-	"PermissionOptionId":                       newValue[PermissionOptionID],
-	"PermissionOptionKind":                     newValue[PermissionOptionKind],
+	"PermissionOptionId":                       newScalar(codec.EncodeString, codec.DecodeIntern[PermissionOptionID]),
+	"PermissionOptionKind":                     newScalar(codec.EncodeEnum, codec.DecodeIntern[PermissionOptionKind]),
 	"CreateElicitationRequest":                 newValue[CreateElicitationRequest],
 	"ElicitationSessionScope":                  newValue[ElicitationSessionScope],
 	"ElicitationRequestScope":                  newValue[ElicitationRequestScope],
 	"ElicitationSchema":                        newValue[ElicitationSchema],
-	"ElicitationSchemaType":                    newValue[ElicitationSchemaType],
+	"ElicitationSchemaType":                    newScalar(codec.EncodeEnum, codec.DecodeIntern[ElicitationSchemaType]),
 	"ElicitationPropertySchema":                newValue[ElicitationPropertySchema],
-	"StringFormat":                             newValue[StringFormat],
+	"StringFormat":                             newScalar(codec.EncodeEnum, codec.DecodeIntern[StringFormat]),
 	"EnumOption":                               newValue[EnumOption],
 	"StringPropertySchema":                     newValue[StringPropertySchema],
 	"NumberPropertySchema":                     newValue[NumberPropertySchema],
@@ -65,13 +69,13 @@ var definitions = map[string]func() codec.Value{
 	"TitledMultiSelectItems":                   newValue[TitledMultiSelectItems],
 	"MultiSelectPropertySchema":                newValue[MultiSelectPropertySchema],
 	"ElicitationFormMode":                      newValue[ElicitationFormMode],
-	"ElicitationId":                            newValue[ElicitationID],
+	"ElicitationId":                            newScalar(codec.EncodeString, codec.DecodeIntern[ElicitationID]),
 	"ElicitationUrlMode":                       newValue[ElicitationURLMode],
 	"MessageMcpRequest":                        newValue[MessageMCPRequest],
-	"McpServerAcpId":                           newValue[MCPServerACPID],
-	"McpRequestId":                             newValue[MCPRequestID],
+	"McpServerAcpId":                           newScalar(codec.EncodeString, codec.DecodeIntern[MCPServerACPID]),
+	"McpRequestId":                             newScalar(codec.EncodeString, codec.DecodeIntern[MCPRequestID]),
 	"InitializeResponse":                       newValue[InitializeResponse],
-	"ProtocolVersion":                          newValue[ProtocolVersion],
+	"ProtocolVersion":                          newScalar(codec.EncodeUint, codec.DecodeUint[ProtocolVersion]),
 	"Implementation":                           newValue[Implementation],
 	"AgentCapabilities":                        newValue[AgentCapabilities],
 	"SessionCapabilities":                      newValue[SessionCapabilities],
@@ -96,31 +100,31 @@ var definitions = map[string]func() codec.Value{
 	"AuthStatusCapabilities":                   newValue[AuthStatusCapabilities],
 	"ProvidersCapabilities":                    newValue[ProvidersCapabilities],
 	"AuthMethod":                               newValue[AuthMethod],
-	"AuthMethodId":                             newValue[AuthMethodID],
+	"AuthMethodId":                             newScalar(codec.EncodeString, codec.DecodeIntern[AuthMethodID]),
 	"EnvVariable":                              newValue[EnvVariable],
 	"AuthMethodTerminal":                       newValue[AuthMethodTerminal],
 	"AuthMethodAgent":                          newValue[AuthMethodAgent],
 	"LoginAuthResponse":                        newValue[LoginAuthResponse],
 	"ListProvidersResponse":                    newValue[ListProvidersResponse],
 	"ProviderInfo":                             newValue[ProviderInfo],
-	"ProviderId":                               newValue[ProviderID],
-	"LlmProtocol":                              newValue[LLMProtocol],
+	"ProviderId":                               newScalar(codec.EncodeString, codec.DecodeIntern[ProviderID]),
+	"LlmProtocol":                              newScalar(codec.EncodeEnum, codec.DecodeIntern[LLMProtocol]),
 	"ProviderCurrentConfig":                    newValue[ProviderCurrentConfig],
 	"SetProviderResponse":                      newValue[SetProviderResponse],
 	"DisableProviderResponse":                  newValue[DisableProviderResponse],
 	"LogoutAuthResponse":                       newValue[LogoutAuthResponse],
 	"AuthStatusResponse":                       newValue[AuthStatusResponse],
-	"AuthState":                                newValue[AuthState],
+	"AuthState":                                newScalar(codec.EncodeEnum, codec.DecodeIntern[AuthState]),
 	"AuthAccount":                              newValue[AuthAccount],
 	"NewSessionResponse":                       newValue[NewSessionResponse],
 	"SessionConfigOption":                      newValue[SessionConfigOption],
-	"SessionConfigId":                          newValue[SessionConfigID],
-	"SessionConfigOptionCategory":              newValue[SessionConfigOptionCategory],
-	"SessionConfigValueId":                     newValue[SessionConfigValueID],
+	"SessionConfigId":                          newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigID]),
+	"SessionConfigOptionCategory":              newScalar(codec.EncodeEnum, codec.DecodeIntern[SessionConfigOptionCategory]),
+	"SessionConfigValueId":                     newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigValueID]),
 	"SessionConfigSelectOptions":               newValue[SessionConfigSelectOptions],
 	"SessionConfigSelectOption":                newValue[SessionConfigSelectOption],
 	"SessionConfigSelectGroup":                 newValue[SessionConfigSelectGroup],
-	"SessionConfigGroupId":                     newValue[SessionConfigGroupID],
+	"SessionConfigGroupId":                     newScalar(codec.EncodeString, codec.DecodeIntern[SessionConfigGroupID]),
 	"SessionConfigSelect":                      newValue[SessionConfigSelect],
 	"SessionConfigBoolean":                     newValue[SessionConfigBoolean],
 	"AvailableCommand":                         newValue[AvailableCommand],
@@ -129,13 +133,13 @@ var definitions = map[string]func() codec.Value{
 	"Command":                                  newValue[SlashCommand],
 	"ListSessionsResponse":                     newValue[ListSessionsResponse],
 	"SessionInfo":                              newValue[SessionInfo],
-	"SessionListCursor":                        newValue[SessionListCursor],
+	"SessionListCursor":                        newScalar(codec.EncodeString, codec.DecodeIntern[SessionListCursor]),
 	"DeleteSessionResponse":                    newValue[DeleteSessionResponse],
 	"ForkSessionResponse":                      newValue[ForkSessionResponse],
 	"ArchiveSessionResponse":                   newValue[ArchiveSessionResponse],
 	"UnarchiveSessionResponse":                 newValue[UnarchiveSessionResponse],
 	"SessionStatusResponse":                    newValue[SessionStatusResponse],
-	"SessionStatus":                            newValue[SessionStatus],
+	"SessionStatus":                            newScalar(codec.EncodeEnum, codec.DecodeIntern[SessionStatus]),
 	"StateUpdate":                              newValue[StateUpdate],
 	"BackgroundWork":                           newValue[BackgroundWork],
 	"BackgroundTerminal":                       newValue[BackgroundTerminal],
@@ -154,7 +158,7 @@ var definitions = map[string]func() codec.Value{
 	"CancelTerminalResponse":                   newValue[CancelTerminalResponse],
 	"SetSessionConfigOptionResponse":           newValue[SetSessionConfigOptionResponse],
 	"PromptResponse":                           newValue[PromptResponse],
-	"MessageId":                                newValue[MessageID],
+	"MessageId":                                newScalar(codec.EncodeString, codec.DecodeIntern[MessageID]),
 	"UpdateSessionNotification":                newValue[UpdateSessionNotification],
 	"SessionUpdate":                            newValue[SessionUpdate],
 	"ContentChunk":                             newValue[ContentChunk],
@@ -170,10 +174,10 @@ var definitions = map[string]func() codec.Value{
 	"TerminalUpdate":                           newValue[TerminalUpdate],
 	"TerminalOutputChunk":                      newValue[TerminalOutputChunk],
 	"PlanUpdateContent":                        newValue[PlanUpdateContent],
-	"PlanId":                                   newValue[PlanID],
+	"PlanId":                                   newScalar(codec.EncodeString, codec.DecodeIntern[PlanID]),
 	"PlanEntry":                                newValue[PlanEntry],
-	"PlanEntryPriority":                        newValue[PlanEntryPriority],
-	"PlanEntryStatus":                          newValue[PlanEntryStatus],
+	"PlanEntryPriority":                        newScalar(codec.EncodeEnum, codec.DecodeIntern[PlanEntryPriority]),
+	"PlanEntryStatus":                          newScalar(codec.EncodeEnum, codec.DecodeIntern[PlanEntryStatus]),
 	"PlanItems":                                newValue[PlanItems],
 	"PlanFile":                                 newValue[PlanFile],
 	"PlanMarkdown":                             newValue[PlanMarkdown],
@@ -184,10 +188,10 @@ var definitions = map[string]func() codec.Value{
 	"SessionInfoUpdate":                        newValue[SessionInfoUpdate],
 	"Cost":                                     newValue[Cost],
 	"UsageUpdate":                              newValue[UsageUpdate],
-	"NoticeSeverity":                           newValue[NoticeSeverity],
+	"NoticeSeverity":                           newScalar(codec.EncodeEnum, codec.DecodeIntern[NoticeSeverity]),
 	"Notice":                                   newValue[Notice],
-	"CompactionId":                             newValue[CompactionID],
-	"CompactionStatus":                         newValue[CompactionStatus],
+	"CompactionId":                             newScalar(codec.EncodeString, codec.DecodeIntern[CompactionID]),
+	"CompactionStatus":                         newScalar(codec.EncodeEnum, codec.DecodeIntern[CompactionStatus]),
 	"CompactionUpdate":                         newValue[CompactionUpdate],
 	"CompactionSummaryChunk":                   newValue[CompactionSummaryChunk],
 	"SubagentSessionCapabilities":              newValue[SubagentSessionCapabilities],
@@ -217,9 +221,9 @@ var definitions = map[string]func() codec.Value{
 	"McpServerAcp":                             newValue[MCPServerACP],
 	"McpServerStdio":                           newValue[MCPServerStdio],
 	"SystemPrompt":                             newValue[SystemPrompt],
-	"SystemPromptMode":                         newValue[SystemPromptMode],
+	"SystemPromptMode":                         newScalar(codec.EncodeEnum, codec.DecodeIntern[SystemPromptMode]),
 	"ListSessionsRequest":                      newValue[ListSessionsRequest],
-	"SessionArchiveFilter":                     newValue[SessionArchiveFilter],
+	"SessionArchiveFilter":                     newScalar(codec.EncodeEnum, codec.DecodeIntern[SessionArchiveFilter]),
 	"DeleteSessionRequest":                     newValue[DeleteSessionRequest],
 	"ForkSessionRequest":                       newValue[ForkSessionRequest],
 	"ArchiveSessionRequest":                    newValue[ArchiveSessionRequest],
@@ -258,6 +262,25 @@ func newValue[T any, P interface {
 	codec.Value
 }]() codec.Value {
 	return P(new(T))
+}
+
+// scalar is a value of a type that others write and read.
+type scalar[T any] struct {
+	value T
+	enc   func(*codec.Encoder, T)
+	dec   func(*codec.Decoder) T
+}
+
+func (x *scalar[T]) EncodeJSON(e *codec.Encoder) { x.enc(e, x.value) }
+
+func (x *scalar[T]) DecodeJSON(d *codec.Decoder) { x.value = x.dec(d) }
+
+func (x *scalar[T]) MarshalJSON() ([]byte, error) { return json.Marshal(x.value) }
+
+func (x *scalar[T]) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &x.value) }
+
+func newScalar[T any](enc func(*codec.Encoder, T), dec func(*codec.Decoder) T) func() codec.Value {
+	return func() codec.Value { return &scalar[T]{enc: enc, dec: dec} }
 }
 
 // methods lists the methods, with the definitions of their parameters and results.

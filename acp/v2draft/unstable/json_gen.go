@@ -5,30 +5,11 @@ package unstable
 
 import "github.com/acpgo/sdk/acp/codec"
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionSubject) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionSubject) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -36,8 +17,8 @@ func (x RequestPermissionSubject) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x RequestPermissionSubject) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -45,44 +26,14 @@ func (x ToolCallUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolKind) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolKind) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolKind) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ContentBlock) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ToolCallContent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -90,8 +41,8 @@ func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ContentBlock) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Annotations) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ContentBlock) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Annotations) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -99,35 +50,11 @@ func (x Annotations) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Annotations) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Role) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Role) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Role) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TextContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TextContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TextContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MediaType) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MediaType) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MediaType) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ImageContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ImageContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -135,17 +62,11 @@ func (x ImageContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ImageContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AudioContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AudioContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AudioContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Icon) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Icon) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -153,28 +74,11 @@ func (x Icon) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Icon) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IconTheme) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IconTheme) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IconTheme) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ResourceLink) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ResourceLink) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ResourceLink) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EmbeddedResourceResource) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -182,8 +86,8 @@ func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EmbeddedResourceResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TextResourceContents) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x EmbeddedResourceResource) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TextResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -191,17 +95,11 @@ func (x TextResourceContents) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TextResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BlobResourceContents) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x BlobResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BlobResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EmbeddedResource) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x EmbeddedResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -209,17 +107,11 @@ func (x EmbeddedResource) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EmbeddedResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Content) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Content) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Content) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffChange) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DiffChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -227,26 +119,8 @@ func (x DiffChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DiffChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffFileType) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DiffFileType) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DiffFileType) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AbsolutePath) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AbsolutePath) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AbsolutePath) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffPathChange) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x DiffChange) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DiffPathChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -254,17 +128,11 @@ func (x DiffPathChange) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DiffPathChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffPathPairChange) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x DiffPathPairChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DiffPathPairChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffPatch) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DiffPatch) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -272,35 +140,11 @@ func (x DiffPatch) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DiffPatch) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DiffPatchFormat) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DiffPatchFormat) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DiffPatchFormat) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Diff) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Diff) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Diff) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Terminal) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Terminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -308,28 +152,17 @@ func (x Terminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Terminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallLocation) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallLocation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallLocation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallCancelCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -339,21 +172,11 @@ func (x *ToolCallCancelCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallPermissionSubject) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallPermissionSubject) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CommandPermissionSubject) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CommandPermissionSubject) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -361,37 +184,11 @@ func (x CommandPermissionSubject) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CommandPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PermissionOption) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PermissionOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PermissionOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PermissionOptionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PermissionOptionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PermissionOptionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PermissionOptionKind) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PermissionOptionKind) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PermissionOptionKind) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CreateElicitationRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -399,8 +196,8 @@ func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationSessionScope) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x CreateElicitationRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationSessionScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -408,17 +205,11 @@ func (x ElicitationSessionScope) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationSessionScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationRequestScope) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationRequestScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationRequestScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationSchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationSchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -426,37 +217,14 @@ func (x ElicitationSchema) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationSchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationSchemaType) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationSchemaType) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationSchemaType) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StringFormat) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StringFormat) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StringFormat) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EnumOption) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationPropertySchema) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x EnumOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -464,17 +232,11 @@ func (x EnumOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EnumOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StringPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x StringPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StringPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NumberPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x NumberPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -482,17 +244,11 @@ func (x NumberPropertySchema) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NumberPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IntegerPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x IntegerPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IntegerPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BooleanPropertySchema) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x BooleanPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -500,17 +256,14 @@ func (x BooleanPropertySchema) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BooleanPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MultiSelectItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StringMultiSelectItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x MultiSelectItems) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x StringMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -518,19 +271,11 @@ func (x StringMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.App
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StringMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TitledMultiSelectItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TitledMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TitledMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MultiSelectPropertySchema) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -538,26 +283,14 @@ func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MultiSelectPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationFormMode) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationFormMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationFormMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationURLMode) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationFormMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -565,8 +298,8 @@ func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationURLMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MessageMCPRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationURLMode) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MessageMCPRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -574,44 +307,11 @@ func (x MessageMCPRequest) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MessageMCPRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServerACPID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPServerACPID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPServerACPID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPRequestID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPRequestID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPRequestID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *InitializeResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x InitializeResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *InitializeResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProtocolVersion) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProtocolVersion) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ProtocolVersion) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Implementation) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Implementation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -619,17 +319,11 @@ func (x Implementation) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Implementation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AgentCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -637,17 +331,11 @@ func (x SessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptImageCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PromptImageCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -655,19 +343,11 @@ func (x PromptImageCapabilities) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptImageCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptAudioCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PromptAudioCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptAudioCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptEmbeddedContextCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x PromptEmbeddedContextCapabilities) MarshalJSON() ([]byte, error) {
@@ -679,17 +359,11 @@ func (x *PromptEmbeddedContextCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPStdioCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPStdioCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -697,17 +371,11 @@ func (x MCPStdioCapabilities) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPStdioCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPHTTPCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPHTTPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPHTTPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPACPCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPACPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -715,21 +383,11 @@ func (x MCPACPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPACPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionDeleteCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionDeleteCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionDeleteCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionAdditionalDirectoriesCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionAdditionalDirectoriesCapabilities) MarshalJSON() ([]byte, error) {
@@ -741,22 +399,12 @@ func (x *SessionAdditionalDirectoriesCapabilities) UnmarshalJSON(data []byte) er
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionSystemPromptCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionSystemPromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionSystemPromptCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
-}
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionSystemPromptModeCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -769,11 +417,6 @@ func (x *SessionSystemPromptModeCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionSystemPromptOverrideCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionSystemPromptOverrideCapabilities) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &x)
@@ -784,19 +427,11 @@ func (x *SessionSystemPromptOverrideCapabilities) UnmarshalJSON(data []byte) err
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionForkCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionForkCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionForkCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionArchiveCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionArchiveCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -806,21 +441,11 @@ func (x *SessionArchiveCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionStatusCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionStatusCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionTitleCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionTitleCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -828,17 +453,11 @@ func (x SessionTitleCapabilities) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionTitleCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AgentAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthStatusCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -846,17 +465,11 @@ func (x AuthStatusCapabilities) MarshalJSON() ([]byte, error) { return codec.App
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthStatusCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProvidersCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ProvidersCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ProvidersCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethod) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -864,17 +477,8 @@ func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethod) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethodID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethodID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *EnvVariable) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x AuthMethod) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x EnvVariable) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -882,17 +486,11 @@ func (x EnvVariable) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *EnvVariable) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethodTerminal) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AuthMethodTerminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethodTerminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthMethodAgent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthMethodAgent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -900,17 +498,11 @@ func (x AuthMethodAgent) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthMethodAgent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LoginAuthResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x LoginAuthResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LoginAuthResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ListProvidersResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ListProvidersResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -918,35 +510,11 @@ func (x ListProvidersResponse) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ListProvidersResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProviderInfo) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ProviderInfo) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ProviderInfo) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProviderID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ProviderID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ProviderID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LLMProtocol) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LLMProtocol) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LLMProtocol) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProviderCurrentConfig) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ProviderCurrentConfig) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -954,17 +522,11 @@ func (x ProviderCurrentConfig) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ProviderCurrentConfig) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetProviderResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SetProviderResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SetProviderResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DisableProviderResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DisableProviderResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -972,17 +534,11 @@ func (x DisableProviderResponse) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DisableProviderResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LogoutAuthResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x LogoutAuthResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LogoutAuthResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthStatusResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthStatusResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -990,26 +546,11 @@ func (x AuthStatusResponse) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthStatusResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthState) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthState) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthState) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthAccount) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AuthAccount) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthAccount) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NewSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x NewSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1017,50 +558,14 @@ func (x NewSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NewSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigOption) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigOptionCategory) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigOptionCategory) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigOptionCategory) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigValueID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigValueID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigValueID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelectOptions) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SessionConfigOption) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOptions) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1070,10 +575,8 @@ func (x *SessionConfigSelectOptions) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelectOption) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SessionConfigSelectOptions) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1081,28 +584,11 @@ func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigSelectOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelectGroup) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectGroup) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigSelectGroup) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigGroupID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigGroupID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigGroupID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigSelect) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelect) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1110,17 +596,11 @@ func (x SessionConfigSelect) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigSelect) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionConfigBoolean) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigBoolean) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionConfigBoolean) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AvailableCommand) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1128,8 +608,8 @@ func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AvailableCommandInput) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x AvailableCommand) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1137,8 +617,8 @@ func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TextCommandInput) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x AvailableCommandInput) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TextCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1146,17 +626,11 @@ func (x TextCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TextCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SlashCommand) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SlashCommand) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SlashCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ListSessionsResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ListSessionsResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1164,26 +638,11 @@ func (x ListSessionsResponse) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ListSessionsResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionInfo) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionInfo) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionInfo) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionListCursor) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionListCursor) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionListCursor) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DeleteSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DeleteSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1191,17 +650,11 @@ func (x DeleteSessionResponse) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DeleteSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ForkSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ForkSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ForkSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ArchiveSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ArchiveSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1209,19 +662,11 @@ func (x ArchiveSessionResponse) MarshalJSON() ([]byte, error) { return codec.App
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ArchiveSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UnarchiveSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x UnarchiveSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UnarchiveSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionStatusResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionStatusResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1229,26 +674,14 @@ func (x SessionStatusResponse) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionStatusResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *StateUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *StateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BackgroundWork) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x StateUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundWork) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1256,8 +689,8 @@ func (x BackgroundWork) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BackgroundWork) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BackgroundTerminal) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x BackgroundWork) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundTerminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1265,17 +698,11 @@ func (x BackgroundTerminal) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BackgroundTerminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BackgroundToolCall) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundToolCall) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BackgroundToolCall) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *BackgroundSubagent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundSubagent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1283,17 +710,11 @@ func (x BackgroundSubagent) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *BackgroundSubagent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RunningStateUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x RunningStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RunningStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ErrorStopReason) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ErrorStopReason) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1301,17 +722,11 @@ func (x ErrorStopReason) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ErrorStopReason) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Usage) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Usage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Usage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IdleStateUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x IdleStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1319,10 +734,8 @@ func (x IdleStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IdleStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequiresActionStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x IdleStateUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x RequiresActionStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1330,17 +743,11 @@ func (x RequiresActionStateUpdate) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequiresActionStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UnknownStateUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x UnknownStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UnknownStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionTitleResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionTitleResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1348,17 +755,11 @@ func (x SetSessionTitleResponse) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SetSessionTitleResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ResumeSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ResumeSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ResumeSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CloseSessionResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CloseSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1366,28 +767,17 @@ func (x CloseSessionResponse) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CloseSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelToolCallResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelToolCallResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelToolCallResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelTerminalResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionConfigOptionResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionConfigOptionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1397,28 +787,11 @@ func (x *SetSessionConfigOptionResponse) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PromptResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MessageID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MessageID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MessageID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UpdateSessionNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x UpdateSessionNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1426,17 +799,14 @@ func (x UpdateSessionNotification) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UpdateSessionNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ContentChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SessionUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1444,17 +814,11 @@ func (x ContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ContentChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UserMessage) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x UserMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UserMessage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentMessage) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AgentMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1462,17 +826,11 @@ func (x AgentMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentMessage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AgentThought) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x AgentThought) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AgentThought) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ToolCallContentChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1480,17 +838,11 @@ func (x ToolCallContentChunk) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ToolCallContentChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalOutput) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TerminalOutput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalOutput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalExitStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalExitStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1498,28 +850,17 @@ func (x TerminalExitStatus) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalExitStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalSize) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TerminalSize) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalSize) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TerminalCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalCancelCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1529,17 +870,11 @@ func (x *TerminalCancelCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x TerminalUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalOutputChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalOutputChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1547,26 +882,14 @@ func (x TerminalOutputChunk) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalOutputChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanUpdateContent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanUpdateContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanEntry) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x PlanUpdateContent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanEntry) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1574,35 +897,11 @@ func (x PlanEntry) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanEntry) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanEntryPriority) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanEntryPriority) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanEntryPriority) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanEntryStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanEntryStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanEntryStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanItems) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PlanItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanFile) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanFile) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1610,17 +909,11 @@ func (x PlanFile) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanFile) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanMarkdown) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PlanMarkdown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanMarkdown) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1628,17 +921,11 @@ func (x PlanUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PlanRemoved) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x PlanRemoved) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanRemoved) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AvailableCommandsUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1646,17 +933,11 @@ func (x AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ConfigOptionUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ConfigOptionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ConfigOptionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionInfoUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionInfoUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1664,17 +945,11 @@ func (x SessionInfoUpdate) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionInfoUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Cost) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Cost) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Cost) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UsageUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x UsageUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1682,44 +957,11 @@ func (x UsageUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UsageUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NoticeSeverity) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x NoticeSeverity) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NoticeSeverity) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Notice) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x Notice) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *Notice) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionStatus) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CompactionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1727,19 +969,11 @@ func (x CompactionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(ni
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CompactionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompactionSummaryChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CompactionSummaryChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CompactionSummaryChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SubagentSessionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SubagentSessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1749,19 +983,11 @@ func (x *SubagentSessionCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionCancelCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionCancelCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SubagentUpdate) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SubagentUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1769,17 +995,11 @@ func (x SubagentUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil,
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SubagentUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionMessage) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionMessage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionMessageChunk) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionMessageChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1787,22 +1007,12 @@ func (x SessionMessageChunk) MarshalJSON() ([]byte, error) { return codec.Append
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionMessageChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CompleteElicitationNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x CompleteElicitationNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CompleteElicitationNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
-}
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthStatusUpdateNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1813,17 +1023,11 @@ func (x *AuthStatusUpdateNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *InitializeRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x InitializeRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *InitializeRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ClientCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ClientCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1831,19 +1035,11 @@ func (x ClientCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ClientCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ClientAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ClientAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ClientAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *TerminalAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x TerminalAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1851,19 +1047,11 @@ func (x TerminalAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *TerminalAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationCapabilities) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationFormCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1871,11 +1059,6 @@ func (x ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return code
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationFormCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
-}
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationURLCapabilities) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1886,17 +1069,11 @@ func (x *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LoginAuthRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x LoginAuthRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LoginAuthRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ListProvidersRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ListProvidersRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1904,17 +1081,11 @@ func (x ListProvidersRequest) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ListProvidersRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetProviderRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SetProviderRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SetProviderRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DisableProviderRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DisableProviderRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1922,17 +1093,11 @@ func (x DisableProviderRequest) MarshalJSON() ([]byte, error) { return codec.App
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DisableProviderRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *LogoutAuthRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x LogoutAuthRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *LogoutAuthRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *AuthStatusRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthStatusRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1940,17 +1105,11 @@ func (x AuthStatusRequest) MarshalJSON() ([]byte, error) { return codec.Append(n
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *AuthStatusRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *NewSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x NewSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *NewSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServer) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServer) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1958,8 +1117,8 @@ func (x MCPServer) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServer) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *HTTPHeader) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x MCPServer) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x HTTPHeader) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1967,17 +1126,11 @@ func (x HTTPHeader) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *HTTPHeader) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServerHTTP) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerHTTP) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServerHTTP) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServerACP) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerACP) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1985,17 +1138,11 @@ func (x MCPServerACP) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServerACP) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPServerStdio) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerStdio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPServerStdio) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SystemPrompt) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SystemPrompt) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2003,35 +1150,11 @@ func (x SystemPrompt) MarshalJSON() ([]byte, error) { return codec.Append(nil, &
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SystemPrompt) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SystemPromptMode) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SystemPromptMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SystemPromptMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ListSessionsRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ListSessionsRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ListSessionsRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionArchiveFilter) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionArchiveFilter) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionArchiveFilter) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *DeleteSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x DeleteSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2039,17 +1162,11 @@ func (x DeleteSessionRequest) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DeleteSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ForkSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ForkSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ForkSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ArchiveSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ArchiveSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2057,17 +1174,11 @@ func (x ArchiveSessionRequest) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ArchiveSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *UnarchiveSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x UnarchiveSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *UnarchiveSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionStatusRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionStatusRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2075,17 +1186,11 @@ func (x SessionStatusRequest) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionStatusRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionTitleRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionTitleRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SetSessionTitleRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ResumeSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ResumeSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2093,17 +1198,14 @@ func (x ResumeSessionRequest) MarshalJSON() ([]byte, error) { return codec.Appen
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ResumeSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ReplayFrom) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ReplayFrom) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ReplayFrom) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ReplayFromStart) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ReplayFrom) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ReplayFromStart) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2111,17 +1213,11 @@ func (x ReplayFromStart) MarshalJSON() ([]byte, error) { return codec.Append(nil
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ReplayFromStart) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CloseSessionRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CloseSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CloseSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelToolCallRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CancelToolCallRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2129,19 +1225,11 @@ func (x CancelToolCallRequest) MarshalJSON() ([]byte, error) { return codec.Appe
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelToolCallRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelTerminalRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SetSessionConfigOptionRequest) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SetSessionConfigOptionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2151,8 +1239,8 @@ func (x *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *PromptRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x SetSessionConfigOptionRequest) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PromptRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2160,21 +1248,11 @@ func (x PromptRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PromptRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *RequestPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2182,10 +1260,8 @@ func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.A
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RequestPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelledPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
+// String returns x as JSON for people to read, cut off where it is long.
+func (x RequestPermissionOutcome) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x CancelledPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2195,21 +1271,11 @@ func (x *CancelledPermissionOutcome) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
 }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SelectedPermissionOutcome) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SelectedPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SelectedPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CreateElicitationResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2217,8 +1283,8 @@ func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CreateElicitationResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationContentValue) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x CreateElicitationResponse) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2226,8 +1292,8 @@ func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationContentValue) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ElicitationAcceptAction) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x ElicitationContentValue) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2235,17 +1301,14 @@ func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ElicitationAcceptAction) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MessageMCPResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MessageMCPResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MCPError) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x MessageMCPResponse) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPError) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2253,19 +1316,11 @@ func (x MCPError) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPError) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelSessionNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelSessionNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelSessionNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *MessageMCPNotification) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MessageMCPNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2273,19 +1328,11 @@ func (x MessageMCPNotification) MarshalJSON() ([]byte, error) { return codec.App
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MessageMCPNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *CancelRequestNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x CancelRequestNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *CancelRequestNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *InitializeProxyRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x InitializeProxyRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2293,17 +1340,11 @@ func (x InitializeProxyRequest) MarshalJSON() ([]byte, error) { return codec.App
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *InitializeProxyRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProxySuccessorRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ProxySuccessorRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ProxySuccessorRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *InitializeProxyResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x InitializeProxyResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2311,19 +1352,11 @@ func (x InitializeProxyResponse) MarshalJSON() ([]byte, error) { return codec.Ap
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *InitializeProxyResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProxySuccessorResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x ProxySuccessorResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ProxySuccessorResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *ProxySuccessorNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ProxySuccessorNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -2338,19 +1371,9 @@ func (x RequestPermissionSubjectToolCall) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionSubject{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionSubjectToolCall) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ToolCallPermissionSubject)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionSubjectCommand) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionSubject{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionSubjectCommand) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CommandPermissionSubject)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2363,29 +1386,14 @@ func (x ToolCallContentContent) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentContent) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Content)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentDiff) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentDiff) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Diff)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentTerminal) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentTerminal) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Terminal)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2396,45 +1404,20 @@ func (x ToolCallContentUnknown) MarshalJSON() ([]byte, error) {
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockText) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockText) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TextContent)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockImage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockImage) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ImageContent)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockAudio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockAudio) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AudioContent)(x))
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockResourceLink) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockResourceLink) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ResourceLink)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockResource) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ContentBlock{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlockResource) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*EmbeddedResource)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2447,19 +1430,9 @@ func (x ElicitationPropertySchemaString) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaString) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*StringPropertySchema)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaNumber) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaNumber) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*NumberPropertySchema)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2467,29 +1440,14 @@ func (x ElicitationPropertySchemaInteger) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaInteger) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*IntegerPropertySchema)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaBoolean) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaBoolean) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*BooleanPropertySchema)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaArray) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchemaArray) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*MultiSelectPropertySchema)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2502,19 +1460,9 @@ func (x MultiSelectItemsString) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MultiSelectItems{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectItemsString) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*StringMultiSelectItems)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectItemsTitled) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MultiSelectItems{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectItemsTitled) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TitledMultiSelectItems)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2540,11 +1488,6 @@ func (x AvailableCommandCommand) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AvailableCommand{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandCommand) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SlashCommand)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AvailableCommand{&x})
@@ -2555,11 +1498,6 @@ func (x AvailableCommandInputText) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AvailableCommandInput{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandInputText) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TextCommandInput)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandInputUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &AvailableCommandInput{&x})
@@ -2568,37 +1506,17 @@ func (x AvailableCommandInputUnknown) MarshalJSON() ([]byte, error) {
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateRunning) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StateUpdateRunning) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*RunningStateUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateIdle) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StateUpdateIdle) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*IdleStateUpdate)(x))
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateRequiresAction) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &StateUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StateUpdateRequiresAction) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*RequiresActionStateUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateStateUnknown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &StateUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StateUpdateStateUnknown) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*UnknownStateUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2609,29 +1527,14 @@ func (x BackgroundWorkTerminal) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &BackgroundWork{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BackgroundWorkTerminal) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*BackgroundTerminal)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundWorkToolCall) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &BackgroundWork{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BackgroundWorkToolCall) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*BackgroundToolCall)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundWorkSubagent) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &BackgroundWork{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BackgroundWorkSubagent) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*BackgroundSubagent)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2644,19 +1547,9 @@ func (x SessionUpdateUserMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateUserMessageChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ContentChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUserMessage) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateUserMessage) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*UserMessage)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2664,19 +1557,9 @@ func (x SessionUpdateAgentMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentMessageChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ContentChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentMessage) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentMessage) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AgentMessage)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2684,19 +1567,9 @@ func (x SessionUpdateAgentThoughtChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentThoughtChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ContentChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentThought) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAgentThought) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AgentThought)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2704,19 +1577,9 @@ func (x SessionUpdateStateUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateStateUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*StateUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateToolCallContentChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateToolCallContentChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ToolCallContentChunk)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2724,19 +1587,9 @@ func (x SessionUpdateToolCallUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateToolCallUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ToolCallUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateTerminalUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateTerminalUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TerminalUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2744,19 +1597,9 @@ func (x SessionUpdateTerminalOutputChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateTerminalOutputChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*TerminalOutputChunk)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlanUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdatePlanUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*PlanUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2764,19 +1607,9 @@ func (x SessionUpdatePlanRemoved) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdatePlanRemoved) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*PlanRemoved)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAvailableCommandsUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateAvailableCommandsUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*AvailableCommandsUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2784,19 +1617,9 @@ func (x SessionUpdateConfigOptionUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateConfigOptionUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*ConfigOptionUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionInfoUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateSessionInfoUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SessionInfoUpdate)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2804,19 +1627,9 @@ func (x SessionUpdateUsageUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateUsageUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*UsageUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateNotice) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateNotice) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*Notice)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2824,19 +1637,9 @@ func (x SessionUpdateCompactionUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateCompactionUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CompactionUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionSummaryChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateCompactionSummaryChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CompactionSummaryChunk)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2844,29 +1647,14 @@ func (x SessionUpdateSubagentUpdate) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateSubagentUpdate) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SubagentUpdate)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionMessage) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateSessionMessage) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SessionMessage)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionMessageChunk) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &SessionUpdate{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionUpdateSessionMessageChunk) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SessionMessageChunk)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2879,29 +1667,14 @@ func (x PlanUpdateContentItems) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &PlanUpdateContent{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanUpdateContentItems) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*PlanItems)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentFile) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &PlanUpdateContent{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanUpdateContentFile) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*PlanFile)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentMarkdown) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &PlanUpdateContent{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanUpdateContentMarkdown) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*PlanMarkdown)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2920,19 +1693,9 @@ func (x RequestPermissionOutcomeCancelled) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionOutcome{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionOutcomeCancelled) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*CancelledPermissionOutcome)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcomeSelected) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &RequestPermissionOutcome{&x})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionOutcomeSelected) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*SelectedPermissionOutcome)(x))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -2975,13 +1738,7 @@ func (x MessageMCPResponseResult) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MessageMCPResponse{&x})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MessageMCPResponseResult) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponseError) MarshalJSON() ([]byte, error) {
 	return codec.Append(nil, &MessageMCPResponse{&x})
 }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MessageMCPResponseError) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }

@@ -177,7 +177,7 @@ func versionAhead(d *codec.Decoder) (version ProtocolVersion, ok bool) {
 	begin := d.Mark()
 	for o := d.Object(); o.Next(); {
 		if string(o.Name()) == "protocolVersion" {
-			version.DecodeJSON(d)
+			version = codec.DecodeUint[ProtocolVersion](d)
 			ok = true
 		} else {
 			d.Skip()

@@ -3,41 +3,21 @@
 
 package vendoracp
 
-import (
-	"encoding/json"
-
-	"github.com/acpgo/sdk/acp/codec"
-)
+import "github.com/acpgo/sdk/acp/codec"
 
 // A runtime of another generation does not have this constant.
 const _ = codec.SupportVersion1
 
 // EncodeJSON writes x; it is for generated code.
-func (x *SessionID) EncodeJSON(e *codec.Encoder) { e.Str(string(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *SessionID) DecodeJSON(d *codec.Decoder) { *x = SessionID(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
-func (x *Language) EncodeJSON(e *codec.Encoder) { codec.EncodeEnum(e, *x) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *Language) DecodeJSON(d *codec.Decoder) { *x = Language(d.Intern()) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *IndexRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *IndexRequest) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("root")
 	e.Str(x.Root)
 	e.Check(codec.MinLength(x.Root, 1))
 	codec.EncodeOpt(e, "maxFiles", x.MaxFiles, codec.EncodeUint)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -48,7 +28,7 @@ func (x *IndexRequest) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "root":
 			o.Once(1)
 			x.Root = d.Str()
@@ -66,13 +46,9 @@ func (x *IndexRequest) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *IndexResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *IndexResponse) encodeMembers(e *codec.Encoder) {
 	e.Name("files")
-	codec.EncodeMap(e, x.Files)
+	codec.EncodeMapFunc(e, x.Files, codec.EncodeUint)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -83,7 +59,7 @@ func (x *IndexResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "files":
 			o.Once(0)
-			x.Files = codec.DecodeMap[FileCount](d)
+			x.Files = codec.DecodeMapFunc(d, codec.DecodeUint[FileCount])
 		default:
 			d.Skip()
 		}
@@ -92,23 +68,13 @@ func (x *IndexResponse) DecodeJSON(d *codec.Decoder) {
 }
 
 // EncodeJSON writes x; it is for generated code.
-func (x *FileCount) EncodeJSON(e *codec.Encoder) { e.Uint(uint64(*x)) }
-
-// DecodeJSON reads x anew; it is for generated code.
-func (x *FileCount) DecodeJSON(d *codec.Decoder) { *x = codec.DecodeUint[FileCount](d) }
-
-// EncodeJSON writes x; it is for generated code.
 func (x *IndexProgressNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *IndexProgressNotification) encodeMembers(e *codec.Encoder) {
 	e.Name("sessionId")
-	x.SessionID.EncodeJSON(e)
+	e.Str(string(x.SessionID))
 	e.Name("event")
 	x.Event.EncodeJSON(e)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -119,7 +85,7 @@ func (x *IndexProgressNotification) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "sessionId":
 			o.Once(0)
-			x.SessionID.DecodeJSON(d)
+			x.SessionID = SessionID(d.Intern())
 		case "event":
 			o.Once(1)
 			x.Event.DecodeJSON(d)
@@ -134,17 +100,14 @@ func (x *IndexProgressNotification) DecodeJSON(d *codec.Decoder) {
 func (x *IndexEvent) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *IndexEventFile:
-		e.BeginObject()
-		e.Tag("type", "file")
-		encodePayload(e, (*IndexedFile)(v))
-		e.EndObject()
+		codec.EncodeVariant(e, "type", "file", (*IndexedFile)(v))
 	case *IndexEventLimit:
 		e.BeginObject()
 		e.Tag("type", "limit")
-		encodePayload(e, v)
+		v.encodeMembers(e)
 		e.EndObject()
 	case *IndexEventUnknown:
-		encodeUnknown(e, v.Raw)
+		e.RawObject(v.Raw)
 	default:
 		e.Failf("IndexEvent without a variant")
 	}
@@ -162,17 +125,22 @@ func (x *IndexEvent) DecodeJSON(d *codec.Decoder) {
 	case "file":
 		x.Variant = (*IndexEventFile)(codec.New[IndexedFile](d))
 	case "limit":
-		x.Variant = codec.New[IndexEventLimit](d)
+		v := new(IndexEventLimit)
+		v.decodeMembers(d)
+		x.Variant = v
 	default:
 		x.Variant = &IndexEventUnknown{Tag: string(tag), Raw: d.Raw()}
 	}
 }
 
-func (x *IndexEventLimit) encodeMembers(e *codec.Encoder) {}
+func (x *IndexEventLimit) encodeMembers(e *codec.Encoder) {
+	if x == nil {
+		e.Failf("a variant that is a nil %T", x)
+		return
+	}
+}
 
-// DecodeJSON reads x anew; it is for generated code.
-func (x *IndexEventLimit) DecodeJSON(d *codec.Decoder) {
-	*x = IndexEventLimit{}
+func (x *IndexEventLimit) decodeMembers(d *codec.Decoder) {
 	for o := d.Object(); o.Next(); {
 		d.Skip()
 	}
@@ -181,15 +149,11 @@ func (x *IndexEventLimit) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *IndexedFile) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	x.encodeMembers(e)
-	e.EndObject()
-}
-
-func (x *IndexedFile) encodeMembers(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
 	e.Name("language")
-	x.Language.EncodeJSON(e)
+	codec.EncodeEnum(e, x.Language)
+	e.EndObject()
 }
 
 // DecodeJSON reads x anew; it is for generated code.
@@ -203,31 +167,10 @@ func (x *IndexedFile) DecodeJSON(d *codec.Decoder) {
 			x.Path = d.Str()
 		case "language":
 			o.Once(1)
-			x.Language.DecodeJSON(d)
+			x.Language = Language(d.Intern())
 		default:
 			d.Skip()
 		}
 	}
 	o.Require("path", "language")
-}
-
-// encodePayload writes the members of a variant.
-func encodePayload[T any, P interface {
-	*T
-	encodeMembers(*codec.Encoder)
-}](e *codec.Encoder, v P) {
-	if v == nil {
-		e.Failf("a variant that is a nil %T", v)
-		return
-	}
-	v.encodeMembers(e)
-}
-
-// encodeUnknown writes a variant as it came, which was an object.
-func encodeUnknown(e *codec.Encoder, raw json.RawMessage) {
-	if codec.NewDecoder(raw).Kind() != '{' {
-		e.Failf("an unknown variant must be an object")
-		return
-	}
-	e.Raw(raw)
 }

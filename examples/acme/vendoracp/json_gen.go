@@ -5,35 +5,11 @@ package vendoracp
 
 import "github.com/acpgo/sdk/acp/codec"
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *SessionID) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionID) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionID) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *Language) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Language) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Language) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IndexRequest) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
 // MarshalJSON implements json.Marshaler.
 func (x IndexRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IndexRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IndexResponse) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x IndexResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -41,28 +17,11 @@ func (x IndexResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IndexResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *FileCount) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x FileCount) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *FileCount) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IndexProgressNotification) AppendJSON(dst []byte) ([]byte, error) {
-	return codec.Append(dst, x)
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x IndexProgressNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IndexProgressNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IndexEvent) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x IndexEvent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -70,8 +29,8 @@ func (x IndexEvent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x)
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *IndexEvent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
-// AppendJSON appends x as JSON to dst; on an error, a *codec.Error, dst comes back as it was.
-func (x *IndexedFile) AppendJSON(dst []byte) ([]byte, error) { return codec.Append(dst, x) }
+// String returns x as JSON for people to read, cut off where it is long.
+func (x IndexEvent) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x IndexedFile) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -82,16 +41,8 @@ func (x *IndexedFile) UnmarshalJSON(data []byte) error { return codec.Unmarshal(
 // MarshalJSON implements json.Marshaler.
 func (x IndexEventFile) MarshalJSON() ([]byte, error) { return codec.Append(nil, &IndexEvent{&x}) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IndexEventFile) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, (*IndexedFile)(x))
-}
-
 // MarshalJSON implements json.Marshaler.
 func (x IndexEventLimit) MarshalJSON() ([]byte, error) { return codec.Append(nil, &IndexEvent{&x}) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IndexEventLimit) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x IndexEventUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &IndexEvent{&x}) }
