@@ -244,25 +244,8 @@ func encodable(v any) wire.Encodable {
 	case wire.Encodable:
 		return v
 	default:
-		return plain{v}
+		return wire.Plain(v)
 	}
-}
-
-// plain is a value that encoding/json encodes.
-type plain struct{ v any }
-
-func (p plain) EncodeJSON(e *codec.Encoder) {
-	defer func() {
-		if r := recover(); r != nil { // of a MarshalJSON of the author's
-			e.Failf("panic: %v", r)
-		}
-	}()
-	b, err := json.Marshal(p.v)
-	if err != nil {
-		e.Fail(err)
-		return
-	}
-	e.Raw(b)
 }
 
 // Call sends a request with any parameters that encoding/json can encode, and decodes the result into

@@ -5,12 +5,16 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
 )
 
 // stuckStream takes nothing, and gives nothing, until it is closed.
@@ -56,4 +60,109 @@ func TestNothingRunsAfterClose(t *testing.T) {
 			t.Errorf("logged after Close: %s", after[len(before):])
 		}
 	})
+}
+
+// mute is a caller that nobody answers.
+type mute struct{}
+
+func (mute) Sent([]byte)             {}
+func (mute) Answered(Response)       {}
+func (mute) TryAnswered([]byte) bool { return false }
+
+// quiet is a stream that takes everything, and gives nothing before it is closed.
+type quiet struct{ stuckStream }
+
+func (quiet) Write([]byte) error { return nil }
+
+// Calls that were given up do not pile up although the peer says nothing: the next ones take their places.
+func TestAbandonedCallsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &echoer{}
+		c := NewConn(quiet{make(stuckStream)}, Config{Handler: h})
+		h.conn = c
+		c.Run()
+		synctest.Wait() // it reads, or it would take those that are given up
+		listed := func() int { return reflect.ValueOf(c.lib.conn).Elem().FieldByName("pending").Len() + len(c.calls) }
+		var first Call
+		if err := c.Start(t.Context(), &first, "m", nil, mute{}); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			var call Call
+			if err := c.Start(t.Context(), &call, "m", nil, mute{}); err != nil {
+				t.Fatal(err)
+			}
+			call.Abandon()
+			call.Abandon() // does no more
+			if err := c.Start(t.Context(), &call, "m", failing{}, mute{}); err == nil {
+				t.Fatal("sent what cannot be encoded")
+			}
+		}
+		if n := listed(); n > 3 {
+			t.Errorf("%d calls are listed", n)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := first.Wait(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("the call that was not given up ended with %v", err)
+		}
+	})
+}
+
+// failing is a value that cannot be encoded.
+type failing struct{}
+
+func (failing) EncodeJSON(e *codec.Encoder) { e.Failf("it cannot be encoded") }
+
+// keeper is a caller that keeps what it is told.
+type keeper struct{ result string }
+
+func (*keeper) Sent([]byte)             {}
+func (k *keeper) Answered(r Response)   { k.result = string(r.Result) }
+func (*keeper) TryAnswered([]byte) bool { return false }
+
+// A call that took the place of one that was given up gets its own answer, and the late one is dropped.
+func TestAnswersAfterAbandonedCalls(t *testing.T) {
+	r, w := io.Pipe()
+	h := &echoer{}
+	c := NewConn(&tape{in: NewLineReader(r, 1000)}, Config{Handler: h})
+	h.conn = c
+	c.Run()
+	for n := 1; n < 100; n += 3 {
+		var calls [3]Call
+		var got [3]keeper
+		for i := range calls {
+			if err := c.Start(t.Context(), &calls[i], "m", nil, &got[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		calls[1].Abandon()
+		for i := range calls {
+			if _, err := fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"result":%d}`+"\n", n+i, n+i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, i := range []int{0, 2} {
+			if err := calls[i].Wait(t.Context()); err != nil || got[i].result != fmt.Sprint(n+i) {
+				t.Errorf("call %d: %q, %v", n+i, got[i].result, err)
+			}
+		}
+		if got[1].result != "" {
+			t.Errorf("call %d was given up and answered with %q", n+1, got[1].result)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	<-c.Done()
+	if n := reflect.ValueOf(c.lib.conn).Elem().FieldByName("pending").Len(); n != 0 {
+		t.Errorf("%d calls are listed", n)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(h.invalid) > 0 {
+		t.Errorf("reported: %v", h.invalid)
+	}
 }

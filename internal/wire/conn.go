@@ -1,4 +1,4 @@
-// This file owns the connection: what sourcegraph/jsonrpc2 does for us, and what we do around it.
+// This file owns the connection: its life, what is sent, and where what is read goes.
 
 package wire
 
@@ -8,12 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/acpgo/sdk/acp/codec"
 )
@@ -57,11 +54,11 @@ type Config struct {
 
 // Conn is a JSON-RPC connection. All methods are safe for concurrent use.
 //
-// The library's Conn keeps the pending calls, sends them, and closes. It never sees a payload: ReadObject
-// gives it responses that have no more than an id, and WriteObject writes the real request in place of
-// the library's. Thereby a line that cannot be decoded does not end the connection, foreign ids of any
-// shape come back as they were, and parameters are encoded once. What the library has nothing to
-// correlate with does not enter it: the peer's requests and their answers, and notifications.
+// sourcegraph/jsonrpc2 keeps the pending calls, sends them, and closes; see library. It never sees a
+// payload: it is told that a call is over, and the real request is written in place of its own. Thereby a
+// line that cannot be decoded does not end the connection, foreign ids of any shape come back as they
+// were, and parameters are encoded once. The peer's requests and their answers, and notifications, do not
+// enter it.
 //
 // Two goroutines belong to a Conn, the library's reader and the writer; Close ends both. A third of the
 // library's, which waits for a context, ends with them.
@@ -73,15 +70,10 @@ type Conn struct {
 	drain   time.Duration
 	noise   bool
 
-	lib    *jsonrpc2.Conn
+	lib    *library
 	out    *writer
 	decode *codec.Decoder // the reader's
 
-	sending sync.Mutex
-	request *Call  // what the library is about to write; guarded by sending
-	lastID  uint64 // the last one given out; likewise
-
-	started      chan struct{} // closed by Run
 	readDone     chan struct{} // closed when the reader has read its last
 	streamClosed chan struct{}
 	closeErr     error // what closing the stream gave; set before streamClosed is closed
@@ -89,18 +81,15 @@ type Conn struct {
 	endLife      context.CancelFunc // called by Close
 	once         sync.Once
 
-	stub    stub // of the responses that the library is given; the reader's
 	endSeen bool // the handler was told of the end; the reader's
 
-	mu        sync.Mutex
-	calls     map[uint64]*Call // ours, unanswered
-	lastCall  uint64           // the highest id sent
-	serving   int              // requests of the peer's that are not done
-	abandoned []uint64         // calls that the library still waits for and nobody else does
-	leftovers atomic.Bool      // there are some; spares the reader the lock
-	idle      chan struct{}    // set while the reader waits for requests to be answered
-	ended     error            // why nothing more will be read
-	giveUp    *time.Timer      // set when sending has failed
+	mu       sync.Mutex
+	calls    map[uint64]*Call // ours, unanswered
+	lastCall uint64           // the highest id sent
+	serving  int              // requests of the peer's that are not done
+	idle     chan struct{}    // set while the reader waits for requests to be answered
+	ended    error            // why nothing more will be read
+	giveUp   *time.Timer      // set when sending has failed
 }
 
 // ErrClosed says that this side has closed the connection.
@@ -116,7 +105,6 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		drain:        cfg.Drain,
 		noise:        cfg.SkipNoise,
 		decode:       codec.NewDecoder(nil),
-		started:      make(chan struct{}),
 		readDone:     make(chan struct{}),
 		streamClosed: make(chan struct{}),
 		calls:        map[uint64]*Call{},
@@ -126,22 +114,29 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	}
 	c.life, c.endLife = context.WithCancel(context.Background())
 	c.out = newWriter(c.stream, c.writeFailed, c.Err)
-	c.lib = jsonrpc2.NewConn(context.Background(), &objectStream{c, c.started}, noRequests{},
-		jsonrpc2.OnRecv(c.noteReceived), jsonrpc2.SetLogger(libraryLog{c.log}))
+	c.lib = newLibrary(c, c.log)
 	return c
 }
 
 // Run lets the connection read.
-func (c *Conn) Run() { close(c.started) }
+func (c *Conn) Run() { c.lib.run() }
 
 // Done is closed when the connection is over: nothing is read any more and nothing can be sent.
-func (c *Conn) Done() <-chan struct{} { return c.lib.DisconnectNotify() }
+func (c *Conn) Done() <-chan struct{} { return c.lib.done() }
 
 // Err says why nothing more is read: io.EOF, what the stream failed with, or nil while it is read.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended
+}
+
+// closeStream implements libraryUser.
+func (c *Conn) closeStream() error {
+	c.out.close()
+	defer close(c.streamClosed)
+	c.closeErr = c.stream.Close()
+	return c.closeErr
 }
 
 // Close sends what is pending, for as long as ctx lasts, ends the stream, and waits for the
@@ -162,7 +157,8 @@ func (c *Conn) Close(ctx context.Context) error {
 		}
 		c.mu.Unlock()
 		c.out.close()
-		if err = c.lib.Close(); errors.Is(err, jsonrpc2.ErrClosed) {
+		var closed bool
+		if closed, err = c.lib.close(); !closed {
 			<-c.streamClosed // which the library has begun
 			err = c.closeErr
 		}
@@ -191,7 +187,11 @@ func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error)
 
 // Post is Notify without waiting: for what must get out however much is unsent.
 func (c *Conn) Post(method string, params Encodable) error {
-	err := c.out.append(false, func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
+	params, err := Prepare(params)
+	if err != nil {
+		return err
+	}
+	err = c.out.append(false, func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
 	return c.because(err)
 }
 
@@ -199,10 +199,11 @@ func (c *Conn) Post(method string, params Encodable) error {
 type Call struct {
 	conn   *Conn
 	id     uint64
+	token  uint64 // by which the library knows it
 	method string
 	params Encodable
 	caller Caller
-	waiter jsonrpc2.Waiter
+	waiter waiter
 	err    error // why there will be no response
 
 	answered atomic.Bool
@@ -230,18 +231,14 @@ func (c *Conn) Start(ctx context.Context, call *Call, method string, params Enco
 	if err := c.out.room(ctx, highWater); err != nil {
 		return c.because(err)
 	}
-	call.conn, call.method, call.params, call.caller = c, method, params, caller
-	c.sending.Lock()
-	defer c.sending.Unlock()
-	c.lastID++
-	call.id, c.request = c.lastID, call
-	waiter, err := c.lib.DispatchCall(ctx, method, nil, jsonrpc2.PickID(jsonrpc2.ID{Num: call.id}))
-	c.request = nil // its parameters may be long
+	params, err := Prepare(params)
 	if err != nil {
-		return c.because(err)
+		return err
 	}
-	call.waiter = waiter
-	return nil
+	call.conn, call.method, call.params, call.caller = c, method, params, caller
+	err = c.lib.send(ctx, call)
+	call.params = nil // they may be long
+	return c.because(err)
 }
 
 // ID is the id under which the request was sent.
@@ -250,7 +247,7 @@ func (call *Call) ID() ID { return IntID(int64(call.id)) }
 // Wait returns nil when the response has been read, ctx.Err() when that ends first, or why there will
 // be no response. After an error of ctx it may be called again.
 func (call *Call) Wait(ctx context.Context) error {
-	err := call.waiter.Wait(ctx, nil)
+	err := call.waiter.wait(ctx)
 	switch {
 	case call.answered.Load(): // even if ctx, or the connection, ended at the same time
 		return nil
@@ -273,16 +270,17 @@ func (call *Call) answer(resp Response) {
 func (call *Call) Abandon() {
 	c := call.conn
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.calls[call.id]; ok {
-		delete(c.calls, call.id)
-		c.abandon(call.id)
+	_, listed := c.calls[call.id]
+	delete(c.calls, call.id)
+	c.mu.Unlock()
+	if listed { // otherwise the reader tells the library that it is over
+		c.lib.giveUp(call.token)
 	}
 }
 
 // because replaces an error that only says that the connection is over by the reason.
 func (c *Conn) because(err error) error {
-	if errors.Is(err, ErrClosed) || errors.Is(err, jsonrpc2.ErrClosed) {
+	if errors.Is(err, ErrClosed) {
 		if why := c.Err(); why != nil {
 			return why
 		}
@@ -331,7 +329,10 @@ func (r *Request) write(a Answer) (invalid error) {
 	alone := c.serving == 1
 	c.mu.Unlock()
 	if a.Failure == nil {
-		err := c.out.append(alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, a.Result) })
+		result, err := Prepare(a.Result)
+		if err == nil {
+			err = c.out.append(alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, result) })
+		}
 		bad, ok := errors.AsType[*codec.Error](err)
 		if !ok {
 			return err
@@ -385,49 +386,9 @@ func (c *Conn) writeRequest(call *Call) error {
 	})
 }
 
-// objectStream is the connection as the library sees it.
-type objectStream struct {
-	c       *Conn
-	started <-chan struct{}
-}
-
-// ReadObject gives the library its next message, which is the response to a call of ours.
-func (s *objectStream) ReadObject(v any) error {
-	<-s.started
-	token, err := s.c.next()
-	if err != nil {
-		close(s.c.readDone)
-		return err
-	}
-	return s.c.stub.fill(v, token)
-}
-
-// WriteObject writes the only message that the library sends, which Start has given it.
-func (s *objectStream) WriteObject(any) error { return s.c.writeRequest(s.c.request) }
-
-// Close is called by the library, once.
-func (s *objectStream) Close() error {
-	s.c.out.close()
-	defer close(s.c.streamClosed)
-	s.c.closeErr = s.c.stream.Close()
-	return s.c.closeErr
-}
-
-// noteReceived is the library's OnRecv hook, called for each response that it was given.
-func (c *Conn) noteReceived(_ *jsonrpc2.Request, resp *jsonrpc2.Response) {
-	if !c.stub.seen(resp) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.abandon(c.stub.token) // so that it comes again
-	}
-}
-
 // next reads until there is something for the library: the token of a call that is over, or the end.
 func (c *Conn) next() (token uint64, err error) {
 	for {
-		if token, ok := c.nextAbandoned(); ok {
-			return token, nil
-		}
 		if c.endSeen {
 			return c.end()
 		}
@@ -460,26 +421,6 @@ func (c *Conn) next() (token uint64, err error) {
 	}
 }
 
-// abandon has the library be given a response to a call; mu is held.
-func (c *Conn) abandon(token uint64) {
-	c.abandoned = append(c.abandoned, token)
-	c.leftovers.Store(true)
-}
-
-// nextAbandoned gives the library responses to calls that nobody waits for.
-func (c *Conn) nextAbandoned() (uint64, bool) {
-	if !c.leftovers.Load() {
-		return 0, false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := len(c.abandoned) - 1
-	token := c.abandoned[n]
-	c.abandoned = c.abandoned[:n]
-	c.leftovers.Store(n > 0)
-	return token, true
-}
-
 // end fails the pending calls one by one, then waits until the requests in progress were answered, and
 // then ends the library's reading.
 func (c *Conn) end() (token uint64, err error) {
@@ -488,7 +429,7 @@ func (c *Conn) end() (token uint64, err error) {
 		delete(c.calls, id)
 		call.err = c.ended
 		c.mu.Unlock()
-		return id, nil
+		return call.token, nil
 	}
 	err, waiting := c.ended, c.serving > 0
 	idle := make(chan struct{})
@@ -508,6 +449,7 @@ func (c *Conn) end() (token uint64, err error) {
 	if ferr := c.out.flush(ctx); ferr != nil {
 		c.log.Debug("the peer ended the stream, answers are unsent", "error", ferr)
 	}
+	close(c.readDone)
 	return 0, err
 }
 
@@ -586,7 +528,7 @@ func (c *Conn) tryResponse(id uint64, rest []byte) (token uint64, ok bool) {
 		return 0, true
 	}
 	delete(c.calls, id)
-	return id, true
+	return call.token, true
 }
 
 // dispatchResponse gives a response to its call.
@@ -619,7 +561,7 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (token uint64, ok bo
 		resp = Response{Err: env.failure}
 	}
 	call.answer(resp)
-	return call.id, true
+	return call.token, true
 }
 
 // refuseLong answers, or fails, what an overlong message was about.
@@ -649,7 +591,7 @@ func (c *Conn) failCall(id ID, known bool, reason error) (token uint64, ok bool)
 	delete(c.calls, n)
 	c.mu.Unlock()
 	call.answer(Response{Err: fmt.Errorf("response to %s: %w", call.method, reason)})
-	return call.id, true
+	return call.token, true
 }
 
 // Accept makes r the request of that id. Only the handler calls it, from HandleRequest.
@@ -687,20 +629,8 @@ func (c *Conn) writeFailed(err error) {
 			c.ended = err
 		}
 		c.mu.Unlock()
-		if cerr := c.lib.Close(); cerr != nil {
+		if _, cerr := c.lib.close(); cerr != nil {
 			c.log.Debug("closing", "error", cerr)
 		}
 	})
-}
-
-// noRequests is the library's handler of requests, of which it is given none.
-type noRequests struct{}
-
-func (noRequests) Handle(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request) {}
-
-// libraryLog passes what the library logs on.
-type libraryLog struct{ log *slog.Logger }
-
-func (l libraryLog) Printf(format string, args ...any) {
-	l.log.Debug(strings.TrimSpace(fmt.Sprintf(format, args...)))
 }

@@ -256,9 +256,6 @@ func (w *writer) close() {
 	w.changed()
 }
 
-// Encodable is a value that writes itself as JSON. Nil parameters are left out; a nil result is null.
-type Encodable interface{ EncodeJSON(*codec.Encoder) }
-
 // The four messages that are sent, written straight into the buffer.
 
 // appendRequest shows the encoded parameters to sent.
@@ -312,7 +309,11 @@ func appendMethod(dst []byte, method string, params Encodable) []byte {
 
 // appendLast appends the value of the last member, unless v is nil, and closes the message.
 func appendLast(dst []byte, v Encodable) ([]byte, error) {
-	if v != nil {
+	switch v := v.(type) {
+	case nil:
+	case encoded:
+		dst = append(dst, v...)
+	default:
 		var err error
 		if dst, err = codec.Append(dst, v); err != nil {
 			return dst, err

@@ -1,0 +1,102 @@
+package rpc
+
+// This file owns values that authors encode: their methods may use the connection, and wait.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// marshaler is a value whose encoding does something.
+type marshaler struct{ do func() }
+
+func (m marshaler) MarshalJSON() ([]byte, error) {
+	m.do()
+	return json.Marshal(map[string]int{"n": 1})
+}
+
+// connected returns the two sides of a connection in memory.
+func connected(t *testing.T, near, far []Route) (a, b *Conn) {
+	t.Helper()
+	one, other := Pipe()
+	b, err := Connect(t.Context(), other, func(*Conn) []Route { return far }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = Connect(t.Context(), one, func(*Conn) []Route { return near }, nil); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// A MarshalJSON may use the connection that it is encoded for.
+func TestMarshalerUsesTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var far *Conn
+		useFar := func() {
+			if res, err := echoMethod.Call(t.Context(), far, &echoParams{N: 2}); err != nil || res.N != 2 {
+				t.Errorf("within the result: %v, %v", res, err)
+			}
+		}
+		result := RequestMethod[echoParams, marshaler]{Name: "result"}.Handle(
+			func(context.Context, *echoParams) (*marshaler, error) { return &marshaler{useFar}, nil })
+		echoRoute := echoMethod.Handle(echo)
+		near, b := connected(t, []Route{echoRoute}, []Route{echoRoute, result})
+		far = b
+		use := func() {
+			if res, err := echoMethod.Call(t.Context(), near, &echoParams{N: 3}); err != nil || res.N != 3 {
+				t.Errorf("within the parameters: %v, %v", res, err)
+			}
+			if err := Notify(t.Context(), near, "_nested", marshaler{func() {}}); err != nil {
+				t.Error(err)
+			}
+		}
+		if res, err := Call[echoParams](t.Context(), near, "echo", marshaler{use}); err != nil || res.N != 1 {
+			t.Errorf("call: %v, %v", res, err)
+		}
+		if err := Notify(t.Context(), near, "_note", marshaler{use}); err != nil {
+			t.Errorf("notification: %v", err)
+		}
+		if res, err := Call[echoParams](t.Context(), near, "result", &echoParams{}); err != nil || res.N != 1 {
+			t.Errorf("result: %v, %v", res, err)
+		}
+		if err := errors.Join(near.Close(), far.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While a MarshalJSON waits, others send, and Close ends the connection.
+func TestMarshalerWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := connected(t, nil, []Route{echoMethod.Handle(echo)})
+		release, sent := make(chan struct{}), make(chan error, 2)
+		wait := marshaler{func() { <-release }}
+		go func() { sent <- Notify(t.Context(), near, "_note", wait) }()
+		go func() {
+			_, err := Call[echoParams](t.Context(), near, "echo", wait)
+			sent <- err
+		}()
+		synctest.Wait()
+		if res, err := echoMethod.Call(t.Context(), near, &echoParams{N: 1}); err != nil || res.N != 1 {
+			t.Errorf("meanwhile: %v, %v", res, err)
+		}
+		start := time.Now()
+		if err := errors.Join(near.Close(), far.Close()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(start); d > 0 {
+			t.Errorf("Close took %v", d)
+		}
+		close(release)
+		for range 2 {
+			if err := <-sent; !errors.Is(err, ErrClosed) {
+				t.Errorf("what waited ends with %v", err)
+			}
+		}
+	})
+}

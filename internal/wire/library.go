@@ -1,0 +1,209 @@
+// This file owns the library, github.com/sourcegraph/jsonrpc2, and alone imports it. For us it keeps the
+// calls that wait for a response, sends them one after the other, and closes: what waits, and the stream,
+// once. It sees no payload; what it has nothing to correlate with does not enter it.
+
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sourcegraph/jsonrpc2"
+)
+
+// library is the library as the connection sees it.
+type library struct {
+	conn    *jsonrpc2.Conn
+	started chan struct{} // closed by run
+
+	sending   sync.Mutex
+	request   *Call  // what conn is about to write; guarded by sending
+	lastID    uint64 // the last one given out; likewise
+	lastToken uint64 // likewise
+
+	// The library has no word for giving a call up. The next call takes the token of one that was, and
+	// thereby its place; or the library is given a response to it, which it cannot be while its reader waits
+	// for the peer.
+	mu      sync.Mutex
+	givenUp []uint64    // tokens of calls that conn keeps and nobody waits for
+	some    atomic.Bool // there are some; spares the reader the lock
+
+	// The reader's: how conn learns that a call is over. conn's messages are of a type of its own that only
+	// JSON can fill, which takes some 25 allocations and 4 µs. So the first one, a response that has an id
+	// and no more, is kept, and assigned to the later ones after the id in its response was changed: that
+	// response is the one that conn's OnRecv hook is shown, and nobody reads it once the hook has run. Should
+	// that not hold in another release of the library, received tells, and JSON fills all of them.
+	token    uint64             // what conn was given last
+	response *jsonrpc2.Response // in message; nil before the first
+	message  reflect.Value      // the one that is kept
+	off      bool               // keeping it does not work
+}
+
+// libraryUser is what the library needs of the connection.
+type libraryUser interface {
+	// next returns the token of the next call that is over, or why there will be none. The library's
+	// reader calls it.
+	next() (token uint64, err error)
+	// writeRequest writes a request.
+	writeRequest(*Call) error
+	// closeStream is called once.
+	closeStream() error
+}
+
+// newLibrary starts the library, which reads nothing before run.
+func newLibrary(user libraryUser, log *slog.Logger) *library {
+	l := &library{started: make(chan struct{})}
+	// It reads as soon as it is made, before it is known here.
+	l.conn = jsonrpc2.NewConn(context.Background(), &objectStream{l, user}, noRequests{},
+		jsonrpc2.OnRecv(l.received), jsonrpc2.SetLogger(libraryLog{log}))
+	return l
+}
+
+func (l *library) run() { close(l.started) }
+
+// done is closed when the connection is over.
+func (l *library) done() <-chan struct{} { return l.conn.DisconnectNotify() }
+
+// close closes the stream, unless it was closed: then closed is false.
+func (l *library) close() (closed bool, err error) {
+	err = l.conn.Close()
+	if errors.Is(err, jsonrpc2.ErrClosed) {
+		return false, nil
+	}
+	return true, err
+}
+
+// waiter waits for the end of a call.
+type waiter struct{ of jsonrpc2.Waiter }
+
+// send gives a call its id and has it written.
+func (l *library) send(ctx context.Context, call *Call) error {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	l.lastID++
+	call.id, l.request = l.lastID, call
+	var ok bool
+	if call.token, ok = l.takeGivenUp(); !ok {
+		l.lastToken++
+		call.token = l.lastToken
+	}
+	var err error
+	call.waiter.of, err = l.conn.DispatchCall(ctx, call.method, nil, jsonrpc2.PickID(jsonrpc2.ID{Num: call.token}))
+	l.request = nil // its parameters may be long
+	if err != nil {
+		l.giveUp(call.token) // the library keeps it all the same
+	}
+	return known(err)
+}
+
+// giveUp says that nobody waits for a call.
+func (l *library) giveUp(token uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.givenUp = append(l.givenUp, token)
+	l.some.Store(true)
+}
+
+// takeGivenUp returns the token of a call that was given up, if there is one.
+func (l *library) takeGivenUp() (token uint64, ok bool) {
+	if !l.some.Load() {
+		return 0, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.givenUp) - 1
+	if n < 0 {
+		return 0, false
+	}
+	token = l.givenUp[n]
+	l.givenUp = l.givenUp[:n]
+	l.some.Store(n > 0)
+	return token, true
+}
+
+// wait returns nil when the call is over, ctx.Err() when that ends first, or ErrClosed.
+func (w *waiter) wait(ctx context.Context) error { return known(w.of.Wait(ctx, nil)) }
+
+// known is an error of the library as one of ours.
+func known(err error) error {
+	if errors.Is(err, jsonrpc2.ErrClosed) {
+		return ErrClosed
+	}
+	return err
+}
+
+// objectStream is the connection as the library sees it.
+type objectStream struct {
+	l    *library
+	user libraryUser
+}
+
+// ReadObject gives the library its next message, which is the response to a call of ours.
+func (s *objectStream) ReadObject(v any) error {
+	<-s.l.started
+	token, ok := s.l.takeGivenUp()
+	if !ok {
+		var err error
+		if token, err = s.user.next(); err != nil {
+			return err
+		}
+	}
+	s.l.token = token
+	return s.l.fill(v)
+}
+
+// WriteObject writes the only message that the library sends, which send has given it.
+func (s *objectStream) WriteObject(any) error { return s.user.writeRequest(s.l.request) }
+
+// Close is called by the library, once.
+func (s *objectStream) Close() error { return s.user.closeStream() }
+
+// fill fills the library's message with the response to the call l.token.
+func (l *library) fill(message any) error {
+	v := reflect.Indirect(reflect.ValueOf(message))
+	if l.response != nil && v.CanSet() && v.Type() == l.message.Type() {
+		l.response.ID.Num = l.token
+		v.Set(l.message)
+		return nil
+	}
+	text := strconv.AppendUint([]byte(`{"jsonrpc":"2.0","result":null,"id":`), l.token, 10)
+	if err := message.(json.Unmarshaler).UnmarshalJSON(append(text, '}')); err != nil {
+		return err
+	}
+	l.message = reflect.New(v.Type()).Elem()
+	l.message.Set(v)
+	return nil
+}
+
+// received is the library's OnRecv hook, called by its reader for each response that it was given. One that
+// is not what it was given comes again.
+func (l *library) received(_ *jsonrpc2.Request, response *jsonrpc2.Response) {
+	if response.ID.Num != l.token {
+		l.response, l.off = nil, true
+		l.giveUp(l.token)
+		return
+	}
+	if !l.off {
+		l.response = response
+	}
+}
+
+// noRequests is the library's handler of requests, of which it is given none.
+type noRequests struct{}
+
+func (noRequests) Handle(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request) {}
+
+// libraryLog passes what the library logs on.
+type libraryLog struct{ log *slog.Logger }
+
+func (l libraryLog) Printf(format string, args ...any) {
+	l.log.Debug(strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
