@@ -56,7 +56,8 @@ func Read(line []byte, maxDepth int) Message {
 	if !ok {
 		return refused
 	}
-	method, hasMethod := members["method"]
+	method := members["method"]
+	hasMethod := method != nil && string(method) != "null"
 	if has(members, "result") || has(members, "error") {
 		if !hasMethod {
 			return Message{Kind: Response}

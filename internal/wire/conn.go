@@ -492,6 +492,10 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (token uint64, ok boo
 		c.handler.HandleInvalid(line, errNoise)
 		return 0, false
 	}
+	if env.bare && c.isCall(env.id) {
+		env.broken = errNeither
+		return c.dispatchResponse(line, env)
+	}
 	c.handler.HandleInvalid(line, env.failure)
 	if env.unread {
 		id, response, known := recoverID(line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):])
@@ -529,6 +533,16 @@ func (c *Conn) tryResponse(id uint64, rest []byte) (token uint64, ok bool) {
 	}
 	delete(c.calls, id)
 	return call.token, true
+}
+
+// isCall reports whether an id is that of a call of ours, answered or not. A message with that id and no
+// method is a response of a peer that forgot what it answers. An error in return would be taken for the
+// answer to a request of the peer's, since both sides count from 1.
+func (c *Conn) isCall(id ID) bool {
+	n, ours := id.callNumber()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return ours && n <= c.lastCall
 }
 
 // dispatchResponse gives a response to its call.

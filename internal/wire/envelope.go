@@ -46,6 +46,7 @@ type envelope struct {
 	failure *Error // kindInvalid: the answer; kindResponse: what the peer answered
 	broken  error  // kindResponse: what is wrong with it
 	unread  bool   // kindInvalid: it could not be read to its end
+	bare    bool   // kindInvalid: an id without method, result or error
 }
 
 const (
@@ -59,7 +60,10 @@ const (
 
 var (
 	errBoth    = errors.New("result and error in one response")
+	errNeither = errors.New("neither result nor error")
 	errVersion = errors.New(`jsonrpc is not "2.0"`)
+	errTwice   = errors.New("a member of the envelope stands twice")
+	errTwiceIn = errors.New("a member of the error object stands twice")
 )
 
 // usual is a message that begins as most peers begin theirs. What follows is not read yet: if it turns out
@@ -136,6 +140,7 @@ func parse(d *codec.Decoder, line []byte) envelope {
 
 	var version, hasID, badID, hasMethod, hasResult, hasError, duplicate bool
 	var seen [memberError + 1]bool
+	var badError error
 	once := func(member int) {
 		duplicate = duplicate || seen[member]
 		seen[member] = true
@@ -158,8 +163,10 @@ func parse(d *codec.Decoder, line []byte) envelope {
 			}
 		case "method":
 			once(memberMethod)
-			hasMethod = true
-			if d.Kind() == '"' {
+			env.method = nil
+			kind := d.Kind()
+			hasMethod = kind != 'n' // some peers write null in responses
+			if kind == '"' {
 				env.method = unquote(d)
 			} else {
 				d.Skip()
@@ -174,7 +181,7 @@ func parse(d *codec.Decoder, line []byte) envelope {
 		case "error":
 			once(memberError)
 			hasError = true
-			env.failure = decodeError(d)
+			env.failure, badError = decodeError(d)
 		default:
 			d.Skip()
 		}
@@ -190,6 +197,10 @@ func parse(d *codec.Decoder, line []byte) envelope {
 			env.broken = errVersion
 		case hasResult && hasError:
 			env.broken = errBoth
+		case duplicate:
+			env.broken = errTwice
+		default:
+			env.broken = badError
 		}
 		return env
 	}
@@ -202,11 +213,13 @@ func parse(d *codec.Decoder, line []byte) envelope {
 	}
 	switch {
 	case duplicate:
-		return refuse("Invalid request: a member of the envelope stands twice")
+		return refuse("Invalid request: " + errTwice.Error())
 	case badID:
 		return refuse("Invalid request: an id is a string, a number or null")
 	case !hasMethod:
-		return refuse("Invalid request: neither method nor result nor error")
+		bad := refuse("Invalid request: neither method nor result nor error")
+		bad.bare = true
+		return bad
 	case env.method == nil:
 		return refuse("Invalid request: method is no string")
 	case hasResult || hasError:
@@ -264,29 +277,40 @@ func unquote(d *codec.Decoder) []byte {
 	return []byte(codec.NewDecoder(raw).Str())
 }
 
-// decodeError reads an error object; what is wrong in it is replaced, so that a call always ends.
-func decodeError(d *codec.Decoder) *Error {
+// decodeError reads an error object; what is wrong in it is replaced, so that a call always ends. Members
+// that stand twice are refused.
+func decodeError(d *codec.Decoder) (e *Error, twice error) {
 	raw := skipped(d)
-	e := &Error{Code: codeInternal, Message: "malformed error object"}
+	e = &Error{Code: codeInternal, Message: "malformed error object"}
 	if d.Err() != nil {
-		return e
+		return e, nil
 	}
 	in := codec.NewDecoder(raw)
 	if in.Kind() != '{' {
 		e.Data = append(json.RawMessage(nil), raw...)
-		return e
+		return e, nil
+	}
+	var seen [3]bool
+	once := func(member int) {
+		if seen[member] {
+			twice = errTwiceIn
+		}
+		seen[member] = true
 	}
 	for o := in.Object(); o.Next(); {
 		switch string(o.Name()) {
 		case "code":
+			once(0)
 			if n := in.Int(32); in.Err() == nil {
 				e.Code = int(n)
 			}
 		case "message":
+			once(1)
 			if s := in.Str(); in.Err() == nil {
 				e.Message = s
 			}
 		case "data":
+			once(2)
 			e.Data = in.Raw()
 		default:
 			in.Skip()
@@ -295,7 +319,7 @@ func decodeError(d *codec.Decoder) *Error {
 	if in.Err() != nil {
 		e.Data = append(json.RawMessage(nil), raw...)
 	}
-	return e
+	return e, twice
 }
 
 // recoverID finds the id of a message of which only the beginning and the end can be read.
