@@ -134,6 +134,11 @@ func TestINI10_AgentOfAnotherVersion(t *testing.T) {
 // rawServe answers everything with one result, and returns what came, when the client has ended the
 // connection.
 func rawServe(t *testing.T, transport acp.Transport, result string) (lines []string) {
+	return rawAnswer(t, transport, `{"jsonrpc":"2.0","id":ID,"result":`+result+`}`)
+}
+
+// rawAnswer answers everything with one message, in which ID is the id of what it answers.
+func rawAnswer(t *testing.T, transport acp.Transport, answer string) (lines []string) {
 	stream, err := transport.Connect(context.Background())
 	if err != nil {
 		t.Error(err)
@@ -154,7 +159,7 @@ func rawServe(t *testing.T, transport acp.Transport, result string) (lines []str
 			t.Error(err)
 			return lines
 		}
-		if err := stream.Write([]byte(`{"jsonrpc":"2.0","id":` + string(envelope.ID) + `,"result":` + result + "}")); err != nil {
+		if err := stream.Write([]byte(strings.Replace(answer, "ID", string(envelope.ID), 1))); err != nil {
 			t.Error(err)
 		}
 	}

@@ -539,7 +539,7 @@ func (c *Conn) tryResponse(id uint64, rest []byte) (token uint64, ok bool) {
 // method is a response of a peer that forgot what it answers. An error in return would be taken for the
 // answer to a request of the peer's, since both sides count from 1.
 func (c *Conn) isCall(id ID) bool {
-	n, ours := id.callNumber()
+	n, ours := callNumber(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ours && n <= c.lastCall
