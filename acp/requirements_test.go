@@ -1,7 +1,7 @@
 package acp_test
 
-// This file owns which test shows which requirement of the protocol, and which rule of package rpc: by
-// name, so that a requirement without a test, and a test that is gone, fail here.
+// This file owns which test shows which requirement of docs/requirements.md, and which rule of package
+// rpc: by name, so that a requirement without a test, and a test that is gone, fail here.
 
 import (
 	"fmt"
@@ -9,15 +9,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // Tests, or rows of one, have the ids of the requirements that they show in their names: SES27_SES30_…
@@ -30,16 +26,7 @@ var shownElsewhere = map[string][]string{
 	"FS-4":   {"TestPathsAndLinesAreChecked"},
 	"TRM-3":  {"TestPathsAndLinesAreChecked"},
 	"ERR-4":  {"TestHostileParams", "TestPathsAndLinesAreChecked"},
-}
-
-// leftToAuthors are requirements that a runtime could enforce and this one does not, or not whole.
-var leftToAuthors = map[string]string{
-	"LST-6":  "whether the paths of listed sessions are absolute is the agent's author's; they are not checked",
-	"TOL-7":  "the same for the paths of diffs and locations",
-	"SCH-10": "how an elicitation is shown is the client's author's; unknown property types are kept as such",
-	"CFG-3":  "boolean options are not filtered: SupportsBooleanConfig tells the author (CFG3_INI18_PlainClient)",
-	"ELI-34": "an elicitation of no scope is refused, one of both scopes is read as the session's: the schema allows both",
-	"EXT-3":  "names of extensions are not checked for their underscore",
+	"ADD-1":  {"TestBadInput", "TestHostileLines", "TestHostileParams"},
 }
 
 // The tests of the rules that package rpc states, by number.
@@ -76,45 +63,126 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// The requirements that a runtime can enforce, those marked R, as protocol/requirements.md lists them.
+// requirement is a row of docs/requirements.md.
+type requirement struct{ id, keptBy string }
+
+// readRequirements reads the rows, and the reasons why some are left to authors.
+func readRequirements(t *testing.T) (all []requirement, left map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/requirements.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left = map[string]string{}
+	isID := regexp.MustCompile(`^[A-Z]{2,3}-\d+$`)
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		switch {
+		case !isID.MatchString(cells[0]):
+		case len(cells) == 2:
+			left[cells[0]] = cells[1]
+		case len(cells) == 5:
+			all = append(all, requirement{cells[0], cells[4]})
+		default:
+			t.Errorf("%d cells in %s", len(cells), line)
+		}
+	}
+	return all, left
+}
+
+// TestRequirements holds docs/requirements.md against the names of the tests: what the runtime keeps is
+// shown, and what it leaves to authors has a reason.
 func TestRequirements(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(gentest.Shared(t, "protocol"), "requirements.md"))
+	all, left := readRequirements(t)
+	tests := testsOfTheModule(t)
+	rows, kept := map[string]string{}, map[string]int{}
+	for _, r := range all {
+		if rows[r.id] != "" {
+			t.Errorf("%s has two rows", r.id)
+		}
+		rows[r.id] = r.keptBy
+		kept[r.keptBy]++
+		names := tests.ids[strings.ReplaceAll(r.id, "-", "")]
+		for _, name := range shownElsewhere[r.id] {
+			if !tests.functions[name] {
+				t.Errorf("%s: there is no %s", r.id, name)
+			}
+			names = append(names, name)
+		}
+		shown := strings.Join(names, ", ")
+		switch {
+		case r.keptBy == "runtime" && shown == "":
+			t.Errorf("%s: no test shows it", r.id)
+		case r.keptBy == "open" && shown != "":
+			t.Errorf("%s is open, and %s shows it", r.id, shown)
+		case r.keptBy == "open":
+			t.Logf("%s: open", r.id)
+		case r.keptBy == "author" && left[r.id] != "":
+			t.Logf("%s: left to authors: %s", r.id, left[r.id])
+		case r.keptBy == "runtime", r.keptBy == "author":
+			t.Logf("%s: %s: %s", r.id, r.keptBy, shown)
+		default:
+			t.Errorf("%s is kept by %q", r.id, r.keptBy)
+		}
+	}
+	for id := range shownElsewhere {
+		if rows[id] == "" {
+			t.Errorf("%s is no requirement", id)
+		}
+	}
+	for id := range left {
+		if rows[id] != "author" {
+			t.Errorf("%s has a reason to be left to authors, and is kept by %q", id, rows[id])
+		}
+	}
+	t.Logf("%d requirements: %d kept by the runtime, %d by authors, %d open", len(all), kept["runtime"], kept["author"], kept["open"])
+	if kept["runtime"] == 0 {
+		t.Error("no requirement was read")
+	}
+}
+
+// TestCitedRequirements looks for ids in the code, in the documents, and in the names of tests: each has a row,
+// and each row is cited.
+func TestCitedRequirements(t *testing.T) {
+	all, left := readRequirements(t)
+	rows := map[string]bool{} // whether they are cited
+	for _, r := range all {
+		rows[r.id] = left[r.id] != "" || r.keptBy == "open"
+	}
+	other := map[string]bool{"UTF": true, "SHA": true}
+	id := regexp.MustCompile(`\b([A-Z]{2,3})-\d+\b`)
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+			return fs.SkipDir
+		case d.IsDir() || path == filepath.Join("..", "docs", "requirements.md"):
+			return nil
+		}
+		switch filepath.Ext(path) {
+		case ".go", ".md", ".mjs", ".txtar":
+		default:
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range id.FindAllStringSubmatch(string(text), -1) {
+			if _, known := rows[m[0]]; known {
+				rows[m[0]] = true
+			} else if !other[m[1]] {
+				t.Errorf("%s cites %s, which has no row", path, m[0])
+			}
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tests := testsOfTheModule(t)
-	row := regexp.MustCompile(`(?m)^\| ([A-Z]{2,3}-\d+) \|[^|]*\|[^|]*\| [SWM,]*R[SWM,]* \|`)
-	found := row.FindAllSubmatch(data, -1)
-	seen, shown := map[string]bool{}, 0
-	for _, m := range found {
-		id := string(m[1])
-		seen[id] = true
-		names := tests.ids[strings.ReplaceAll(id, "-", "")]
-		for _, name := range shownElsewhere[id] {
-			if !tests.functions[name] {
-				t.Errorf("%s: there is no %s", id, name)
-			}
-			names = append(names, name)
+	for id, cited := range rows {
+		if !cited && len(tests.ids[strings.ReplaceAll(id, "-", "")]) == 0 && shownElsewhere[id] == nil {
+			t.Errorf("%s is not cited", id)
 		}
-		reason, left := leftToAuthors[id]
-		switch {
-		case left:
-			t.Logf("%s: left out: %s", id, reason)
-		case len(names) > 0:
-			shown++
-			t.Logf("%s: %s", id, strings.Join(names, ", "))
-		default:
-			t.Errorf("%s: no test shows it", id)
-		}
-	}
-	for _, id := range slices.Concat(slices.Collect(maps.Keys(shownElsewhere)), slices.Collect(maps.Keys(leftToAuthors))) {
-		if !seen[id] {
-			t.Errorf("%s is no requirement", id)
-		}
-	}
-	t.Logf("%d requirements: %d shown, %d left to authors", len(found), shown, len(leftToAuthors))
-	if len(found) == 0 {
-		t.Error("no requirement was read")
 	}
 }
 
