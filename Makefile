@@ -9,10 +9,10 @@ ROUNDS      ?= 10
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-generate: ## regenerate the Go code from the schemas, and the api.txt files from the code
+generate: ## regenerate the Go code and docs/leniency.md from the schemas, and the api.txt files from the code
 	$(GO) run ./cmd/acpgen
 	cd examples/acme && GOWORK=off $(GO) generate ./...
-	$(GO) test -run '^TestAPI$$' . -update
+	$(GO) test -run '^(TestAPI|TestLeniencyTable)$$' . -update
 
 check: ## everything that must hold before a commit: form, analysis, generated code, tests
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/gen/api"
 )
 
-var update = flag.Bool("update", false, "write the api.txt files anew")
+var update = flag.Bool("update", false, "write the api.txt files, and the table of docs/leniency.md, anew")
 
 func TestAPI(t *testing.T) {
 	const module = "github.com/acpgo/sdk/"
