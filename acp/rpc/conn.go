@@ -296,8 +296,6 @@ func (c *Conn) stop() {
 // error says that handlers still run after that, or why the stream could not be closed properly.
 // Further calls wait likewise. A handler must not call Close: it would wait for itself.
 func (c *Conn) Close() error {
-	c.mu.Lock()
-	c.mu.Unlock()
 	c.cancel(ErrClosed)
 	<-c.closed
 	timer := time.NewTimer(c.opts.CloseTime)
