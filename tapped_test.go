@@ -16,7 +16,8 @@ import (
 // untapped says why tests connect an agent or a client without conformance.Tap: those of a folder, of a
 // file, or a function of a file.
 var untapped = map[string]string{
-	"acp/rpc/": "the methods of its tests are not ACP's",
+	"acp/rpc/":         "the methods of its tests are not ACP's",
+	"internal/engine/": "the methods of its tests are not ACP's",
 
 	"acp/alloc_test.go":           "it counts allocations",
 	"acp/growth_test.go":          "it measures time and memory",
@@ -28,6 +29,7 @@ var untapped = map[string]string{
 
 	"acp/acp_test.go TestAgentNeedsHandlers":             "nothing is sent",
 	"acp/acp_test.go TestClientNeedsAllTerminalHandlers": "nothing is sent",
+	"acp/acp_test.go TestExtensionNames":                 "nothing is sent",
 	"acp/unstable/unstable_test.go TestTogether":         "nothing is sent",
 	"acp/v2draft/initialize_test.go TestStartErrors":     "nothing is sent",
 	"acp/unstable/unstable_test.go TestProxy":            "the schema says nothing of messages between proxies as a client or an agent sees them",

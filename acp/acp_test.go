@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"strings"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
@@ -409,8 +410,8 @@ func TestExtensionMethods(t *testing.T) {
 	type ping struct {
 		N int `json:"n"`
 	}
-	var ext acp.Extensions
-	rpc.Handle(&ext, "_example.com/ping", func(_ context.Context, p *ping) (*ping, error) { return &ping{p.N + 1}, nil })
+	var ext acp.Extensions[acp.AgentConn]
+	rpc.Handle(&ext, "_example.com/ping", func(_ context.Context, _ *acp.AgentConn, p *ping) (*ping, error) { return &ping{p.N + 1}, nil })
 	conn := connect(t, acp.AgentHandlers{Extensions: &ext}, nil, acp.ClientHandlers{}, nil)
 	res, err := rpc.Call[ping](t.Context(), conn.RPC(), "_example.com/ping", &ping{1})
 	if err != nil || res.N != 2 {
@@ -447,4 +448,57 @@ func TestSessionsArePaged(t *testing.T) {
 	if !slices.Equal(got, []acp.SessionID{"a", "b", "c"}) {
 		t.Error(got)
 	}
+}
+
+// A handler of an extension whose name is the protocol's, or could become it, is an error at the start, on both
+// sides. So is an empty one.
+func TestExtensionNames(t *testing.T) {
+	for _, name := range []string{acp.MethodPrompt, acp.MethodSessionUpdate, acp.MethodCancelRequest, "vendor/ping", ""} {
+		var forAgent acp.Extensions[acp.AgentConn]
+		rpc.Handle(&forAgent, name, func(context.Context, *acp.AgentConn, *struct{}) (*struct{}, error) { return nil, nil })
+		near, far := acp.Pipe()
+		handlers := acp.AgentHandlers{NewSession: newSession, Prompt: noPrompt, Extensions: &forAgent}
+		if conn, err := acp.StartAgent(t.Context(), far, handlers, nil); err == nil || !strings.Contains(err.Error(), `"`+name+`"`) {
+			t.Errorf("an agent that handles %q: %v, %v", name, conn, err)
+		}
+		var forClient acp.Extensions[acp.ClientConn]
+		rpc.HandleNotification(&forClient, name, func(context.Context, *acp.ClientConn, *struct{}) error { return nil })
+		if conn, err := acp.Connect(t.Context(), near, acp.ClientHandlers{Extensions: &forClient}, nil); err == nil || !strings.Contains(err.Error(), `"`+name+`"`) {
+			t.Errorf("a client that handles %q: %v, %v", name, conn, err)
+		}
+	}
+}
+
+// Methods with types, as acpgen makes them of a vendor's schema, are called on the connections of both sides and
+// handled beside the protocol's own; their handlers are given the connection.
+func TestVendorMethods(t *testing.T) {
+	type ping struct {
+		N int `json:"n"`
+	}
+	methodPing := rpc.RequestMethod[ping, ping]{Name: "_example.com/ping"}
+	methodTold := rpc.NotificationMethod[ping]{Name: "_example.com/told"}
+	var agent acp.Extensions[acp.AgentConn]
+	rpc.HandleMethod(&agent, methodPing, func(ctx context.Context, conn *acp.AgentConn, p *ping) (*ping, error) {
+		return &ping{p.N + 1}, methodTold.Notify(ctx, conn, p)
+	})
+	told := make(chan int, 1)
+	var client acp.Extensions[acp.ClientConn]
+	rpc.HandleNotificationMethod(&client, methodTold, func(_ context.Context, conn *acp.ClientConn, p *ping) error {
+		if !conn.Capabilities().LoadSession {
+			told <- p.N
+		}
+		return nil
+	})
+	conn := connect(t, acp.AgentHandlers{Extensions: &agent}, nil, acp.ClientHandlers{Extensions: &client}, nil)
+	res, err := methodPing.Call(t.Context(), conn, &ping{1})
+	if err != nil || res.N != 2 {
+		t.Error(res, err)
+	}
+	if n := <-told; n != 1 {
+		t.Errorf("told %d", n)
+	}
+}
+
+func noPrompt(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+	return nil, acp.ErrMethodNotFound
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // checkParams refuses paths that are not absolute, and lines that do not count from 1.
-func checkParams(params any) *Error {
+func checkParams(params any) error {
 	switch p := params.(type) {
 	case *NewSessionRequest:
 		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
@@ -35,7 +35,7 @@ func checkParams(params any) *Error {
 
 // checkSetup is checkParams for what sets a session up, and refuses MCP servers that the agent did not
 // advertise.
-func (a *agentSide) checkSetup(params any) *Error {
+func (a *agentSide) checkSetup(params any) error {
 	if err := checkParams(params); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func checkCall(method string, params any) error {
 }
 
 // checkAuthenticate refuses methods that were not offered, and those that are not for authenticate.
-func (a *agentSide) checkAuthenticate(params any) *Error {
+func (a *agentSide) checkAuthenticate(params any) error {
 	req, ok := params.(*AuthenticateRequest)
 	if !ok {
 		return nil

@@ -48,7 +48,7 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 	if err := c.checkNewSession(req); err != nil {
 		return nil, err
 	}
-	return methodNewSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
 
 // loadSession calls session/load. The reader calls then with the answer, before anything behind it
@@ -60,7 +60,7 @@ func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, t
 	if err := c.checkLoadSession(req); err != nil {
 		return nil, err
 	}
-	return methodLoadSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodLoadSession, req, then)
 }
 
 // ListSessions lists existing sessions known to the agent (session/list).
@@ -102,7 +102,7 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	if err := c.checkResumeSession(req); err != nil {
 		return nil, err
 	}
-	return methodResumeSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
 // CloseSession closes an active session and frees up any resources associated with it

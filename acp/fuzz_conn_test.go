@@ -432,11 +432,11 @@ func checkParamsAnswer(t *testing.T, m served, params string, a *badlines.Answer
 	switch {
 	case a.Result != nil && !unknown:
 		return
-	case a.Code == rpc.CodeMethodNotFound && unknown:
+	case acp.Code(a.Code) == rpc.ErrMethodNotFound && unknown:
 		return
-	case a.Code == rpc.CodeInvalidRequest && (deep || m.method == acp.MethodInitialize):
+	case acp.Code(a.Code) == rpc.ErrInvalidRequest && (deep || m.method == acp.MethodInitialize):
 		return
-	case a.Code != rpc.CodeInvalidParams || unknown:
+	case acp.Code(a.Code) != rpc.ErrInvalidParams || unknown:
 		t.Fatalf("%s with %s: answered with %s", m.method, params, a)
 	}
 	var data struct{ Pointer, Reason *string }

@@ -83,10 +83,10 @@ const initializeParams = `{"protocolVersion":1,"clientCapabilities":{"auth":{"te
 func TestRequestsBeforeInitialize(t *testing.T) {
 	for name, fallback := range map[string]bool{"no fallback": false, "fallback": true} {
 		t.Run(name, func(t *testing.T) {
-			var ext acp.Extensions
+			var ext acp.Extensions[acp.AgentConn]
 			served := 0
 			if fallback {
-				ext.Fallback = func(context.Context, string, json.RawMessage) (any, error) {
+				ext.Fallback = func(context.Context, *acp.AgentConn, string, json.RawMessage) (any, error) {
 					served++
 					return struct{}{}, nil
 				}
@@ -117,18 +117,17 @@ func TestRequestsBeforeInitialize(t *testing.T) {
 // waits in Connect comes later.
 func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 	a, c := acp.Pipe()
-	agent, err := rpc.Connect(t.Context(), a, func(conn *rpc.Conn) []rpc.Route {
-		initialize := rpc.RequestMethod[json.RawMessage, json.RawMessage]{Name: acp.MethodInitialize}
-		return []rpc.Route{initialize.Handle(func(ctx context.Context, _ *json.RawMessage) (*json.RawMessage, error) {
-			rpc.AfterResponse(ctx, func(ctx context.Context) {
-				update := `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}}`
-				if err := rpc.Notify(ctx, conn, acp.MethodSessionUpdate, json.RawMessage(update)); err != nil {
-					t.Error(err)
-				}
-			})
-			return new(json.RawMessage(`{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}`)), nil
-		})}
-	}, nil)
+	ext := &rpc.Extensions[rpc.Conn]{}
+	rpc.Handle(ext, acp.MethodInitialize, func(ctx context.Context, conn *rpc.Conn, _ *json.RawMessage) (*json.RawMessage, error) {
+		rpc.AfterResponse(ctx, func(ctx context.Context) {
+			update := `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}}`
+			if err := rpc.Notify(ctx, conn, acp.MethodSessionUpdate, json.RawMessage(update)); err != nil {
+				t.Error(err)
+			}
+		})
+		return new(json.RawMessage(`{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}`)), nil
+	})
+	agent, err := rpc.Connect(t.Context(), a, ext, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,11 +141,12 @@ func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 			return nil
 		},
 	}, &acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{
-		Call: func(ctx context.Context, call rpc.CallInfo) (context.Context, func(error)) {
-			if call.Method != acp.MethodInitialize {
-				return ctx, nil
+		Call: func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
+			err := next(ctx)
+			if call.Method == acp.MethodInitialize {
+				<-handled // Connect goes on after the handler
 			}
-			return ctx, func(error) { <-handled } // Connect goes on after the handler
+			return err
 		},
 	}}})
 	if err != nil {

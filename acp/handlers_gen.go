@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	engine "github.com/acpgo/sdk/internal/engine"
 )
 
 // AgentHandlers are the functions that serve the requests and notifications which an agent
@@ -169,11 +170,11 @@ type AgentHandlers struct {
 	Cancel func(ctx context.Context, session *AgentSession, n *CancelNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
-	Extensions *rpc.Extensions
+	Extensions *rpc.Extensions[AgentConn]
 }
 
-func (h *AgentHandlers) routes(conn *AgentConn) []rpc.Route {
-	return []rpc.Route{
+func (h *AgentHandlers) routes(conn *AgentConn) []engine.Route {
+	return []engine.Route{
 		request(methodAuthenticate, func(*AuthenticateRequest) *AgentConn { return conn }, h.Authenticate),
 		request(methodLogout, func(*LogoutRequest) *AgentConn { return conn }, h.Logout),
 		request(methodNewSession, func(*NewSessionRequest) *AgentConn { return conn }, h.NewSession),
@@ -334,11 +335,11 @@ type ClientHandlers struct {
 	CompleteElicitation func(ctx context.Context, conn *ClientConn, n *CompleteElicitationNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
-	Extensions *rpc.Extensions
+	Extensions *rpc.Extensions[ClientConn]
 }
 
-func (h *ClientHandlers) routes(conn *ClientConn) []rpc.Route {
-	return []rpc.Route{
+func (h *ClientHandlers) routes(conn *ClientConn) []engine.Route {
+	return []engine.Route{
 		request(methodWriteTextFile, func(p *WriteTextFileRequest) *ClientSession { return conn.Session(p.SessionID) }, h.WriteTextFile),
 		request(methodReadTextFile, func(p *ReadTextFileRequest) *ClientSession { return conn.Session(p.SessionID) }, h.ReadTextFile),
 		request(methodRequestPermission, func(p *RequestPermissionRequest) *ClientSession { return conn.Session(p.SessionID) }, h.RequestPermission),

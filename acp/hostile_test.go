@@ -76,10 +76,10 @@ func TestHostileLines(t *testing.T) {
 // one of them and its value for VALUE.
 func TestHostileParams(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "0" + strings.Repeat("}", n) }
-	const fine, bad, refused = 0, rpc.CodeInvalidParams, rpc.CodeInvalidRequest
+	const fine, bad, refused = 0, rpc.ErrInvalidParams, rpc.ErrInvalidRequest
 	rows := []struct {
 		name, params string
-		code         int
+		code         acp.Code
 	}{
 		{"absent", "", bad},
 		{"null", "null", bad},
@@ -134,7 +134,7 @@ func TestHostileParams(t *testing.T) {
 			tr.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q%s}`+"\n", id, method, params), nil)
 			time.Sleep(time.Minute)
 			answers := tr.peer.Answers(id)
-			if len(answers) != 1 || answers[0].Code != row.code {
+			if len(answers) != 1 || acp.Code(answers[0].Code) != row.code {
 				t.Errorf("%s: answered with %v, want code %d", row.name, answers, row.code)
 				continue
 			}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // Version is the protocol version that this package speaks.
@@ -116,7 +117,7 @@ func (a *agentSide) prepare() (err error) {
 }
 
 // configureRoute sets the turn, cancel and check options of a route.
-func (a *agentSide) configureRoute(r *rpc.Route) {
+func (a *agentSide) configureRoute(r *engine.Route) {
 	switch r.Method {
 	case MethodPrompt:
 		r.Turn = true
@@ -133,12 +134,12 @@ func (a *agentSide) configureRoute(r *rpc.Route) {
 }
 
 // initializeRoute serves initialize.
-func (a *agentSide) initializeRoute() rpc.Route { return methodInitialize.Handle(a.initialize) }
+func (a *agentSide) initializeRoute() engine.Route { return handle(methodInitialize, a.initialize) }
 
 // initialize negotiates: a version that is not ours is answered with ours, and the client decides.
 func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
 	if a.handshake.Load() != nil {
-		return nil, ErrInvalidRequest.WithMessage("Invalid request: initialized already")
+		return nil, ErrInvalidRequest.WithMessagef("Invalid request: initialized already")
 	}
 	res := &InitializeResponse{
 		ProtocolVersion:   Version,
@@ -193,7 +194,7 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 // initialize does the handshake.
 func (c *clientSide) initialize(ctx context.Context) error {
 	// Handlers of what comes right behind the answer find it.
-	res, err := methodInitialize.CallThen(ctx, c.conn.rpc, c.handshake, c.conn.handshake.Store)
+	res, err := callThen(ctx, c.conn.rpc, methodInitialize, c.handshake, c.conn.handshake.Store)
 	if err == nil && res.ProtocolVersion != Version {
 		err = &VersionError{Got: res.ProtocolVersion}
 	}
@@ -201,7 +202,7 @@ func (c *clientSide) initialize(ctx context.Context) error {
 }
 
 // configureRoute sets the turn, cancel and check options of a route.
-func (c *clientSide) configureRoute(r *rpc.Route) {
+func (c *clientSide) configureRoute(r *engine.Route) {
 	switch r.Method {
 	case MethodRequestPermission:
 		r.Cancelled = func() any { return &RequestPermissionResponse{Outcome: PermissionCancelled()} }

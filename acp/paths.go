@@ -8,7 +8,7 @@ import (
 )
 
 // checkSetup refuses paths of a session that are not absolute.
-func checkSetup[Path ~string](cwd Path, roots []Path, servers []MCPServer) *Error {
+func checkSetup[Path ~string](cwd Path, roots []Path, servers []MCPServer) error {
 	if err := checkPath("/cwd", cwd); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func checkSetup[Path ~string](cwd Path, roots []Path, servers []MCPServer) *Erro
 	return nil
 }
 
-func checkOptPath[Path ~string](pointer string, path Opt[Path]) *Error {
+func checkOptPath[Path ~string](pointer string, path Opt[Path]) error {
 	if path, ok := path.Get(); ok {
 		return checkPath(pointer, path)
 	}
@@ -35,7 +35,7 @@ func checkOptPath[Path ~string](pointer string, path Opt[Path]) *Error {
 }
 
 // checkPath accepts absolute paths of any system: the peer may run on another one.
-func checkPath[Path ~string](pointer string, p Path) *Error {
+func checkPath[Path ~string](pointer string, p Path) error {
 	path := string(p)
 	drive := len(path) > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
 	if strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) || drive {
@@ -45,6 +45,6 @@ func checkPath[Path ~string](pointer string, p Path) *Error {
 }
 
 func invalid(pointer, reason string) *Error {
-	return ErrInvalidParams.WithMessage("Invalid params: %s: %s", pointer, reason).
+	return ErrInvalidParams.WithMessagef("Invalid params: %s: %s", pointer, reason).
 		WithData(map[string]string{"pointer": pointer, "reason": reason})
 }

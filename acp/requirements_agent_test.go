@@ -204,8 +204,8 @@ func play(t *testing.T, tests []conversation) {
 
 func TestAgentKeeps(t *testing.T) {
 	const agentMethod = `{"id":"a","name":"A"}`
-	var ext acp.Extensions
-	rpc.Handle(&ext, "_x.test/ping", func(_ context.Context, p *map[string]json.RawMessage) (*map[string]json.RawMessage, error) {
+	var ext acp.Extensions[acp.AgentConn]
+	rpc.Handle(&ext, "_x.test/ping", func(_ context.Context, _ *acp.AgentConn, p *map[string]json.RawMessage) (*map[string]json.RawMessage, error) {
 		return p, nil
 	})
 	play(t, []conversation{
@@ -489,7 +489,7 @@ func TestAgentKeeps(t *testing.T) {
 		{
 			name: "ERR1_UnknownCodes",
 			handlers: prompting(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) error {
-				for _, code := range []int{-12345, 7} {
+				for _, code := range []acp.Code{-12345, 7} {
 					_, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/x"})
 					if e, ok := errors.AsType[*acp.Error](err); !ok || e.Code != code {
 						t.Errorf("got %v, want code %d", err, code)

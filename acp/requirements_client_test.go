@@ -187,8 +187,8 @@ func TestClientKeeps(t *testing.T) {
 			t.Errorf("got %v, want %v, unsent", err, what)
 		}
 	}
-	var ext acp.Extensions
-	rpc.Handle(&ext, "_x.test/ping", func(_ context.Context, p *struct{}) (*struct{}, error) { return p, nil })
+	var ext acp.Extensions[acp.ClientConn]
+	rpc.Handle(&ext, "_x.test/ping", func(_ context.Context, _ *acp.ClientConn, p *struct{}) (*struct{}, error) { return p, nil })
 	for _, test := range []struct {
 		name        string
 		handlers    acp.ClientHandlers
@@ -476,7 +476,7 @@ func TestClientKeeps(t *testing.T) {
 				<- {"jsonrpc":"2.0","id":"$b","error":{"code":7,"message":"?"}}
 				`,
 			do: func(conn *acp.ClientConn) {
-				for _, code := range []int{-12345, 7} {
+				for _, code := range []acp.Code{-12345, 7} {
 					err := conn.Session("s").SetMode(t.Context(), "m")
 					if e, ok := errors.AsType[*acp.Error](err); !ok || e.Code != code {
 						t.Errorf("got %v", err)

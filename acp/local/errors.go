@@ -88,7 +88,7 @@ func forPeer(err error) error {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	seen := rpc.ErrInternal
+	seen := rpc.ErrorOf(rpc.ErrInternal)
 	path, isPath := errors.AsType[*fs.PathError](err)
 	unknown, isUnknown := errors.AsType[*unknownError](err)
 	param, isParam := errors.AsType[*paramError](err)
@@ -102,9 +102,9 @@ func forPeer(err error) error {
 	case isPath && isRefusal(err):
 		seen = invalid("path", err)
 	case errors.Is(err, ErrReadOnly):
-		seen = rpc.ErrMethodNotFound
+		seen = rpc.ErrorOf(rpc.ErrMethodNotFound)
 	}
-	return &peerError{seen.WithMessage("%s", err), err}
+	return &peerError{seen.WithMessagef("%s", err), err}
 }
 
 // invalid says which parameter is wrong in the form that package rpc uses for those it finds itself.

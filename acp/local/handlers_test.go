@@ -117,7 +117,7 @@ func TestFileErrors(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	invalid := func(pointer, reason string) rpc.Error {
 		return rpc.Error{
-			Code:    rpc.CodeInvalidParams,
+			Code:    rpc.ErrInvalidParams,
 			Message: reason,
 			Data:    []byte(`{"pointer":"` + pointer + `","reason":"` + reason + `"}`),
 		}
@@ -134,12 +134,12 @@ func TestFileErrors(t *testing.T) {
 		want rpc.Error
 	}{
 		"missing": {path: at("no ü"), want: rpc.Error{
-			Code:    rpc.CodeResourceNotFound,
+			Code:    rpc.ErrResourceNotFound,
 			Message: "read " + at("no ü") + ": no such file or directory",
 			Data:    []byte(`{"uri":"file://` + dir + `/no%20%C3%BC"}`),
 		}},
 		"below a file": {path: at("latin1/x"), want: rpc.Error{
-			Code:    rpc.CodeResourceNotFound,
+			Code:    rpc.ErrResourceNotFound,
 			Message: "read " + at("latin1/x") + ": not a directory",
 			Data:    []byte(`{"uri":"file://` + dir + `/latin1/x"}`),
 		}},
@@ -157,7 +157,7 @@ func TestFileErrors(t *testing.T) {
 
 	_, err = s.Conn().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: "nobody", Path: at("latin1")})
 	wantError(t, "unknown session", err, rpc.Error{
-		Code:    rpc.CodeResourceNotFound,
+		Code:    rpc.ErrResourceNotFound,
 		Message: `unknown session "nobody"`,
 		Data:    []byte(`{"sessionId":"nobody"}`),
 	})
@@ -257,7 +257,7 @@ func TestTerminalOverTheWire(t *testing.T) {
 		}
 		_, err := terminal.Output(ctx)
 		wantError(t, "released", err, rpc.Error{
-			Code:    rpc.CodeResourceNotFound,
+			Code:    rpc.ErrResourceNotFound,
 			Message: `unknown terminal "` + string(terminal.ID()) + `"`,
 			Data:    []byte(`{"terminalId":"` + string(terminal.ID()) + `"}`),
 		})
@@ -273,7 +273,7 @@ func TestTerminalErrors(t *testing.T) {
 	}
 	invalid := func(pointer, message, reason string) rpc.Error {
 		return rpc.Error{
-			Code:    rpc.CodeInvalidParams,
+			Code:    rpc.ErrInvalidParams,
 			Message: message,
 			Data:    []byte(`{"pointer":"` + pointer + `","reason":"` + reason + `"}`),
 		}
@@ -283,7 +283,7 @@ func TestTerminalErrors(t *testing.T) {
 		want rpc.Error
 	}{
 		"too many": {acp.CreateTerminalRequest{Command: "true"}, rpc.Error{
-			Code:    rpc.CodeInternalError,
+			Code:    rpc.ErrInternal,
 			Message: "too many terminals: there are 1, release one first",
 		}},
 		"command line": {acp.CreateTerminalRequest{Command: "ls -l"}, invalid("/command",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // Agent serves a client in the version that the client asks for.
@@ -38,7 +39,7 @@ func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
 		return a.V2(ctx, transport)
 	}
 	door := &door{Transport: transport}
-	conn, err := rpc.Connect(ctx, door, waitForInitialize, nil)
+	conn, err := rpc.ConnectRoutes(ctx, door, waitForInitialize, nil)
 	if err != nil {
 		return err
 	}
@@ -59,18 +60,18 @@ func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
 }
 
 // waitForInitialize serves what comes before the initialize request that counts.
-func waitForInitialize(*rpc.Conn) []rpc.Route {
-	initialize := rpc.RequestMethod[initializeParams, struct{}]{Name: methodInitialize}.Handle(refuseVersion)
+func waitForInitialize(*rpc.Conn) ([]engine.Route, error) {
+	initialize := engine.RequestMethod[initializeParams, struct{}]{Name: methodInitialize}.Handle(refuseVersion)
 	initialize.Inline = true
-	return []rpc.Route{initialize, {Gate: refuseOthers}}
+	return []engine.Route{initialize, {Gate: refuseOthers}}, nil
 }
 
 var (
-	errNotInitialized     = rpc.ErrInvalidRequest.WithMessage("Invalid request: initialize comes first")
+	errNotInitialized     = rpc.ErrInvalidRequest.WithMessagef("Invalid request: initialize comes first")
 	errUnsupportedVersion = &rpc.Error{Code: -32022, Message: "Unsupported protocol version"}
 )
 
-func refuseOthers() *rpc.Error { return errNotInitialized }
+func refuseOthers() error { return errNotInitialized }
 
 // refuseVersion answers requests for versions that are older than any.
 func refuseVersion(_ context.Context, req *initializeParams) (*struct{}, error) {

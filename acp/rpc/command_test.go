@@ -26,11 +26,11 @@ func childCommand(kind string) *CommandTransport {
 
 type pidParams struct{ Pids []int }
 
-func connectChild(t *testing.T, kind string, routes ...Route) *Conn {
+func connectChild(t *testing.T, kind string, ext *Extensions[Conn]) *Conn {
 	t.Helper()
 	transport := childCommand(kind)
 	transport.StopTime, transport.KillTime = 200*time.Millisecond, 200*time.Millisecond
-	c, err := Connect(t.Context(), transport, func(*Conn) []Route { return routes }, nil)
+	c, err := Connect(t.Context(), transport, ext, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func connectChild(t *testing.T, kind string, routes ...Route) *Conn {
 }
 
 func TestCommandAndStdio(t *testing.T) {
-	c := connectChild(t, "serve")
+	c := connectChild(t, "serve", nil)
 	big := strings.Repeat("é\n\u2028", 1<<18)
 	type text struct{ Text string }
 	c2 := RequestMethod[echoParams, echoParams]{Name: "echo"}
@@ -68,13 +68,14 @@ func TestCommandAndStdio(t *testing.T) {
 func TestSubprocessDiesInCall(t *testing.T) {
 	var mu sync.Mutex
 	updates := 0
-	update := updateMethod.Handle(func(context.Context, *updateParams) error {
+	ext := &Extensions[Conn]{}
+	HandleNotification(ext, "update", func(context.Context, *Conn, *struct{}) error {
 		mu.Lock()
 		defer mu.Unlock()
 		updates++
 		return nil
 	})
-	c := connectChild(t, "die", update)
+	c := connectChild(t, "die", ext)
 	_, err := echoMethod.Call(t.Context(), c, &echoParams{})
 	exit, ok := errors.AsType[*ExitError](err)
 	if !ok || !errors.Is(err, ErrClosed) || !errors.Is(err, io.EOF) {
@@ -100,10 +101,12 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	for _, kind := range []string{"stubborn", "orphan"} {
 		t.Run(kind, func(t *testing.T) {
 			pids := make(chan []int, 1)
-			c := connectChild(t, kind, NotificationMethod[pidParams]{Name: "pids"}.Handle(func(_ context.Context, p *pidParams) error {
+			ext := &Extensions[Conn]{}
+			HandleNotification(ext, "pids", func(_ context.Context, _ *Conn, p *pidParams) error {
 				pids <- p.Pids
 				return nil
-			}))
+			})
+			c := connectChild(t, kind, ext)
 			all := receive(t, pids)
 			if kind == "orphan" {
 				c.Wait() // the end is seen although the output stays open

@@ -1,10 +1,10 @@
-// Package rpc is the runtime of the Agent Client Protocol: connections, transports, errors, turns and
-// extension methods. It knows no message of the protocol; package acp, which authors of agents and
+// Package rpc is what lies below the Agent Client Protocol: transports, errors, options and hooks, extension
+// methods, and raw calls. It knows no message of the protocol; package acp, which authors of agents and
 // clients use, adds those.
 //
-// A [Conn] runs over a [Transport]. What it serves are [Route]s, made by [RequestMethod] and
-// [NotificationMethod]; what it calls goes through the same two types, or, for methods outside the
-// protocol, through [Call] and [Notify].
+// A [Conn] runs over a [Transport]; every connection of package acp has one. What it calls goes through
+// [RequestMethod] and [NotificationMethod], or by name through [Call] and [Notify]; what it serves beside the
+// protocol are [Extensions].
 //
 // # Rules
 //
@@ -25,14 +25,14 @@
 //     the moment its request was read; cancelling an idle session does nothing.
 //  5. A turn that was cancelled is answered as cancelled, whatever error its handler returns. What its
 //     handler sent comes before the answer, what [AfterResponse] sends comes after. The work of a turn
-//     that its answer only begins ([KeepTurn]) is cancelled in the same way.
-//  6. Cancelling a turn of this side ([RunTurn], [StartTurn]) tells the peer, answers what waits for
+//     that its answer only begins is cancelled in the same way.
+//  6. Cancelling a turn of this side tells the peer, answers what waits for
 //     this side's user as cancelled, and nothing otherwise that the peer reads behind the cancellation,
 //     still takes updates, and waits for the answer, for a bounded time. Where the answer only begins
-//     the turn ([RunTurnUntil], [StartTurnUntil]), what ends it is waited for as the answer is.
+//     the turn, what ends it is waited for as the answer is.
 //  7. Ending the context of any other call sends $/cancel_request; a late answer is absorbed. An
 //     incoming $/cancel_request ends the handler's context.
-//  8. A route can be gated; what is not served, or gated, is method not found or what the gate says.
+//  8. What is not served, or not at the time, is refused: method not found, or what the protocol says.
 //  9. A line that is no JSON is answered with −32700, a message that is none and a batch with −32600,
 //     an unknown method with −32601, wrong parameters with −32602 and a pointer, a failing handler
 //     with −32603 and nothing of ours. The connection lives on, and a request is answered once.
@@ -46,5 +46,5 @@
 //  13. A subprocess has a group of its own, which is ended with the connection: by the end of its
 //     input, then asked, then by force.
 //  14. Errors are [Error]; errors.Is compares codes. Others are hidden from the peer unless [Public].
-//  15. Diagnostics go to log/slog, observation to [Hooks]; both are silent by default.
+//  15. Diagnostics go to log/slog: without a logger only warnings, to the default one. [Hooks] watch and wrap.
 package rpc

@@ -5,13 +5,11 @@ package rpc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os/exec"
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -22,12 +20,12 @@ func TestCloseOutlastsTheProcess(t *testing.T) {
 	transport := childCommand("stubborn")
 	transport.StopTime, transport.KillTime = 200*time.Millisecond, 200*time.Millisecond
 	ready := make(chan []int, 1)
-	c, err := Connect(t.Context(), transport, func(*Conn) []Route {
-		return []Route{NotificationMethod[pidParams]{Name: "pids"}.Handle(func(_ context.Context, p *pidParams) error {
-			ready <- p.Pids
-			return nil
-		})}
-	}, &Options{CloseTime: 10 * time.Millisecond})
+	ext := &Extensions[Conn]{}
+	HandleNotification(ext, "pids", func(_ context.Context, _ *Conn, p *pidParams) error {
+		ready <- p.Pids
+		return nil
+	})
+	c, err := Connect(t.Context(), transport, ext, &Options{CloseTime: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,144 +68,6 @@ func (w *blockingWriter) Write(b []byte) (int, error) {
 	w.once.Do(func() { close(w.entered) })
 	<-w.release
 	return len(b), nil
-}
-
-// endsWith is a transport whose stream ends with an error of the test's.
-type endsWith struct {
-	Transport
-	err error
-}
-
-func (e endsWith) Connect(ctx context.Context) (Stream, error) {
-	s, err := e.Transport.Connect(ctx)
-	return endingStream{s, e.err}, err
-}
-
-type endingStream struct {
-	Stream
-	err error
-}
-
-func (s endingStream) Read() ([]byte, error) {
-	line, err := s.Stream.Read()
-	if err == io.EOF {
-		err = s.err
-	}
-	return line, err
-}
-
-// Wait says whether the end was an orderly one, and Close, which many defer, does not change that.
-func TestHowAConnectionEnded(t *testing.T) {
-	ended := func(err error) Transport {
-		a, b := Pipe()
-		stream, _ := b.Connect(t.Context()) // never fails
-		stream.Close()
-		return endsWith{a, err}
-	}
-	shell := func(script string) Transport { return Command(exec.Command("sh", "-c", script)) }
-	for name, test := range map[string]struct {
-		transport Transport
-		orderly   bool
-		cause     error
-	}{
-		"end of input":           {ended(io.EOF), true, io.EOF},
-		"end of input, wrapped":  {ended(fmt.Errorf("the peer left: %w", io.EOF)), true, io.EOF},
-		"broken stream":          {ended(io.ErrUnexpectedEOF), false, io.ErrUnexpectedEOF},
-		"subprocess is done":     {shell("exit 0"), true, io.EOF},
-		"subprocess has failed":  {shell("exit 3"), false, io.EOF},
-		"subprocess was stopped": {shell("kill -9 $$"), false, io.EOF},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, err := Connect(t.Context(), test.transport, nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, when := range []string{"before Close", "after Close"} {
-				err := c.Wait()
-				if orderly := err == nil; orderly != test.orderly {
-					t.Errorf("%s: %v", when, err)
-				}
-				if err != nil && (!errors.Is(err, ErrClosed) || !errors.Is(err, test.cause)) {
-					t.Errorf("%s: %v", when, err)
-				}
-				_, err = echoMethod.Call(t.Context(), c, nil)
-				_, exit := errors.AsType[*ExitError](err)
-				_, command := test.transport.(*CommandTransport)
-				if !errors.Is(err, ErrClosed) || !errors.Is(err, test.cause) || exit != command {
-					t.Errorf("a call %s: %v", when, err)
-				}
-				if err := c.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-}
-
-func TestHowAConnectionWasEnded(t *testing.T) {
-	p, c := newPeer(t, nil, nil)
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	p.w.Close()
-	if err := c.Wait(); err != nil {
-		t.Error(err)
-	}
-	if _, err := echoMethod.Call(t.Context(), c, nil); !errors.Is(err, ErrClosed) || errors.Is(err, io.EOF) {
-		t.Error(err)
-	}
-}
-
-// Close cannot end a handler that ignores its context; it says so, and the connection ends with that.
-func TestCloseWhileAHandlerDoesNotEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		entered, release := make(chan struct{}), make(chan struct{})
-		p, c := newPeer(t, []Route{echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) {
-			close(entered)
-			<-release
-			return &echoParams{}, nil
-		})}, &Options{CloseTime: time.Second})
-		p.send(request(1, "echo", `{}`))
-		receive(t, entered)
-		start := time.Now()
-		if err := c.Close(); err == nil {
-			t.Error("Close returned no error")
-		}
-		if d := time.Since(start); d > 3*time.Second {
-			t.Errorf("Close took %v", d)
-		}
-		select {
-		case <-c.Done():
-			t.Error("the connection is over while a handler runs")
-		default:
-		}
-		close(release)
-		receive(t, c.Done())
-	})
-}
-
-// Requests are answered after the end of input for DrainTime; then their handlers are told.
-func TestHandlerThatOutlastsDrainTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		causes := make(chan error, 1)
-		p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
-			<-ctx.Done()
-			causes <- context.Cause(ctx)
-			return p, nil
-		})}, &Options{DrainTime: 3 * time.Second})
-		start := time.Now()
-		p.send(request(1, "echo", `{}`))
-		p.w.Close()
-		if err := receive(t, causes); !errors.Is(err, ErrClosed) {
-			t.Error(err)
-		}
-		if d := time.Since(start); d != 3*time.Second {
-			t.Errorf("the handler was told after %v", d)
-		}
-		if err := c.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // The transports are exported structs: a literal is as good as what the functions return.

@@ -1,4 +1,4 @@
-// This file owns the errors of the runtime: the JSON-RPC error object and the sentinels that callers
+// This file owns the errors of the runtime: the JSON-RPC error object, its codes, and the errors that callers
 // act on.
 
 package rpc
@@ -9,29 +9,83 @@ import (
 	"fmt"
 
 	"github.com/acpgo/sdk/acp/codec"
-	"github.com/acpgo/sdk/internal/wire"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
-// The error codes that JSON-RPC 2.0 and ACP define.
+// A Code says what kind of failure a JSON-RPC error is. Those that JSON-RPC 2.0 and ACP define are constants, and
+// errors by themselves: a handler may return one, which is sent with the usual message, and errors.Is finds it in
+// whatever Error has that code. Codes outside −32768…−32000 and −32899…−32800 are free for implementations.
+type Code int
+
+// The codes that JSON-RPC 2.0 and ACP define.
 const (
-	CodeParseError       = -32700 // the line is not JSON
-	CodeInvalidRequest   = -32600 // JSON, but no message, or one that may not come now
-	CodeMethodNotFound   = -32601 // unknown method, or one whose capability was not advertised
-	CodeInvalidParams    = -32602 // the parameters do not fit the method
-	CodeInternalError    = -32603 // the handler failed
-	CodeRequestCancelled = -32800 // cancelled by $/cancel_request
-	CodeAuthRequired     = -32000 // authentication is required, and nothing else
-	CodeResourceNotFound = -32002 // unknown session, missing file
+	ErrParse            Code = -32700 // the line is not JSON
+	ErrInvalidRequest   Code = -32600 // JSON, but no message, or one that may not come now
+	ErrMethodNotFound   Code = -32601 // unknown method, or one whose capability was not advertised
+	ErrInvalidParams    Code = -32602 // the parameters do not fit the method
+	ErrInternal         Code = -32603 // the handler failed
+	ErrRequestCancelled Code = -32800 // cancelled by $/cancel_request
+	ErrAuthRequired     Code = -32000 // authentication is required, and nothing else
+	ErrResourceNotFound Code = -32002 // unknown session, missing file
 )
+
+// message is the usual message.
+func (c Code) message() string {
+	switch c {
+	case ErrParse:
+		return "Parse error"
+	case ErrInvalidRequest:
+		return "Invalid request"
+	case ErrMethodNotFound:
+		return "Method not found"
+	case ErrInvalidParams:
+		return "Invalid params"
+	case ErrInternal:
+		return "Internal error"
+	case ErrRequestCancelled:
+		return "Request cancelled"
+	case ErrAuthRequired:
+		return "Authentication required"
+	case ErrResourceNotFound:
+		return "Resource not found"
+	}
+	return "Error"
+}
+
+// Error gives the usual message and the code.
+func (c Code) Error() string { return c.withMessage().Error() }
+
+// Is reports whether target is an *Error with this code.
+func (c Code) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t != nil && t.Code == c
+}
+
+// As gives an *Error with this code and the usual message.
+func (c Code) As(target any) bool {
+	t, ok := target.(**Error)
+	if ok {
+		*t = c.withMessage()
+	}
+	return ok
+}
+
+func (c Code) withMessage() *Error { return &Error{Code: c, Message: c.message()} }
+
+// WithData returns an Error with the code, the usual message, and v, encoded as JSON, as its data. A v that cannot be
+// encoded leaves the data out.
+func (c Code) WithData(v any) *Error { return c.withMessage().WithData(v) }
+
+// WithMessagef returns an Error with the code and a formatted message, which is sent to the peer.
+func (c Code) WithMessagef(format string, args ...any) *Error { return Errorf(c, format, args...) }
 
 // Error is a JSON-RPC error object: what a peer answered, or what a handler wants the peer to see. A
 // handler that returns one, possibly wrapped, has it sent as it is; any other error, also one that some
-// peer answered (a CallError), is sent as CodeInternalError with a neutral message. An Error is not
+// peer answered (a CallError), is sent as ErrInternal with a neutral message. An Error is not
 // changed after it was made, so one value may be shared.
 type Error struct {
-	// Code says what kind of failure it is. Codes outside −32768…−32000 and −32899…−32800 are free
-	// for implementations.
-	Code int
+	// Code says what kind of failure it is.
+	Code Code
 	// Message is one short sentence for people.
 	Message string
 	// Data is any JSON value with details, or nil.
@@ -54,37 +108,25 @@ func (e *CallError) Error() string { return e.Method + ": " + e.Err.Error() }
 // Unwrap returns the peer's error.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Sentinels for errors.Is, which compares codes only.
-var (
-	ErrParse            = &Error{Code: CodeParseError, Message: "Parse error"}
-	ErrInvalidRequest   = &Error{Code: CodeInvalidRequest, Message: "Invalid request"}
-	ErrMethodNotFound   = &Error{Code: CodeMethodNotFound, Message: "Method not found"}
-	ErrInvalidParams    = &Error{Code: CodeInvalidParams, Message: "Invalid params"}
-	ErrInternal         = &Error{Code: CodeInternalError, Message: "Internal error"}
-	ErrRequestCancelled = &Error{Code: CodeRequestCancelled, Message: "Request cancelled"}
-	ErrAuthRequired     = &Error{Code: CodeAuthRequired, Message: "Authentication required"}
-	ErrResourceNotFound = &Error{Code: CodeResourceNotFound, Message: "Resource not found"}
-)
-
-// Sentinels of this side's runtime; they never travel.
-var (
+// Errors of this side's runtime; they never travel.
+const (
 	// ErrClosed says that the connection is over. What it is joined with says why: io.EOF when the
 	// peer ended it, io.ErrUnexpectedEOF when it did so within a message, an *ExitError when a
 	// subprocess ended.
-	ErrClosed = errors.New("acp: connection closed")
+	ErrClosed = engine.ErrClosed
 	// ErrUnsupported says that a call was not sent because the peer did not advertise the capability.
-	ErrUnsupported = errors.New("acp: not supported by the peer")
+	ErrUnsupported = engine.ErrUnsupported
 	// ErrTurnCancelled is the cause of the context of a turn that its client cancelled.
-	ErrTurnCancelled = errors.New("acp: turn cancelled")
+	ErrTurnCancelled = engine.ErrTurnCancelled
 	// ErrOverflow is what a call returns that had to be given up because its own caller held up a
 	// queue of updates that reached its hard limit.
-	ErrOverflow = errors.New("acp: update queue overflow while its consumer waits for a call")
-
-	errConnected = errors.New("acp: this transport was connected already")
+	ErrOverflow = engine.ErrOverflow
 )
 
+var errConnected = errors.New("acp: this transport was connected already")
+
 // Errorf makes an Error with a code and a formatted message. The message is sent to the peer.
-func Errorf(code int, format string, args ...any) *Error {
+func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -96,10 +138,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%d): %s", e.Message, e.Code, e.Data)
 }
 
-// Is reports whether target is an *Error with the same code.
+// Is reports whether target is the Code of e, or an *Error with the same one.
 func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error)
-	return ok && t.Code == e.Code
+	switch t := target.(type) {
+	case Code:
+		return t == e.Code
+	case *Error:
+		return t != nil && t.Code == e.Code
+	}
+	return false
 }
 
 // WithData returns a copy of e with v, encoded as JSON, as its data. A v that cannot be encoded
@@ -112,11 +159,17 @@ func (e *Error) WithData(v any) *Error {
 	return &c
 }
 
-// WithMessage returns a copy of e with another message.
-func (e *Error) WithMessage(format string, args ...any) *Error {
+// WithMessagef returns a copy of e with another message.
+func (e *Error) WithMessagef(format string, args ...any) *Error {
 	c := *e
 	c.Message = fmt.Sprintf(format, args...)
 	return &c
+}
+
+// InvalidParamsf is the answer to parameters that a handler cannot take: unknown ids and values, a bad
+// cursor. The message reaches the peer.
+func InvalidParamsf(format string, args ...any) *Error {
+	return ErrInvalidParams.WithMessagef("Invalid params: "+format, args...)
 }
 
 // Public wraps err so that its text reaches the peer: as an internal error with err's message. Use it
@@ -134,7 +187,7 @@ func (e *publicError) Error() string { return e.err.Error() }
 func (e *publicError) Unwrap() error { return e.err }
 
 // EncodeJSON writes the error object, where messages carry one as a value.
-func (e *Error) EncodeJSON(enc *codec.Encoder) { (*wire.Error)(e).EncodeJSON(enc) }
+func (e *Error) EncodeJSON(enc *codec.Encoder) { e.wire().EncodeJSON(enc) }
 
 // DecodeJSON reads an error object.
 func (e *Error) DecodeJSON(d *codec.Decoder) {
@@ -144,7 +197,7 @@ func (e *Error) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "code":
 			o.Once(0)
-			e.Code = int(d.Int(32))
+			e.Code = Code(d.Int(32))
 		case "message":
 			o.Once(1)
 			e.Message = d.Str()
@@ -165,14 +218,27 @@ func (e Error) MarshalJSON() ([]byte, error) { return codec.Append(nil, &e) }
 func (e *Error) UnmarshalJSON(b []byte) error { return codec.Unmarshal(b, e) }
 
 // ErrorOf returns the Error that the peer sees when a handler fails with err.
-func ErrorOf(err error) *Error { return (*Error)(toWire(err)) }
-
-// toWire says what the peer sees of a handler's error.
-func toWire(err error) *wire.Error {
+func ErrorOf(err error) *Error {
 	if e := ownError(err); e != nil {
-		return (*wire.Error)(e)
+		return e
 	}
-	return (*wire.Error)(ErrInternal)
+	return ErrInternal.withMessage()
+}
+
+// visible is ErrorOf for the engine. It also says whether the peer does not see what err is.
+func visible(err error) (e *engine.Error, hidden bool) {
+	if e := ownError(err); e != nil {
+		return e.wire(), false
+	}
+	return ErrInternal.withMessage().wire(), true
+}
+
+func (e *Error) wire() *engine.Error {
+	return &engine.Error{Code: int(e.Code), Message: e.Message, Data: e.Data}
+}
+
+func fromWire(e *engine.Error) *Error {
+	return &Error{Code: Code(e.Code), Message: e.Message, Data: e.Data}
 }
 
 // ownError finds the error that is meant for the peer, or returns nil.
@@ -180,8 +246,12 @@ func ownError(err error) *Error {
 	switch e := err.(type) {
 	case *Error:
 		return e
+	case Code:
+		return e.withMessage()
+	case *engine.Error: // a refusal of the engine's
+		return fromWire(e)
 	case *publicError:
-		return &Error{Code: CodeInternalError, Message: e.Error()}
+		return &Error{Code: ErrInternal, Message: e.Error()}
 	case *CallError:
 		return nil
 	case interface{ Unwrap() error }:

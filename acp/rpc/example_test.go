@@ -18,14 +18,12 @@ func Example() {
 	serving, calling := rpc.Pipe()
 	ctx := context.Background()
 
-	server, err := rpc.Connect(ctx, serving, func(*rpc.Conn) []rpc.Route {
-		var ext rpc.Extensions
-		rpc.Handle(&ext, "_example.com/add", func(_ context.Context, p *addition) (*int, error) {
-			sum := p.A + p.B
-			return &sum, nil
-		})
-		return ext.Routes()
-	}, nil)
+	ext := &rpc.Extensions[rpc.Conn]{}
+	rpc.Handle(ext, "_example.com/add", func(_ context.Context, _ *rpc.Conn, p *addition) (*int, error) {
+		sum := p.A + p.B
+		return &sum, nil
+	})
+	server, err := rpc.Connect(ctx, serving, ext, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 func child(kind string) int {
 	switch kind {
 	case "serve": // a connection over our own Stdio
-		conn, err := Connect(context.Background(), Stdio(), func(*Conn) []Route { return []Route{echoMethod.Handle(echo)} }, nil)
+		ext := &Extensions[Conn]{}
+		HandleMethod(ext, echoMethod, func(_ context.Context, _ *Conn, p *echoParams) (*echoParams, error) { return p, nil })
+		conn, err := Connect(context.Background(), Stdio(), ext, nil)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -78,4 +80,33 @@ func child(kind string) int {
 		}
 	}
 	return 0
+}
+
+// echoParams are the parameters of echoMethod, and its result.
+type echoParams struct {
+	SessionID string `json:"sessionId,omitempty"`
+	N         int    `json:"n"`
+}
+
+var echoMethod = RequestMethod[echoParams, echoParams]{Name: "echo"}
+
+const patience = 10 * time.Second
+
+// receive waits for a value, or for c to be closed.
+func receive[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+	}
+	return v
+}
+
+func request(id any, method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"method":%q,"params":%s}`, id, method, params)
+}
+
+func note(method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params)
 }

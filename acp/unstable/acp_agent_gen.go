@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // ServeAgent serves one client over transport until the client ends the connection or ctx ends; then
@@ -42,7 +43,7 @@ func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}
-	if _, err := rpc.Connect(ctx, transport, a.routes, &a.opts.Conn); err != nil {
+	if _, err := rpc.ConnectRoutes(ctx, transport, a.routes, &a.opts.Conn); err != nil {
 		return nil, err
 	}
 	return a.conn, nil
@@ -58,37 +59,41 @@ type agentSide struct {
 	used      atomic.Bool                        // something was asked for after initialize
 }
 
-var errNotInitialized = ErrInvalidRequest.WithMessage("Invalid request: initialize comes first")
+var errNotInitialized = ErrInvalidRequest.WithMessagef("Invalid request: initialize comes first")
 
 // routes says what an agent serves.
-func (a *agentSide) routes(conn *rpc.Conn) []rpc.Route {
+func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	a.conn = &AgentConn{rpc: conn}
-	routes := append(a.handlers.routes(a.conn), a.handlers.Extensions.Routes()...)
+	extensions, err := a.handlers.Extensions.Routes(a.conn)
+	if err != nil {
+		return nil, err
+	}
+	routes := append(a.handlers.routes(a.conn), extensions...)
 	if ext := a.handlers.Extensions; ext == nil || ext.Fallback == nil {
-		routes = append(routes, rpc.Route{}) // so that unknown methods are gated too
+		routes = append(routes, engine.Route{}) // so that unknown methods are gated too
 	}
 	for i := range routes {
 		r := &routes[i]
 		r.Check = checkParams
 		if !r.Notification {
-			r.Gate = func() *Error { return a.gate(r.Method) }
+			r.Gate = func() error { return a.gate(r.Method) }
 		}
 		a.configureRoute(r)
 	}
 	initialize := a.initializeRoute()
 	initialize.Inline = true
-	return append(routes, initialize)
+	return append(routes, initialize), nil
 }
 
 // gate refuses requests before initialize, and what initialize did not advertise.
-func (a *agentSide) gate(method string) *Error {
+func (a *agentSide) gate(method string) error {
 	handshake := a.handshake.Load()
 	if handshake == nil {
 		return errNotInitialized
 	}
 	a.used.Store(true)
 	if !handshake.serves(method) {
-		return rpc.MethodNotFound(method)
+		return engine.MethodNotFound(method)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // baseCheckParams refuses paths that are not absolute, and lines that do not count from 1.
-func baseCheckParams(params any) *Error {
+func baseCheckParams(params any) error {
 	switch p := params.(type) {
 	case *NewSessionRequest:
 		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
@@ -38,7 +38,7 @@ func baseCheckParams(params any) *Error {
 
 // checkSetup is checkParams for what sets a session up, and refuses MCP servers that the agent did not
 // advertise.
-func (a *agentSide) checkSetup(params any) *Error {
+func (a *agentSide) checkSetup(params any) error {
 	if err := checkParams(params); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func checkCall(method string, params any) error {
 }
 
 // checkAuthenticate refuses methods that were not offered, and those that are not for authenticate.
-func (a *agentSide) checkAuthenticate(params any) *Error {
+func (a *agentSide) checkAuthenticate(params any) error {
 	req, ok := params.(*AuthenticateRequest)
 	if !ok {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // A VersionError says that the agent answered initialize with a protocol version that this package
@@ -43,7 +44,7 @@ func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, 
 	if c.handshake, err = c.request(); err != nil {
 		return nil, err
 	}
-	conn, err := rpc.Connect(ctx, transport, c.routes, &c.opts.Conn)
+	conn, err := rpc.ConnectRoutes(ctx, transport, c.routes, &c.opts.Conn)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ type clientSide struct {
 }
 
 // routes says what a client serves.
-func (c *clientSide) routes(conn *rpc.Conn) []rpc.Route {
+func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	c.conn = &ClientConn{rpc: conn}
 	if ask := c.handlers.RequestPermission; ask != nil {
 		c.handlers.RequestPermission = func(
@@ -75,16 +76,20 @@ func (c *clientSide) routes(conn *rpc.Conn) []rpc.Route {
 			return res, err
 		}
 	}
-	routes := append(c.handlers.routes(c.conn), c.handlers.Extensions.Routes()...)
+	extensions, err := c.handlers.Extensions.Routes(c.conn)
+	if err != nil {
+		return nil, err
+	}
+	routes := append(c.handlers.routes(c.conn), extensions...)
 	for i := range routes {
 		r := &routes[i]
 		r.Check = checkParams
 		if !r.Notification && !c.handshake.serves(r.Method) {
-			r.Gate = func() *Error { return rpc.MethodNotFound(r.Method) }
+			r.Gate = func() error { return engine.MethodNotFound(r.Method) }
 		}
 		c.configureRoute(r)
 	}
-	return routes
+	return routes, nil
 }
 
 // checkOutcome refuses a choice that was not offered (TOL-5).
@@ -98,11 +103,11 @@ func checkOutcome(req *RequestPermissionRequest, res *RequestPermissionResponse)
 			return nil
 		}
 	}
-	return rpc.Errorf(rpc.CodeInternalError, "the client chose an option that was not offered")
+	return rpc.Errorf(rpc.ErrInternal, "the client chose an option that was not offered")
 }
 
 // checkElicitation refuses modes that the client did not advertise (ELI-23).
-func (c *clientSide) checkElicitation(params any) *Error {
+func (c *clientSide) checkElicitation(params any) error {
 	req, ok := params.(*CreateElicitationRequest)
 	if !ok {
 		return nil

@@ -8,8 +8,9 @@ package unstable
 
 import (
 	"context"
+	"iter"
 
-	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // Update sends an update (session/update). Updates arrive in the order in which they were sent, and
@@ -29,7 +30,8 @@ func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptRes
 	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
 		return nil, unsupported(MethodPrompt, missing)
 	}
-	return rpc.RunTurn(ctx, c.rpc, methodPrompt, req, turnSpec(req.SessionID))
+	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
+	return engine.RunTurn(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID))
 }
 
 // Cancel cancels the session's turns (session/cancel): those of this connection's own go on as Prompt
@@ -38,11 +40,11 @@ func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptRes
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelNotification) error {
 	spec := turnSpec(n.SessionID)
 	spec.CancelParams = n
-	return c.rpc.CancelSession(ctx, spec)
+	return (*engine.Conn)(c.rpc).CancelSession(ctx, spec)
 }
 
-func turnSpec(id SessionID) rpc.TurnSpec {
-	return rpc.TurnSpec{
+func turnSpec(id SessionID) engine.TurnSpec {
+	return engine.TurnSpec{
 		Session:      string(id),
 		CancelMethod: MethodCancel,
 		CancelParams: &CancelNotification{SessionID: id},
@@ -55,9 +57,29 @@ func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*Pr
 	return s.conn.Prompt(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
 
-// Turn is a prompt in progress: Updates yields its updates as they come, Result waits for its end, and
-// Cancel cancels it.
-type Turn = rpc.Turn[SessionUpdate, PromptResponse]
+// Turn is a prompt in progress. Updates is for one goroutine; the other methods are safe for concurrent use.
+type Turn struct {
+	turn *engine.Turn[SessionUpdate, PromptResponse]
+}
+
+// Updates yields the turn's updates in order, and ends when the turn has. Leaving the loop early throws
+// the rest away; it neither cancels the turn nor holds anything up. A loop that is slow holds up the
+// agent, when ConnOptions.QueueBytes of updates are waiting for it.
+func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
+
+// Discard throws away the updates that were not read, and those to come.
+func (t *Turn) Discard() { t.turn.Discard() }
+
+// Cancel cancels the turn (session/cancel); see ClientSession.Prompt. It does not wait: Result does.
+func (t *Turn) Cancel() { t.turn.Cancel() }
+
+// Result waits for the end of the turn, discarding what was not read, and returns the agent's answer or why
+// there is none.
+func (t *Turn) Result() (*PromptResponse, error) { return t.turn.Result() }
+
+// Done is closed when the turn is over. Updates may still be there to be read. To wait for it without
+// reading them or calling Discard holds up the agent.
+func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
 // Stream starts a turn whose updates are read as they come. They also go to the client's handler, if it
 // has one; a loop over the updates inside that handler would wait for itself. The turn is over when
@@ -65,15 +87,19 @@ type Turn = rpc.Turn[SessionUpdate, PromptResponse]
 func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
 	req := &PromptRequest{SessionID: s.id, Prompt: prompt}
 	if missing := s.conn.capabilities().lacksForPrompt(req); missing != "" {
-		return rpc.FailedTurn[SessionUpdate, PromptResponse](s.conn.rpc, unsupported(MethodPrompt, missing))
+		err := unsupported(MethodPrompt, missing)
+		return &Turn{engine.FailedTurn[SessionUpdate, PromptResponse]((*engine.Conn)(s.conn.rpc), err)}
 	}
-	return rpc.StartTurn(ctx, s.conn.rpc, methodPrompt, req, turnSpec(s.id), func(params any) (SessionUpdate, bool) {
-		n, ok := params.(*SessionNotification)
-		if !ok {
-			return SessionUpdate{}, false
-		}
-		return n.Update, true
-	})
+	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
+	return &Turn{engine.StartTurn(ctx, (*engine.Conn)(s.conn.rpc), m, req, turnSpec(s.id), pickUpdate)}
+}
+
+func pickUpdate(params any) (SessionUpdate, bool) {
+	n, ok := params.(*SessionNotification)
+	if !ok {
+		return SessionUpdate{}, false
+	}
+	return n.Update, true
 }
 
 // Cancel cancels the session's turns (session/cancel) and does not wait for their end. Without a turn

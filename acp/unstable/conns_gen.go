@@ -107,7 +107,7 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 	if err := c.checkNewSession(req); err != nil {
 		return nil, err
 	}
-	return methodNewSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
 
 // loadSession calls session/load. The reader calls then with the answer, before anything behind it
@@ -119,7 +119,7 @@ func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, t
 	if err := c.checkLoadSession(req); err != nil {
 		return nil, err
 	}
-	return methodLoadSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodLoadSession, req, then)
 }
 
 // ListSessions lists existing sessions known to the agent (session/list).
@@ -161,7 +161,7 @@ func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, t
 	if err := c.checkForkSession(req); err != nil {
 		return nil, err
 	}
-	return methodForkSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodForkSession, req, then)
 }
 
 // ArchiveSession **UNSTABLE** (session/archive).
@@ -245,7 +245,7 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	if err := c.checkResumeSession(req); err != nil {
 		return nil, err
 	}
-	return methodResumeSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
 // CloseSession closes an active session and frees up any resources associated with it

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	engine "github.com/acpgo/sdk/internal/engine"
 )
 
 // AgentHandlers are the functions that serve the requests and notifications which an agent
@@ -285,11 +286,11 @@ type AgentHandlers struct {
 	MessageMCPNotification func(ctx context.Context, conn *AgentConn, n *MessageMCPNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
-	Extensions *rpc.Extensions
+	Extensions *rpc.Extensions[AgentConn]
 }
 
-func (h *AgentHandlers) routes(conn *AgentConn) []rpc.Route {
-	return []rpc.Route{
+func (h *AgentHandlers) routes(conn *AgentConn) []engine.Route {
+	return []engine.Route{
 		request(methodAuthenticate, func(*AuthenticateRequest) *AgentConn { return conn }, h.Authenticate),
 		request(methodListProviders, func(*ListProvidersRequest) *AgentConn { return conn }, h.ListProviders),
 		request(methodSetProvider, func(*SetProviderRequest) *AgentConn { return conn }, h.SetProvider),
@@ -476,11 +477,11 @@ type ClientHandlers struct {
 	AuthStatusUpdate func(ctx context.Context, conn *ClientConn, n *AuthStatusUpdateNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
-	Extensions *rpc.Extensions
+	Extensions *rpc.Extensions[ClientConn]
 }
 
-func (h *ClientHandlers) routes(conn *ClientConn) []rpc.Route {
-	return []rpc.Route{
+func (h *ClientHandlers) routes(conn *ClientConn) []engine.Route {
+	return []engine.Route{
 		request(methodWriteTextFile, func(p *WriteTextFileRequest) *ClientSession { return conn.Session(p.SessionID) }, h.WriteTextFile),
 		request(methodReadTextFile, func(p *ReadTextFileRequest) *ClientSession { return conn.Session(p.SessionID) }, h.ReadTextFile),
 		request(methodRequestPermission, func(p *RequestPermissionRequest) *ClientSession { return conn.Session(p.SessionID) }, h.RequestPermission),
@@ -524,11 +525,11 @@ type ProxyHandlers struct {
 	ProxySuccessorNotification func(ctx context.Context, conn *ProxyConn, n *ProxySuccessorNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
-	Extensions *rpc.Extensions
+	Extensions *rpc.Extensions[ProxyConn]
 }
 
-func (h *ProxyHandlers) routes(conn *ProxyConn) []rpc.Route {
-	return []rpc.Route{
+func (h *ProxyHandlers) routes(conn *ProxyConn) []engine.Route {
+	return []engine.Route{
 		request(methodInitializeProxy, func(*InitializeProxyRequest) *ProxyConn { return conn }, h.InitializeProxy),
 		request(methodProxySuccessor, func(*ProxySuccessorRequest) *ProxyConn { return conn }, h.ProxySuccessor),
 		notification(methodProxySuccessorNotification, func(*ProxySuccessorNotification) *ProxyConn { return conn }, h.ProxySuccessorNotification),

@@ -5,7 +5,7 @@ package unstable
 import (
 	"context"
 
-	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // AgentOptions say what an agent tells about itself. Nil, and the zero value, tell nothing.
@@ -73,7 +73,7 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 }
 
 // configureRoute is that of the stable features, and looks at forks too.
-func (a *agentSide) configureRoute(r *rpc.Route) {
+func (a *agentSide) configureRoute(r *engine.Route) {
 	a.baseConfigureRoute(r)
 	if r.Method == MethodForkSession {
 		r.Check = a.checkSetup

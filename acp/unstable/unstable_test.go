@@ -173,7 +173,7 @@ func TestTogether(t *testing.T) {
 func TestProxy(t *testing.T) {
 	near, far := acp.Pipe()
 	notified := make(chan string, 2)
-	ext := &rpc.Extensions{Fallback: func(_ context.Context, method string, params json.RawMessage) (any, error) {
+	ext := &acp.Extensions[acp.ProxyConn]{Fallback: func(_ context.Context, _ *acp.ProxyConn, method string, params json.RawMessage) (any, error) {
 		return map[string]string{"method": method, "params": string(params)}, nil
 	}}
 	proxy, err := acp.StartProxy(t.Context(), far, acp.ProxyHandlers{

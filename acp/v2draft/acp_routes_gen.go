@@ -11,27 +11,41 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // request makes the route of a request handler, which is given what of returns: the session that the
 // parameters name, or the connection.
 func request[P, R, Of any](
 	m rpc.RequestMethod[P, R], of func(*P) *Of, fn func(context.Context, *Of, *P) (*R, error),
-) rpc.Route {
+) engine.Route {
 	if fn == nil {
-		return m.Handle(nil)
+		return handle(m, nil)
 	}
-	return m.Handle(func(ctx context.Context, params *P) (*R, error) { return fn(ctx, of(params), params) })
+	return handle(m, func(ctx context.Context, params *P) (*R, error) { return fn(ctx, of(params), params) })
 }
 
 // notification makes the route of a notification handler, as request does.
 func notification[P, Of any](
 	m rpc.NotificationMethod[P], of func(*P) *Of, fn func(context.Context, *Of, *P) error,
-) rpc.Route {
+) engine.Route {
 	if fn == nil {
-		return m.Handle(nil)
+		return engine.NotificationMethod[P](m).Handle(nil)
 	}
-	return m.Handle(func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
+	return engine.NotificationMethod[P](m).Handle(func(ctx context.Context, params *P) error { return fn(ctx, of(params), params) })
+}
+
+// handle makes the route of a request handler.
+func handle[P, R any](m rpc.RequestMethod[P, R], fn func(context.Context, *P) (*R, error)) engine.Route {
+	return engine.RequestMethod[P, R](m).Handle(fn)
+}
+
+// callThen calls a method of the peer's; the reader calls then with the result, before anything behind it is
+// handled.
+func callThen[P, R any](
+	ctx context.Context, conn *rpc.Conn, m rpc.RequestMethod[P, R], params *P, then func(*R),
+) (*R, error) {
+	return engine.RequestMethod[P, R](m).CallThen(ctx, (*engine.Conn)(conn), params, then)
 }
 
 // unsupported says that a call was not sent because its capability was not advertised.

@@ -8,7 +8,7 @@ import (
 )
 
 // checkParams refuses paths that are not absolute.
-func checkParams(params any) *Error {
+func checkParams(params any) error {
 	switch p := params.(type) {
 	case *NewSessionRequest:
 		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
@@ -38,7 +38,7 @@ func checkCall(method string, params any) error {
 }
 
 // checkLogin refuses methods that were not offered, and those that are not for auth/login.
-func (a *agentSide) checkLogin(params any) *Error {
+func (a *agentSide) checkLogin(params any) error {
 	req, ok := params.(*LoginAuthRequest)
 	if !ok {
 		return nil

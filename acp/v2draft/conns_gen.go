@@ -55,7 +55,7 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 	if err := c.checkNewSession(req); err != nil {
 		return nil, err
 	}
-	return methodNewSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
 
 // ListSessions lists existing sessions known to the agent (session/list).
@@ -91,7 +91,7 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	if err := c.checkResumeSession(req); err != nil {
 		return nil, err
 	}
-	return methodResumeSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
 // CloseSession closes an active session and frees up any resources associated with it

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	engine "github.com/acpgo/sdk/internal/engine"
 )
 
 // AgentHandlers are the functions that serve the requests and notifications which an agent
@@ -171,11 +172,11 @@ type AgentHandlers struct {
 	Cancel func(ctx context.Context, session *AgentSession, n *CancelSessionNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
-	Extensions *rpc.Extensions
+	Extensions *rpc.Extensions[AgentConn]
 }
 
-func (h *AgentHandlers) routes(conn *AgentConn) []rpc.Route {
-	return []rpc.Route{
+func (h *AgentHandlers) routes(conn *AgentConn) []engine.Route {
+	return []engine.Route{
 		request(methodLoginAuth, func(*LoginAuthRequest) *AgentConn { return conn }, h.LoginAuth),
 		request(methodLogoutAuth, func(*LogoutAuthRequest) *AgentConn { return conn }, h.LogoutAuth),
 		request(methodNewSession, func(*NewSessionRequest) *AgentConn { return conn }, h.NewSession),
@@ -237,11 +238,11 @@ type ClientHandlers struct {
 	CompleteElicitation func(ctx context.Context, conn *ClientConn, n *CompleteElicitationNotification) error
 
 	// Extensions serve methods outside the protocol; nil serves none.
-	Extensions *rpc.Extensions
+	Extensions *rpc.Extensions[ClientConn]
 }
 
-func (h *ClientHandlers) routes(conn *ClientConn) []rpc.Route {
-	return []rpc.Route{
+func (h *ClientHandlers) routes(conn *ClientConn) []engine.Route {
+	return []engine.Route{
 		request(methodRequestPermission, func(p *RequestPermissionRequest) *ClientSession { return conn.Session(p.SessionID) }, h.RequestPermission),
 		request(methodCreateElicitation, func(*CreateElicitationRequest) *ClientConn { return conn }, h.CreateElicitation),
 		notification(methodSessionUpdate, func(p *UpdateSessionNotification) *ClientSession { return conn.Session(p.SessionID) }, h.SessionUpdate),

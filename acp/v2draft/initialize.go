@@ -12,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // Version is the protocol version that this package speaks.
@@ -159,7 +160,7 @@ func (a *agentSide) prepare() (err error) {
 }
 
 // configureRoute sets the turn, cancel and check options of a route.
-func (a *agentSide) configureRoute(r *rpc.Route) {
+func (a *agentSide) configureRoute(r *engine.Route) {
 	a.conn.background, a.conn.steer = a.opts.Background, a.opts.Steer
 	switch r.Method {
 	case MethodPrompt:
@@ -174,9 +175,9 @@ func (a *agentSide) configureRoute(r *rpc.Route) {
 }
 
 // initializeRoute serves initialize.
-func (a *agentSide) initializeRoute() rpc.Route {
+func (a *agentSide) initializeRoute() engine.Route {
 	m := rpc.RequestMethod[initializeQuestion, InitializeResponse]{Name: MethodInitialize}
-	return m.Handle(func(ctx context.Context, req *initializeQuestion) (*InitializeResponse, error) {
+	return handle(m, func(ctx context.Context, req *initializeQuestion) (*InitializeResponse, error) {
 		return a.initialize(ctx, &req.InitializeRequest)
 	})
 }
@@ -218,7 +219,7 @@ func versionAhead(d *codec.Decoder) (version ProtocolVersion, ok bool) {
 // initialize negotiates. It may be repeated until something else is asked for.
 func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*InitializeResponse, error) {
 	if a.used.Load() {
-		return nil, ErrInvalidRequest.WithMessage("Invalid request: initialized already")
+		return nil, ErrInvalidRequest.WithMessagef("Invalid request: initialized already")
 	}
 	if req.ProtocolVersion < Version {
 		return nil, ErrUnsupportedVersion.WithData(versions{req.ProtocolVersion, []ProtocolVersion{Version}})
@@ -308,7 +309,7 @@ func (x *initializeAnswer) DecodeJSON(d *codec.Decoder) {
 // initialize does the handshake.
 func (c *clientSide) initialize(ctx context.Context) error {
 	m := rpc.RequestMethod[InitializeRequest, initializeAnswer]{Name: MethodInitialize}
-	res, err := m.CallThen(ctx, c.conn.rpc, c.handshake, func(res *initializeAnswer) {
+	res, err := callThen(ctx, c.conn.rpc, m, c.handshake, func(res *initializeAnswer) {
 		if res.ProtocolVersion == Version {
 			// Handlers of what comes right behind the answer find it.
 			c.conn.handshake.Store(&res.InitializeResponse)
@@ -325,7 +326,7 @@ func cancelledPermission() *RequestPermissionResponse {
 }
 
 // configureRoute sets the turn, cancel and check options of a route.
-func (c *clientSide) configureRoute(r *rpc.Route) {
+func (c *clientSide) configureRoute(r *engine.Route) {
 	switch r.Method {
 	case MethodRequestPermission:
 		r.Cancelled = func() any { return cancelledPermission() }

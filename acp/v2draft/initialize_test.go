@@ -249,13 +249,11 @@ func TestPermissionTakenBack(t *testing.T) {
 	asked := make(chan struct{})
 	near, far := v2draft.Pipe()
 	answer := make(chan json.RawMessage, 1)
-	agent, err := rpc.Connect(t.Context(), far, func(*rpc.Conn) []rpc.Route {
-		ext := &rpc.Extensions{}
-		rpc.Handle(ext, "initialize", func(context.Context, *json.RawMessage) (*v2draft.InitializeResponse, error) {
-			return &v2draft.InitializeResponse{ProtocolVersion: 2, Info: info}, nil
-		})
-		return ext.Routes()
-	}, &rpc.Options{Hooks: rpc.Hooks{Message: func(sent bool, message []byte) {
+	ext := &rpc.Extensions[rpc.Conn]{}
+	rpc.Handle(ext, "initialize", func(context.Context, *rpc.Conn, *json.RawMessage) (*v2draft.InitializeResponse, error) {
+		return &v2draft.InitializeResponse{ProtocolVersion: 2, Info: info}, nil
+	})
+	agent, err := rpc.Connect(t.Context(), far, ext, &rpc.Options{Hooks: rpc.Hooks{Message: func(sent bool, message []byte) {
 		var m struct{ Result json.RawMessage }
 		if !sent && json.Unmarshal(message, &m) == nil && m.Result != nil {
 			answer <- append(json.RawMessage(nil), m.Result...)

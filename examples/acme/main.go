@@ -44,13 +44,13 @@ func main() {
 
 // serve is the agent, until its client closes the connection.
 func serve(ctx context.Context) error {
-	conn, err := rpc.Connect(ctx, rpc.Stdio(), func(client *rpc.Conn) []rpc.Route {
-		return []rpc.Route{index.Handle(func(ctx context.Context, req *vendoracp.IndexRequest) (*vendoracp.IndexResponse, error) {
-			return indexFolder(req, func(e vendoracp.IndexEvent) error {
-				return progress.Notify(ctx, client, &vendoracp.IndexProgressNotification{SessionID: req.SessionID, Event: e})
-			})
-		})}
-	}, nil)
+	ext := &rpc.Extensions[rpc.Conn]{}
+	rpc.HandleMethod(ext, index, func(ctx context.Context, client *rpc.Conn, req *vendoracp.IndexRequest) (*vendoracp.IndexResponse, error) {
+		return indexFolder(req, func(e vendoracp.IndexEvent) error {
+			return progress.Notify(ctx, client, &vendoracp.IndexProgressNotification{SessionID: req.SessionID, Event: e})
+		})
+	})
+	conn, err := rpc.Connect(ctx, rpc.Stdio(), ext, nil)
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func call(ctx context.Context, folder string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	agent, err := rpc.Connect(ctx, rpc.Command(exec.Command(self, "-agent")), func(*rpc.Conn) []rpc.Route {
-		return []rpc.Route{progress.Handle(func(_ context.Context, n *vendoracp.IndexProgressNotification) error {
-			return show(out, n.Event)
-		})}
-	}, nil)
+	ext := &rpc.Extensions[rpc.Conn]{}
+	rpc.HandleNotificationMethod(ext, progress, func(_ context.Context, _ *rpc.Conn, n *vendoracp.IndexProgressNotification) error {
+		return show(out, n.Event)
+	})
+	agent, err := rpc.Connect(ctx, rpc.Command(exec.Command(self, "-agent")), ext, nil)
 	if err != nil {
 		return err
 	}

@@ -103,5 +103,5 @@ func (a *agent) put(s *session) *session {
 
 // invalid is the answer to parameters that make no sense here (ERR-4).
 func invalid(format string, args ...any) *acp.Error {
-	return acp.ErrInvalidParams.WithMessage("Invalid params: %s", fmt.Sprintf(format, args...))
+	return acp.ErrInvalidParams.WithMessagef("Invalid params: %s", fmt.Sprintf(format, args...))
 }

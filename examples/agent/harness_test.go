@@ -355,11 +355,11 @@ func spoken(updates []acp.SessionUpdate) string {
 }
 
 // wantCode checks the code of an error.
-func wantCode(t *testing.T, err error, want *acp.Error) *acp.Error {
+func wantCode(t *testing.T, err error, want acp.Code) *acp.Error {
 	t.Helper()
 	e := asError(err)
-	if e == nil || e.Code != want.Code {
-		t.Fatalf("got error %v, want code %d", err, want.Code)
+	if e == nil || e.Code != want {
+		t.Fatalf("got error %v, want code %d", err, want)
 	}
 	return e
 }
@@ -397,19 +397,19 @@ func serveMCP() {
 	}
 	dir, _ := os.Getwd()
 	note("started with " + os.Getenv("MCP_TEST") + " in " + dir)
-	var ext rpc.Extensions
-	rpc.Handle(&ext, "initialize", func(_ context.Context, p *map[string]any) (*map[string]any, error) {
+	var ext rpc.Extensions[rpc.Conn]
+	rpc.Handle(&ext, "initialize", func(_ context.Context, _ *rpc.Conn, p *map[string]any) (*map[string]any, error) {
 		note("initialize " + (*p)["protocolVersion"].(string))
 		return &map[string]any{"protocolVersion": (*p)["protocolVersion"], "capabilities": struct{}{}}, nil
 	})
-	rpc.HandleNotification(&ext, "notifications/initialized", func(context.Context, *struct{}) error {
+	rpc.HandleNotification(&ext, "notifications/initialized", func(context.Context, *rpc.Conn, *struct{}) error {
 		note("initialized")
 		return nil
 	})
-	rpc.Handle(&ext, "tools/list", func(context.Context, *struct{}) (*map[string]any, error) {
+	rpc.Handle(&ext, "tools/list", func(context.Context, *rpc.Conn, *struct{}) (*map[string]any, error) {
 		return &map[string]any{"tools": []map[string]string{{"name": "hammer"}, {"name": "saw"}}}, nil
 	})
-	conn, err := rpc.Connect(context.Background(), rpc.Stdio(), func(*rpc.Conn) []rpc.Route { return ext.Routes() }, nil)
+	conn, err := rpc.Connect(context.Background(), rpc.Stdio(), &ext, nil)
 	if err == nil {
 		err = conn.Wait()
 	}

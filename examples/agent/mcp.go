@@ -73,11 +73,11 @@ func startServer(ctx context.Context, config *acp.MCPServerStdio, dir string) (*
 	for _, v := range config.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 	}
-	var serve rpc.Extensions
-	rpc.Handle(&serve, "ping", func(context.Context, *struct{}) (*struct{}, error) { return &struct{}{}, nil })
+	serve := &rpc.Extensions[rpc.Conn]{}
+	rpc.Handle(serve, "ping", func(context.Context, *rpc.Conn, *struct{}) (*struct{}, error) { return &struct{}{}, nil })
 	transport := rpc.Command(cmd)
 	transport.StopTime, transport.KillTime = mcpStopTime, mcpStopTime
-	conn, err := rpc.Connect(ctx, transport, func(*rpc.Conn) []rpc.Route { return serve.Routes() }, nil)
+	conn, err := rpc.Connect(ctx, transport, serve, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", config.Name, err)
 	}

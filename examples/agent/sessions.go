@@ -263,7 +263,7 @@ func (s *session) end() error {
 	ended := s.ended
 	s.mu.Unlock()
 	if !ended {
-		return acp.ErrInvalidRequest.WithMessage("the session is busy with a turn")
+		return acp.ErrInvalidRequest.WithMessagef("the session is busy with a turn")
 	}
 	if err := stopServers(s.servers); err != nil {
 		s.log.Warn("MCP servers did not end", "error", err)

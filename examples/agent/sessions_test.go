@@ -419,7 +419,7 @@ func TestListLeavesOutBrokenFiles(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "sess_BROKEN", Cwd: h.dir})
-	if e := asError(err); e == nil || e.Code != rpc.CodeInternalError {
+	if e := asError(err); e == nil || e.Code != rpc.ErrInternal {
 		t.Errorf("loading a broken session: %v", err)
 	}
 }

@@ -137,7 +137,7 @@ func TestCAN1_CAN5_CancelRequest(t *testing.T) {
 		t.Errorf("the permission request ended with %v", err)
 	}
 	answer := h.wire.answerTo(t, 0, acp.MethodPrompt)
-	if m := h.wire.all()[answer]; m.Error == nil || m.Error.Code != rpc.CodeRequestCancelled {
+	if m := h.wire.all()[answer]; m.Error == nil || acp.Code(m.Error.Code) != rpc.ErrRequestCancelled {
 		t.Errorf("the prompt was answered %s", m.line)
 	}
 	say(t, s, "hello", acp.StopReasonEndTurn)

@@ -89,7 +89,7 @@ var agents = map[string]func(){
 		n := 0
 		serveFake(nil, func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			if n++; n%2 == 1 {
-				return nil, acp.ErrInvalidParams.WithMessage("not today")
+				return nil, acp.ErrInvalidParams.WithMessagef("not today")
 			}
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		})

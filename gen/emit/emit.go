@@ -91,12 +91,15 @@ type generator struct {
 	pkg *model.Package
 }
 
-// codecName and rpcName qualify a name of the runtime.
+// codecName, rpcName and engineName qualify a name of the runtime. Only packages of this module name the engine.
 func (g *generator) codecName(name string) *jen.Statement {
 	return jen.Qual(g.Module+"/acp/codec", name)
 }
 func (g *generator) rpcName(name string) *jen.Statement {
 	return jen.Qual(g.Module+"/acp/rpc", name)
+}
+func (g *generator) engineName(name string) *jen.Statement {
+	return jen.Qual(g.Module+"/internal/engine", name)
 }
 
 const jsonPath = "encoding/json"

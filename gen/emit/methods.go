@@ -137,7 +137,7 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 	}
 	body = append(body,
 		jen.Comment("// Extensions serve methods outside the protocol; nil serves none."),
-		jen.Id("Extensions").Op("*").Add(g.rpcName("Extensions")))
+		jen.Id("Extensions").Op("*").Add(g.rpcName("Extensions")).Types(jen.Id(r.conn)))
 
 	doc := r.handlers + " are the functions that serve the requests and notifications which " + r.article +
 		" receives. A handler that is nil is not there: its request is answered with method not found, its" +
@@ -149,8 +149,8 @@ func (g *generator) handlersOf(f *jen.File, r role) {
 	add(f, append(comment(wrap(doc, "", "", width-3)),
 		jen.Type().Id(r.handlers).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...))...)
 	add(f, jen.Func().Params(jen.Id("h").Op("*").Id(r.handlers)).Id("routes").
-		Params(jen.Id("conn").Op("*").Id(r.conn)).Index().Add(g.rpcName("Route")).Block(
-		jen.Return(jen.Index().Add(g.rpcName("Route")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, routes...))))
+		Params(jen.Id("conn").Op("*").Id(r.conn)).Index().Add(g.engineName("Route")).Block(
+		jen.Return(jen.Index().Add(g.engineName("Route")).Custom(jen.Options{Open: "{\n", Close: ",\n}", Separator: ",\n"}, routes...))))
 }
 
 func paramName(m *model.Method) string {
@@ -236,14 +236,15 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		call = "Call"
 	}
 	params := []jen.Code{jen.Id("ctx").Qual("context", "Context"), jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go)}
-	args := []jen.Code{jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(paramName(m))}
+	send := jen.Id(m.Desc).Dot(call).Call(jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(paramName(m)))
 	if m.MakesSession {
-		name, call = parameter(m.Go), "CallThen"
+		name = parameter(m.Go)
 		params = append(params, jen.Id("then").Func().Params(jen.Op("*").Id(m.Result.Base().Go)))
-		args = append(args, jen.Id("then"))
 		lines = wrap(name+" calls "+m.Name+". The reader calls then with the answer, before anything behind it is handled.", "", "", width-3)
+		send = jen.Id("callThen").Call(
+			jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(m.Desc), jen.Id(paramName(m)), jen.Id("then"))
 	}
-	body = append(body, jen.Return(jen.Id(m.Desc).Dot(call).Call(args...)))
+	body = append(body, jen.Return(send))
 	add(f, append(comment(lines),
 		jen.Func().Params(jen.Id(self).Op("*").Id(r.caller)).Id(name).Params(params...).Add(results(m)).Block(body...))...)
 }

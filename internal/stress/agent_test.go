@@ -124,24 +124,24 @@ func serve(kind string) error {
 }
 
 func (a *agent) handlers() acp.AgentHandlers {
-	ext := &acp.Extensions{}
-	rpc.Handle(ext, methodEcho, func(ctx context.Context, e *echo) (*echo, error) {
+	ext := &acp.Extensions[acp.AgentConn]{}
+	rpc.Handle(ext, methodEcho, func(ctx context.Context, _ *acp.AgentConn, e *echo) (*echo, error) {
 		return e, a.echoes.wait(ctx, e.Together)
 	})
-	rpc.Handle(ext, methodHang, func(ctx context.Context, _ *echo) (*echo, error) {
+	rpc.Handle(ext, methodHang, func(ctx context.Context, _ *acp.AgentConn, _ *echo) (*echo, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
 	if a.faults != nil {
-		rpc.HandleNotification(ext, methodFault, func(_ context.Context, f *fault) error {
+		rpc.HandleNotification(ext, methodFault, func(_ context.Context, _ *acp.AgentConn, f *fault) error {
 			a.faults.set(f)
 			return nil
 		})
-		rpc.Handle(ext, methodQuiet, func(context.Context, *echo) (*echo, error) {
+		rpc.Handle(ext, methodQuiet, func(context.Context, *acp.AgentConn, *echo) (*echo, error) {
 			a.faults.set(&fault{Kind: faultNone})
 			return &echo{}, nil
 		})
-		rpc.Handle(ext, methodReport, func(ctx context.Context, _ *echo) (*report, error) {
+		rpc.Handle(ext, methodReport, func(ctx context.Context, _ *acp.AgentConn, _ *echo) (*report, error) {
 			if err := a.books.settled(ctx, 1); err != nil {
 				return nil, err
 			}
@@ -165,7 +165,7 @@ func (a *agent) prompt(ctx context.Context, session *acp.AgentSession, req *acp.
 	text, _ := req.Prompt[0].Text()
 	t := &turn{agent: a, client: session}
 	if err := json.Unmarshal([]byte(text), &t.plan); err != nil {
-		return nil, acp.InvalidParams("%v", err)
+		return nil, acp.InvalidParamsf("%v", err)
 	}
 	a.mu.Lock()
 	t.sent = a.sessions[req.SessionID]

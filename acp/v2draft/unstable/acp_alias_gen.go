@@ -24,19 +24,24 @@ type (
 	Meta = codec.Meta
 	// Error is a JSON-RPC error: what a peer answered, or what a handler wants it to see.
 	Error = rpc.Error
+	// Code says what kind of failure an Error is; the constants below are the usual ones.
+	Code = rpc.Code
 	// CallError is what a call returns when the peer answered with an error, which it wraps.
 	CallError = rpc.CallError
 	// ExitError says that the agent's process has ended, how, and what it last wrote to standard error.
 	ExitError = rpc.ExitError
 	// Transport knows how to reach a peer.
 	Transport = rpc.Transport
-	// Extensions are handlers of methods outside the protocol.
-	Extensions = rpc.Extensions
+	// Extensions are handlers of methods outside the protocol, which rpc.Handle and rpc.HandleNotification add: of
+	// an agent Extensions[AgentConn], of a client Extensions[ClientConn].
+	Extensions[C any] = rpc.Extensions[C]
 	// ConnOptions tune a connection: limits, times, logging and hooks.
 	ConnOptions = rpc.Options
-	// Hooks observe a connection: its messages, calls, repairs and failures.
+	// Hooks observe a connection: its messages, repairs and failures. Its middleware wraps handlers and calls.
 	Hooks = rpc.Hooks
-	// CallInfo says what Hooks.Call is about.
+	// Middleware is a function around a handler (Hooks.Serve) or a call (Hooks.Call).
+	Middleware = rpc.Middleware
+	// CallInfo says what a Middleware is about.
 	CallInfo = rpc.CallInfo
 	// Repair is a leniency with which a message was read; Hooks.Repair is told of each.
 	Repair = codec.Repair
@@ -45,8 +50,8 @@ type (
 	CommandTransport = rpc.CommandTransport
 )
 
-// Errors to match with errors.Is.
-var (
+// Errors to match with errors.Is. Those with a number are codes of Error, and a handler may return one as it is.
+const (
 	ErrClosed           = rpc.ErrClosed           // the connection is over
 	ErrUnsupported      = rpc.ErrUnsupported      // the peer did not advertise the capability
 	ErrTurnCancelled    = rpc.ErrTurnCancelled    // the cause of a cancelled turn's context
@@ -84,14 +89,12 @@ func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return rpc.AfterResponse(ctx, fn)
 }
 
-// InvalidParams is the answer to parameters that a handler cannot take: unknown ids and values, a bad
+// InvalidParamsf is the answer to parameters that a handler cannot take: unknown ids and values, a bad
 // cursor. The message reaches the peer.
-func InvalidParams(format string, args ...any) *Error {
-	return ErrInvalidParams.WithMessage("Invalid params: "+format, args...)
-}
+func InvalidParamsf(format string, args ...any) *Error { return rpc.InvalidParamsf(format, args...) }
 
 // SessionNotFound is the answer to a request for a session that does not exist or is not active
 // (ERR-5 of the protocol's error page: -32002 with the session's id).
 func SessionNotFound(id SessionID) *Error {
-	return ErrResourceNotFound.WithMessage("Session not found").WithData(map[string]SessionID{"sessionId": id})
+	return ErrResourceNotFound.WithMessagef("Session not found").WithData(map[string]SessionID{"sessionId": id})
 }

@@ -114,7 +114,7 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 	if err := c.checkNewSession(req); err != nil {
 		return nil, err
 	}
-	return methodNewSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
 
 // ListSessions lists existing sessions known to the agent (session/list).
@@ -150,7 +150,7 @@ func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, t
 	if err := c.checkForkSession(req); err != nil {
 		return nil, err
 	}
-	return methodForkSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodForkSession, req, then)
 }
 
 // ArchiveSession **UNSTABLE** (session/archive).
@@ -229,7 +229,7 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	if err := c.checkResumeSession(req); err != nil {
 		return nil, err
 	}
-	return methodResumeSession.CallThen(ctx, c.rpc, req, then)
+	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
 // CloseSession closes an active session and frees up any resources associated with it

@@ -44,7 +44,7 @@ func (c *ClientConn) checkForkSession(req *ForkSessionRequest) error {
 }
 
 // checkParams is that of the stable features, and looks at forks too.
-func checkParams(params any) *Error {
+func checkParams(params any) error {
 	if p, ok := params.(*ForkSessionRequest); ok {
 		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
 	}

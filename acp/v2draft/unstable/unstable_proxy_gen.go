@@ -10,6 +10,7 @@ import (
 	"context"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // ProxyConn is one end of a connection between a proxy and its conductor, with a typed call for every method
@@ -25,9 +26,10 @@ type ProxyConn struct {
 // connection. Nil opts mean the defaults.
 func StartProxy(ctx context.Context, transport Transport, handlers ProxyHandlers, opts *ConnOptions) (*ProxyConn, error) {
 	c := &ProxyConn{}
-	_, err := rpc.Connect(ctx, transport, func(conn *rpc.Conn) []rpc.Route {
+	_, err := rpc.ConnectRoutes(ctx, transport, func(conn *rpc.Conn) ([]engine.Route, error) {
 		c.rpc = conn
-		return append(handlers.routes(c), handlers.Extensions.Routes()...)
+		extensions, err := handlers.Extensions.Routes(c)
+		return append(handlers.routes(c), extensions...), err
 	}, opts)
 	if err != nil {
 		return nil, err

@@ -8,8 +8,9 @@ package unstable
 
 import (
 	"context"
+	"iter"
 
-	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // TurnResult is how a turn ended.
@@ -20,9 +21,29 @@ type TurnResult struct {
 	Idle IdleStateUpdate
 }
 
-// Turn is a prompt in progress: Updates yields its updates as they come, the last of them is the state
-// that ends it, Result waits for its end, and Cancel cancels it.
-type Turn = rpc.Turn[SessionUpdate, TurnResult]
+// Turn is a prompt in progress. Updates is for one goroutine; the other methods are safe for concurrent use.
+type Turn struct {
+	turn *engine.Turn[SessionUpdate, TurnResult]
+}
+
+// Updates yields the turn's updates in order; the last is the state that ends it. Leaving the loop early throws
+// the rest away; it neither cancels the turn nor holds anything up. A loop that is slow holds up the
+// agent, when ConnOptions.QueueBytes of updates are waiting for it.
+func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
+
+// Discard throws away the updates that were not read, and those to come.
+func (t *Turn) Discard() { t.turn.Discard() }
+
+// Cancel cancels the turn (session/cancel); see ClientSession.Prompt. It does not wait: Result does.
+func (t *Turn) Cancel() { t.turn.Cancel() }
+
+// Result waits for the end of the turn, discarding what was not read, and returns how it ended or why
+// there is none.
+func (t *Turn) Result() (*TurnResult, error) { return t.turn.Result() }
+
+// Done is closed when the turn is over. Updates may still be there to be read. To wait for it without
+// reading them or calling Discard holds up the agent.
+func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
 // Prompt runs a turn and waits for its end; updates go to the client's handler. When ctx ends, the turn is
 // cancelled as the protocol says: session/cancel is sent, open permission requests of the session are
@@ -44,7 +65,8 @@ func (c *ClientConn) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResu
 	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
 		return nil, unsupported(MethodPrompt, missing)
 	}
-	return rpc.RunTurnUntil(ctx, c.rpc, methodPrompt, req, turnSpec(req.SessionID), &turnEnd{seen: &c.seen})
+	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
+	return engine.RunTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), &turnEnd{seen: &c.seen})
 }
 
 // Stream starts a turn whose updates are read as they come. They also go to the client's handler, if it
@@ -57,9 +79,12 @@ func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Tur
 // StreamTurn is ClientSession.Stream with all that a prompt can have.
 func (c *ClientConn) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
 	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
-		return rpc.FailedTurn[SessionUpdate, TurnResult](c.rpc, unsupported(MethodPrompt, missing))
+		err := unsupported(MethodPrompt, missing)
+		return &Turn{engine.FailedTurn[SessionUpdate, TurnResult]((*engine.Conn)(c.rpc), err)}
 	}
-	return rpc.StartTurnUntil(ctx, c.rpc, methodPrompt, req, turnSpec(req.SessionID), &turnEnd{seen: &c.seen}, pickUpdate)
+	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
+	end := &turnEnd{seen: &c.seen}
+	return &Turn{engine.StartTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), end, pickUpdate)}
 }
 
 func pickUpdate(params any) (SessionUpdate, bool) {
@@ -82,11 +107,11 @@ func (s *ClientSession) Cancel(ctx context.Context) error {
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelSessionNotification) error {
 	spec := turnSpec(n.SessionID)
 	spec.CancelParams = n
-	return c.rpc.CancelSession(ctx, spec)
+	return (*engine.Conn)(c.rpc).CancelSession(ctx, spec)
 }
 
-func turnSpec(id SessionID) rpc.TurnSpec {
-	return rpc.TurnSpec{
+func turnSpec(id SessionID) engine.TurnSpec {
+	return engine.TurnSpec{
 		Session:      string(id),
 		CancelMethod: MethodCancel,
 		CancelParams: &CancelSessionNotification{SessionID: id},
@@ -103,7 +128,7 @@ type seen struct {
 const maxWorking = 1 << 16
 
 // update takes note of an update. It is a route's Check, and refuses nothing.
-func (s *seen) update(params any) *Error {
+func (s *seen) update(params any) error {
 	n, _ := params.(*UpdateSessionNotification)
 	state, ok := n.Update.Variant.(*SessionUpdateStateUpdate)
 	if !ok {
@@ -133,7 +158,7 @@ type turnEnd struct {
 	messages map[MessageID]*IdleStateUpdate // before: the user's messages, and what ended the work after each
 }
 
-// Answered implements rpc.TurnEnd.
+// Answered implements engine.TurnEnd.
 func (e *turnEnd) Answered(answer *PromptResponse) *TurnResult {
 	e.inserted = true
 	idle := e.messages[answer.MessageID]
@@ -144,7 +169,7 @@ func (e *turnEnd) Answered(answer *PromptResponse) *TurnResult {
 	return &TurnResult{answer.MessageID, *idle}
 }
 
-// Notified implements rpc.TurnEnd.
+// Notified implements engine.TurnEnd.
 func (e *turnEnd) Notified(params any) *TurnResult {
 	n, ok := params.(*UpdateSessionNotification)
 	if !ok {

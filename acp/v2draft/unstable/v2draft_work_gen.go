@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // Work is what an agent does in a turn. It returns why it stopped, such as EndTurn(), which is also what
@@ -49,7 +50,7 @@ func (s *AgentSession) StartTurnWith(ctx context.Context, message UserMessage, w
 		})
 	}
 	drop := func() { f.leave(ctx, func() {}, NewIdleStateUpdateNone()) }
-	if !rpc.KeepTurn(ctx, run, drop) {
+	if !engine.KeepTurn(ctx, run, drop) {
 		drop()
 		return nil, errors.New("acp: StartTurn is for the handler of prompts")
 	}
@@ -60,7 +61,7 @@ func (s *AgentSession) StartTurnWith(ctx context.Context, message UserMessage, w
 // work, and reports that it is idle. See StartTurn for what ends the context of work, and for what happens
 // when the session works already. It returns an error when work was not called.
 func (s *AgentSession) RunTurn(ctx context.Context, work Work) error {
-	ctx, free, end, err := s.conn.rpc.OpenTurn(ctx, string(s.id))
+	ctx, free, end, err := (*engine.Conn)(s.conn.rpc).OpenTurn(ctx, string(s.id))
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (s *AgentSession) RunTurn(ctx context.Context, work Work) error {
 // await waits until the session takes the turn that ctx belongs to.
 func (s *AgentSession) await(ctx context.Context) error {
 	if !s.conn.steer {
-		if err := rpc.AwaitTurn(ctx); err != nil {
+		if err := engine.AwaitTurn(ctx); err != nil {
 			return err
 		}
 	}
@@ -134,7 +135,7 @@ type workKey struct{}
 
 // work does the work of a turn between the reports of its states.
 func (f *foreground) work(ctx context.Context, free func(), work Work, first func(context.Context) error) {
-	idle := failed(rpc.ErrInternal) // if work panics
+	idle := failed(rpc.ErrorOf(rpc.ErrInternal)) // if work panics
 	defer func() { f.leave(ctx, free, idle) }()
 	err := first(ctx)
 	if err = cmp.Or(err, f.begin(ctx)); err != nil { // begun in any case, so that its end is reported

@@ -1,7 +1,7 @@
 // This file owns the turns of this side: a long request whose session sends updates meanwhile, and
 // which is cancelled by a notification and not by giving up.
 
-package rpc
+package engine
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // TurnSpec says how a turn runs.
@@ -55,7 +57,7 @@ func (c *Conn) feed(s *session, it *item) {
 	}
 	c.mu.Unlock()
 	if to != nil {
-		to(it.params, it.size)
+		to(withoutMeta(it.params), it.size)
 	}
 }
 
@@ -106,17 +108,24 @@ func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], para
 func runTurn[P, A, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, own *ownTurn, out *outcome[A, R],
 ) (*R, error) {
-	err := c.bracket(ctx, CallInfo{Method: m.Name, Session: spec.Session}, func(ctx context.Context) error {
-		answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
-			own.answered(func() bool { return out.answered(answer) })
-		}}
-		answer.pending = pending{conn: c, method: m.Name, result: answer}
-		return c.turn(ctx, &answer.pending, params, spec, own)
-	})
-	if err != nil {
-		return nil, named(m.Name, err)
+	answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
+		own.answered(func() bool { return out.answered(answer) })
+	}}
+	answer.pending = pending{conn: c, method: m.Name, result: answer}
+	if c.opts.Call == nil {
+		if err := c.turn(ctx, &answer.pending, encodable(params), spec, own); err != nil {
+			return nil, named(m.Name, err)
+		}
+		return out.result, nil
 	}
-	return out.result, nil
+	call := &Call{Method: m.Name, Session: spec.Session, Params: params}
+	return replaced[R](call, c.opts.Call(ctx, call, func(ctx context.Context) error {
+		if err := c.turn(ctx, &answer.pending, call.outgoing(), spec, own); err != nil {
+			return named(m.Name, err)
+		}
+		call.Result = out.result
+		return nil
+	}))
 }
 
 // enter puts a turn among those of its session, where CancelSession finds it.
@@ -147,7 +156,7 @@ func (c *Conn) leave(own *ownTurn) {
 	c.release(own.session)
 }
 
-func (c *Conn) turn(ctx context.Context, p *pending, params any, spec TurnSpec, own *ownTurn) error {
+func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, spec TurnSpec, own *ownTurn) error {
 	caller := ctx
 	f := c.flights.begin(ctx, own.feed != nil)
 	defer c.flights.end(f)

@@ -1,4 +1,4 @@
-package rpc
+package engine_test
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // This file owns what a connection serves: routes, and the typed methods that make them.
 
-package rpc
+package engine
 
 import (
 	"context"
@@ -11,8 +11,9 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// A Route says how one method of this side is served. RequestMethod and NotificationMethod make
-// routes; their fields may be set before the connection starts.
+// A Route says how one method of this side is served. RequestMethod, NotificationMethod, Fallback and
+// FallbackNotification make routes; their fields may be set before the connection starts. A Route that is none of
+// theirs serves nothing, but is gated.
 type Route struct {
 	// Method is the method's name.
 	Method string
@@ -21,10 +22,10 @@ type Route struct {
 	// Gate, if set, is asked before the parameters are looked at; an error refuses a request, and
 	// drops a notification. The reader calls it, for a message that is refused perhaps twice: it must
 	// be quick.
-	Gate func() *Error
+	Gate func() error
 	// Check, if set, is given the decoded parameters; an error refuses a request, and drops a
 	// notification. The reader calls it as it does Gate.
-	Check func(params any) *Error
+	Check func(params any) error
 	// Inline serves a request on the reader, before anything after it is read. Its handler must be
 	// quick and must not call the peer.
 	Inline bool
@@ -52,7 +53,7 @@ type Route struct {
 func (r *Route) handled() bool { return r != nil && (r.serve != nil || r.notify != nil) }
 
 // gated asks the gate, if there is one.
-func (r *Route) gated() *Error {
+func (r *Route) gated() error {
 	if r == nil || r.Gate == nil {
 		return nil
 	}
@@ -60,7 +61,7 @@ func (r *Route) gated() *Error {
 }
 
 // checked has the parameters checked, if there is a check.
-func (r *Route) checked(params any) *Error {
+func (r *Route) checked(params any) error {
 	if r.Check == nil {
 		return nil
 	}
@@ -101,7 +102,11 @@ func (m RequestMethod[P, R]) Handle(fn func(context.Context, *P) (*R, error)) Ro
 	}
 	r.decode = decodeParams[P]
 	r.serve = func(ctx context.Context, params any) (any, error) {
-		res, err := fn(ctx, params.(*P))
+		p, err := paramsAs[P](params)
+		if err != nil {
+			return nil, err
+		}
+		res, err := fn(ctx, p)
 		switch {
 		case err != nil:
 			return nil, err
@@ -138,9 +143,24 @@ func (m NotificationMethod[P]) Handle(fn func(context.Context, *P) error) Route 
 	r := Route{Method: m.Name, Notification: true}
 	r.decode = decodeNotification[P]
 	if fn != nil {
-		r.notify = func(ctx context.Context, params any) error { return fn(ctx, params.(*P)) }
+		r.notify = func(ctx context.Context, params any) error {
+			p, err := paramsAs[P](params)
+			if err != nil {
+				return err
+			}
+			return fn(ctx, p)
+		}
 	}
 	return r
+}
+
+// paramsAs are the parameters for a handler, which middleware may have replaced.
+func paramsAs[P any](params any) (*P, error) {
+	p, ok := params.(*P)
+	if !ok {
+		return nil, fmt.Errorf("acp: the parameters are %T, and were replaced by %T", p, params)
+	}
+	return p, nil
 }
 
 // decodeParams decodes into a new P.
@@ -248,10 +268,9 @@ func encodable(v any) wire.Encodable {
 	}
 }
 
-// Call sends a request with any parameters that encoding/json can encode, and decodes the result into
-// an R. It is meant for extension methods, whose names begin with an underscore. See
-// RequestMethod.Call for the errors. A nil params leaves the member out.
-func Call[R any](ctx context.Context, c *Conn, method string, params any) (*R, error) {
+// CallRaw sends a request with any parameters that encoding/json can encode, and decodes the result into an R;
+// a nil params leaves the member out. See RequestMethod.Call for the errors.
+func CallRaw[R any](ctx context.Context, c *Conn, method string, params any) (*R, error) {
 	return call[R](ctx, c, method, params, false, nil)
 }
 
@@ -259,67 +278,43 @@ func Call[R any](ctx context.Context, c *Conn, method string, params any) (*R, e
 func call[R any](ctx context.Context, c *Conn, method string, params any, null bool, then func(*R)) (*R, error) {
 	t := &typed[R]{null: null, then: then}
 	t.pending = pending{conn: c, method: method, result: t}
-	if err := c.call(ctx, &t.pending, params); err != nil {
+	if c.opts.Call != nil {
+		return around(ctx, t, params)
+	}
+	if err := t.run(ctx, encodable(params)); err != nil {
 		return nil, err
 	}
 	return t.value, nil
 }
 
-// Notify sends a notification with any parameters that encoding/json can encode; see
+// NotifyRaw sends a notification with any parameters that encoding/json can encode; see
 // NotificationMethod.Notify.
-func Notify(ctx context.Context, c *Conn, method string, params any) error {
+func NotifyRaw(ctx context.Context, c *Conn, method string, params any) error {
 	return c.notify(ctx, method, params)
 }
 
-// Extensions are handlers of methods outside the protocol, whose names begin with an underscore. Fill
-// it with Handle and HandleNotification before the connection starts. The zero value is empty.
-type Extensions struct {
-	// Fallback, if set, serves requests that nothing else does; to refuse one it returns
-	// ErrMethodNotFound.
-	Fallback func(ctx context.Context, method string, params json.RawMessage) (any, error)
-	// FallbackNotification is the same for notifications.
-	FallbackNotification func(ctx context.Context, method string, params json.RawMessage) error
-
-	routes []Route
+// Fallback makes the route of requests that nothing else serves; to refuse one, fn returns what the peer sees as
+// method not found.
+func Fallback(fn func(ctx context.Context, method string, params json.RawMessage) (any, error)) Route {
+	return Route{
+		decode: decodeRaw,
+		serve: func(ctx context.Context, params any) (any, error) {
+			p := params.(*fallbackParams)
+			return fn(ctx, p.method, p.raw)
+		},
+	}
 }
 
-// Handle serves a request method with fn, whose parameters and result are any types that encoding/json
-// can handle. A method that is handled twice is served by the later handler.
-func Handle[P, R any](ext *Extensions, method string, fn func(ctx context.Context, params *P) (*R, error)) {
-	ext.routes = append(ext.routes, RequestMethod[P, R]{Name: method}.Handle(fn))
-}
-
-// HandleNotification serves a notification with fn.
-func HandleNotification[P any](ext *Extensions, method string, fn func(ctx context.Context, params *P) error) {
-	ext.routes = append(ext.routes, NotificationMethod[P]{Name: method}.Handle(fn))
-}
-
-// Routes returns the routes of the extensions; nil has none.
-func (ext *Extensions) Routes() []Route {
-	if ext == nil {
-		return nil
+// FallbackNotification is Fallback for notifications.
+func FallbackNotification(fn func(ctx context.Context, method string, params json.RawMessage) error) Route {
+	return Route{
+		Notification: true,
+		decode:       decodeRaw,
+		notify: func(ctx context.Context, params any) error {
+			p := params.(*fallbackParams)
+			return fn(ctx, p.method, p.raw)
+		},
 	}
-	routes := ext.routes[:len(ext.routes):len(ext.routes)]
-	if f := ext.Fallback; f != nil {
-		routes = append(routes, Route{
-			decode: decodeRaw,
-			serve: func(ctx context.Context, params any) (any, error) {
-				p := params.(*fallbackParams)
-				return f(ctx, p.method, p.raw)
-			},
-		})
-	}
-	if f := ext.FallbackNotification; f != nil {
-		routes = append(routes, Route{
-			Notification: true,
-			decode:       decodeRaw,
-			notify: func(ctx context.Context, params any) error {
-				p := params.(*fallbackParams)
-				return f(ctx, p.method, p.raw)
-			},
-		})
-	}
-	return routes
 }
 
 // fallbackParams are the parameters of a method that only a fallback knows. The reader fills in method.

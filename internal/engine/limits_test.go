@@ -1,4 +1,4 @@
-package rpc
+package engine_test
 
 import (
 	"bufio"
@@ -12,6 +12,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // newDeafPeer connects a Conn to a peer that reads only what the test reads from r.
@@ -19,7 +22,7 @@ func newDeafPeer(t *testing.T, routes []Route, opts *Options) (p *rawPeer, r *bu
 	t.Helper()
 	r1, w1 := io.Pipe()
 	r2, w2 := io.Pipe()
-	c, err := Connect(t.Context(), IO(r1, w2, 0), func(*Conn) []Route { return routes }, opts)
+	c, err := Connect(t.Context(), rpc.IO(r1, w2, 0), func(*Conn) []Route { return routes }, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +64,7 @@ func TestTurnCancelledWhilePeerDoesNotRead(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
-			_, err := RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
+			_, err := engine.RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
 			done <- err
 		}()
 		if _, err := r.ReadString('\n'); err != nil {
@@ -93,7 +96,7 @@ func TestQuestionOfCancelledTurnWhilePeerDoesNotRead(t *testing.T) {
 		p, r, c := newDeafPeer(t, append(clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) {
 			return &askResult{"selected"}, nil
 		}), ping), &Options{CancelGrace: time.Hour})
-		turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 		if _, err := r.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +112,7 @@ func TestQuestionOfCancelledTurnWhilePeerDoesNotRead(t *testing.T) {
 func TestFinishedTurnThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200, CancelGrace: time.Second})
-		turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 		p.read()
 		sent := make(chan struct{})
 		go func() {
@@ -145,7 +148,7 @@ func TestSessionsAreLetGo(t *testing.T) {
 		for i := range 20 {
 			session := func(kind string) string { return fmt.Sprintf(`{"sessionId":"%s%d"}`, kind, i) }
 			go func() {
-				_, err := Call[echoParams](t.Context(), c, "new", nil)
+				_, err := engine.CallRaw[echoParams](t.Context(), c, "new", nil)
 				done <- err
 			}()
 			p.read()
@@ -155,7 +158,7 @@ func TestSessionsAreLetGo(t *testing.T) {
 			}
 			go func() {
 				id := fmt.Sprintf("turn%d", i)
-				_, err := RunTurn(t.Context(), c, promptMethod, &promptParams{id, "go"}, TurnSpec{Session: id})
+				_, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{id, "go"}, TurnSpec{Session: id})
 				done <- err
 			}()
 			p.read()
@@ -167,9 +170,7 @@ func TestSessionsAreLetGo(t *testing.T) {
 			p.read()
 		}
 		synctest.Wait()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for id := range c.sessions {
+		for id := range engine.Sessions(c) {
 			t.Errorf("session %q is remembered", id)
 		}
 	})
@@ -248,7 +249,7 @@ func TestOverflowFailsTheTurnOfAHandler(t *testing.T) {
 		done := make(chan error, 1)
 		p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
 			if u.N == 0 {
-				_, err := RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
+				_, err := engine.RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
 				done <- err
 			}
 			return nil
@@ -257,7 +258,7 @@ func TestOverflowFailsTheTurnOfAHandler(t *testing.T) {
 		for i := range 100 {
 			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
 		}
-		if err := receive(t, done); !errors.Is(err, ErrOverflow) {
+		if err := receive(t, done); !errors.Is(err, rpc.ErrOverflow) {
 			t.Error(err)
 		}
 		if d := time.Since(start); d != 0 {
@@ -270,7 +271,7 @@ func TestOverflowFailsTheTurnOfAHandler(t *testing.T) {
 func TestOverflowFailsTheCallOfALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
-		turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 		p.read()
 		go func() {
 			for i := range 100 {
@@ -281,7 +282,7 @@ func TestOverflowFailsTheCallOfALoop(t *testing.T) {
 		seen := 0
 		for u := range turn.Updates() {
 			if seen++; u == 0 {
-				if _, err := echoMethod.Call(t.Context(), c, &echoParams{}); !errors.Is(err, ErrOverflow) {
+				if _, err := echoMethod.Call(t.Context(), c, &echoParams{}); !errors.Is(err, rpc.ErrOverflow) {
 					t.Error(err)
 				}
 			}
@@ -300,7 +301,7 @@ func TestOverflowFailsTheTurnThatAHandlerStarted(t *testing.T) {
 		var c *Conn
 		p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
 			if u.N == 0 {
-				_, err := StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate).Result()
+				_, err := engine.StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate).Result()
 				done <- err
 			}
 			return nil
@@ -308,7 +309,7 @@ func TestOverflowFailsTheTurnThatAHandlerStarted(t *testing.T) {
 		for i := range 100 {
 			p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
 		}
-		if err := receive(t, done); !errors.Is(err, ErrOverflow) {
+		if err := receive(t, done); !errors.Is(err, rpc.ErrOverflow) {
 			t.Error(err)
 		}
 	})

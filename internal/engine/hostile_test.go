@@ -1,6 +1,6 @@
 // This file owns what a peer may make a connection hold or say.
 
-package rpc
+package engine_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/gentest"
 )
 
@@ -28,11 +29,11 @@ func TestQueueOfEmptyNotifications(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				ext := Extensions{FallbackNotification: func(context.Context, string, json.RawMessage) error {
+				ext := Extensions{FallbackNotification: func(context.Context, *rpc.Conn, string, json.RawMessage) error {
 					<-release
 					return nil
 				}}
-				p, _ := newPeer(t, ext.Routes(), &Options{QueueBytes: 10_000})
+				p, _ := newPeer(t, extensions(&ext), &Options{QueueBytes: 10_000})
 				var taken atomic.Int32
 				go func() {
 					for range 10_000 {
@@ -65,7 +66,7 @@ func TestErrorsRepeatLittle(t *testing.T) {
 		return nil, ctx.Err()
 	})
 	block.Turn = true
-	p, _ := newPeer(t, append(ext.Routes(), block), nil)
+	p, _ := newPeer(t, append(extensions(&ext), block), nil)
 	p.send(
 		request(1, long, "{}"),
 		request(2, "_map", `{"`+long+`":{"N":`+long+`}}`),
@@ -73,7 +74,7 @@ func TestErrorsRepeatLittle(t *testing.T) {
 		request(4, "prompt", `{"sessionId":"`+long+`"}`),
 		`{"jsonrpc":"2.0","id":5,"method":"prompt","params":{"`+long+`":x}}`,
 	)
-	for _, code := range []int{CodeMethodNotFound, CodeInvalidParams, CodeInvalidRequest, CodeParseError} {
+	for _, code := range []rpc.Code{rpc.ErrMethodNotFound, rpc.ErrInvalidParams, rpc.ErrInvalidRequest, rpc.ErrParse} {
 		line := p.read()
 		var m struct{ Error *Error }
 		if err := json.Unmarshal([]byte(line), &m); err != nil || !errors.Is(m.Error, &Error{Code: code}) || len(line) > 2000 {
@@ -129,7 +130,7 @@ func TestLastCallIsLetGo(t *testing.T) {
 	}
 	var served weak.Pointer[params]
 	method := RequestMethod[params, params]{Name: "call"}
-	near, far := Pipe()
+	near, far := rpc.Pipe()
 	allocConn(t, far, method.Handle(func(_ context.Context, p *params) (*params, error) {
 		served = weak.Make(p)
 		return &params{}, nil

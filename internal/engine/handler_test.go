@@ -1,4 +1,4 @@
-package rpc
+package engine_test
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // A turn that a notification handler runs must not wait for what waits for that handler: neither for
@@ -20,7 +23,7 @@ func TestTurnRunByNotificationHandler(t *testing.T) {
 		done := make(chan error, 1)
 		p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
 			if u.N == 0 {
-				_, err := RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
+				_, err := engine.RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
 				done <- err
 			}
 			return nil
@@ -45,7 +48,7 @@ func TestTurnRunByNotificationHandler(t *testing.T) {
 func TestTurnRunWhileRangingOverUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200})
-		turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 		p.read()
 		done := make(chan error, 1)
 		seen := 0
@@ -53,7 +56,7 @@ func TestTurnRunWhileRangingOverUpdates(t *testing.T) {
 			var err error
 			for u := range turn.Updates() {
 				if seen++; u == 0 {
-					_, err = RunTurn(t.Context(), c, promptMethod, &promptParams{"other", "go"}, TurnSpec{Session: "other"})
+					_, err = engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"other", "go"}, TurnSpec{Session: "other"})
 				}
 			}
 			done <- err
@@ -82,7 +85,7 @@ func TestTurnStartedByNotificationHandler(t *testing.T) {
 		answered := make(chan struct{})
 		p, c := newPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
 			if u.N < 0 {
-				started <- StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+				started <- engine.StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 			}
 			<-answered
 			return nil
@@ -175,7 +178,7 @@ func TestPanicInMarshaling(t *testing.T) {
 	var ext Extensions
 	Handle(&ext, "_in", func(context.Context, *panics) (*echoParams, error) { return &echoParams{}, nil })
 	Handle(&ext, "_out", func(context.Context, *echoParams) (*panics, error) { return &panics{}, nil })
-	p, c := newPeer(t, append(ext.Routes(), echoMethod.Handle(echo)), nil)
+	p, c := newPeer(t, append(extensions(&ext), echoMethod.Handle(echo)), nil)
 	p.send(request(1, "_in", `{}`))
 	if got := p.read(); !strings.Contains(got, "-32602") || strings.Contains(got, "hunter2") {
 		t.Errorf("got %s", got)
@@ -183,16 +186,16 @@ func TestPanicInMarshaling(t *testing.T) {
 	p.send(request(2, "_out", `{}`))
 	p.expect(`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error"}}`)
 
-	if _, err := Call[echoParams](t.Context(), c, "_x", &panics{}); err == nil || errors.Is(err, ErrClosed) {
+	if _, err := engine.CallRaw[echoParams](t.Context(), c, "_x", &panics{}); err == nil || errors.Is(err, rpc.ErrClosed) {
 		t.Errorf("parameters that panic: %v", err)
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := Call[panics](t.Context(), c, "_x", nil)
+		_, err := engine.CallRaw[panics](t.Context(), c, "_x", nil)
 		done <- err
 	}()
 	p.send(strings.Replace(p.read(), `"method":"_x"`, `"result":{}`, 1))
-	if err := receive(t, done); err == nil || errors.Is(err, ErrClosed) {
+	if err := receive(t, done); err == nil || errors.Is(err, rpc.ErrClosed) {
 		t.Errorf("a result that panics: %v", err)
 	}
 	p.send(request(3, "echo", `{"n":1}`))
@@ -229,7 +232,7 @@ func TestGoexitInNotificationHandler(t *testing.T) {
 		}, nil), nil)
 		done := make(chan error, 1)
 		go func() {
-			_, err := RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS)
+			_, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS)
 			done <- err
 		}()
 		p.read()
@@ -251,7 +254,7 @@ func TestAfterResponseAtEndOfInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *Conn
 		p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
-			AfterResponse(ctx, func(ctx context.Context) {
+			rpc.AfterResponse(ctx, func(ctx context.Context) {
 				time.Sleep(time.Second) // of the two of DrainTime
 				if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: "s"}); err != nil {
 					t.Error(err)
@@ -268,23 +271,23 @@ func TestAfterResponseAtEndOfInput(t *testing.T) {
 
 // What a peer answered to a call of a handler's is nothing that the handler's own peer asked about.
 func TestErrorsThatReachThePeer(t *testing.T) {
-	foreign := &CallError{Method: "_upstream", Err: ErrAuthRequired.WithData("of another connection")}
-	own := ErrInvalidParams.WithMessage("no such branch")
+	foreign := &CallError{Method: "_upstream", Err: rpc.ErrAuthRequired.WithData("of another connection")}
+	own := rpc.ErrInvalidParams.WithMessagef("no such branch")
 	for name, test := range map[string]struct {
 		err  error
 		want *Error
 	}{
-		"plain":                  {errPlain, ErrInternal},
+		"plain":                  {errPlain, rpc.Errorf(rpc.ErrInternal, "Internal error")},
 		"own":                    {fmt.Errorf("checking: %w", own), own},
-		"a peer's":               {foreign, ErrInternal},
-		"a peer's, wrapped":      {fmt.Errorf("asking: %w", foreign), ErrInternal},
-		"a peer's, joined":       {errors.Join(errPlain, foreign), ErrInternal},
+		"a peer's":               {foreign, rpc.Errorf(rpc.ErrInternal, "Internal error")},
+		"a peer's, wrapped":      {fmt.Errorf("asking: %w", foreign), rpc.Errorf(rpc.ErrInternal, "Internal error")},
+		"a peer's, joined":       {errors.Join(errPlain, foreign), rpc.Errorf(rpc.ErrInternal, "Internal error")},
 		"own beside a peer's":    {errors.Join(foreign, own), own},
 		"own around a peer's":    {fmt.Errorf("%w: %w", own, foreign), own},
 		"a peer's, passed on":    {foreign.Err, foreign.Err},
-		"a peer's, made public":  {Public(foreign), Errorf(CodeInternalError, "%s", foreign)},
-		"text that is no UTF-8":  {Public(errors.New("caf\xe9")), Errorf(CodeInternalError, "caf\uFFFD")},
-		"data that is not JSON":  {&Error{Code: 5, Message: "m", Data: []byte("{")}, Errorf(5, "m")},
+		"a peer's, made public":  {rpc.Public(foreign), rpc.Errorf(rpc.ErrInternal, "%s", foreign)},
+		"text that is no UTF-8":  {rpc.Public(errors.New("caf\xe9")), rpc.Errorf(rpc.ErrInternal, "caf\uFFFD")},
+		"data that is not JSON":  {&Error{Code: 5, Message: "m", Data: []byte("{")}, rpc.Errorf(5, "m")},
 		"data with a line break": {&Error{Code: 5, Message: "m", Data: []byte("[1,\n2]")}, &Error{Code: 5, Message: "m", Data: []byte("[1,2]")}},
 	} {
 		t.Run(name, func(t *testing.T) {

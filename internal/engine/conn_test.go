@@ -1,4 +1,4 @@
-package rpc
+package engine_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 func echo(ctx context.Context, p *echoParams) (*echoParams, error) { return p, nil }
@@ -66,7 +68,7 @@ func TestBadInput(t *testing.T) {
 		echoMethod.Handle(echo),
 		failing.Handle(func(context.Context, *echoParams) (*echoParams, error) { return nil, errPlain }),
 		public.Handle(func(context.Context, *echoParams) (*echoParams, error) {
-			return nil, fmt.Errorf("more: %w", Public(errors.New("no such branch")))
+			return nil, fmt.Errorf("more: %w", rpc.Public(errors.New("no such branch")))
 		}),
 		panicking.Handle(func(context.Context, *echoParams) (*echoParams, error) { panic("boom") }),
 		RequestMethod[echoParams, echoParams]{Name: "unhandled"}.Handle(nil),
@@ -74,33 +76,33 @@ func TestBadInput(t *testing.T) {
 
 	for _, test := range []struct {
 		name, line, id string
-		code           int
+		code           rpc.Code
 	}{
-		{"not JSON", `{"jsonrpc":"2.0","id":1,"method":"echo",}`, `null`, CodeParseError},
-		{"cut off", `{"jsonrpc":"2.0","id":1,`, `null`, CodeParseError},
-		{"invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":{\"s\":\"\xff\"}}", `null`, CodeParseError},
-		{"two values", request(1, "echo", `{}`) + request(2, "echo", `{}`), `null`, CodeParseError},
-		{"byte order mark", "\xef\xbb\xbf" + request(1, "echo", `{}`), `null`, CodeParseError},
-		{"too deep", `{"jsonrpc":"2.0","id":1,"method":"echo","params":` + strings.Repeat("[", 100000) + strings.Repeat("]", 100000) + `}`, `1`, CodeInvalidRequest},
-		{"batch", `[` + request(1, "echo", `{}`) + `]`, `null`, CodeInvalidRequest},
-		{"empty batch", `[]`, `null`, CodeInvalidRequest},
-		{"number", `42`, `null`, CodeInvalidRequest},
-		{"empty object", `{}`, `null`, CodeInvalidRequest},
-		{"wrong version", `{"jsonrpc":"1.0","id":7,"method":"echo"}`, `7`, CodeInvalidRequest},
-		{"no version", `{"id":"a","method":"echo"}`, `"a"`, CodeInvalidRequest},
-		{"wrong version in a notification", `{"jsonrpc":2,"method":"echo"}`, `null`, CodeInvalidRequest},
-		{"id is an object", `{"jsonrpc":"2.0","id":{},"method":"echo"}`, `null`, CodeInvalidRequest},
-		{"id twice", `{"jsonrpc":"2.0","id":1,"id":2,"method":"echo"}`, `2`, CodeInvalidRequest},
-		{"method is a number", `{"jsonrpc":"2.0","id":3,"method":1}`, `3`, CodeInvalidRequest},
-		{"method and result", `{"jsonrpc":"2.0","id":3,"method":"echo","result":1}`, `3`, CodeInvalidRequest},
-		{"wrong case", `{"jsonrpc":"2.0","ID":3,"Method":"echo"}`, `null`, CodeInvalidRequest},
-		{"unknown method", request(4, "nope", `{}`), `4`, CodeMethodNotFound},
-		{"no handler", request(4, "unhandled", `{}`), `4`, CodeMethodNotFound},
-		{"wrong params", request(5, "echo", `{"n":"x"}`), `5`, CodeInvalidParams},
-		{"params are an array", request(5, "echo", `[1]`), `5`, CodeInvalidParams},
-		{"handler fails", request(6, "fail", `{"n":1}`), `6`, CodeInternalError},
-		{"handler fails in public", request(6, "public", `{"n":1}`), `6`, CodeInternalError},
-		{"handler panics", request(7, "panic", `{"n":1}`), `7`, CodeInternalError},
+		{"not JSON", `{"jsonrpc":"2.0","id":1,"method":"echo",}`, `null`, rpc.ErrParse},
+		{"cut off", `{"jsonrpc":"2.0","id":1,`, `null`, rpc.ErrParse},
+		{"invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\",\"params\":{\"s\":\"\xff\"}}", `null`, rpc.ErrParse},
+		{"two values", request(1, "echo", `{}`) + request(2, "echo", `{}`), `null`, rpc.ErrParse},
+		{"byte order mark", "\xef\xbb\xbf" + request(1, "echo", `{}`), `null`, rpc.ErrParse},
+		{"too deep", `{"jsonrpc":"2.0","id":1,"method":"echo","params":` + strings.Repeat("[", 100000) + strings.Repeat("]", 100000) + `}`, `1`, rpc.ErrInvalidRequest},
+		{"batch", `[` + request(1, "echo", `{}`) + `]`, `null`, rpc.ErrInvalidRequest},
+		{"empty batch", `[]`, `null`, rpc.ErrInvalidRequest},
+		{"number", `42`, `null`, rpc.ErrInvalidRequest},
+		{"empty object", `{}`, `null`, rpc.ErrInvalidRequest},
+		{"wrong version", `{"jsonrpc":"1.0","id":7,"method":"echo"}`, `7`, rpc.ErrInvalidRequest},
+		{"no version", `{"id":"a","method":"echo"}`, `"a"`, rpc.ErrInvalidRequest},
+		{"wrong version in a notification", `{"jsonrpc":2,"method":"echo"}`, `null`, rpc.ErrInvalidRequest},
+		{"id is an object", `{"jsonrpc":"2.0","id":{},"method":"echo"}`, `null`, rpc.ErrInvalidRequest},
+		{"id twice", `{"jsonrpc":"2.0","id":1,"id":2,"method":"echo"}`, `2`, rpc.ErrInvalidRequest},
+		{"method is a number", `{"jsonrpc":"2.0","id":3,"method":1}`, `3`, rpc.ErrInvalidRequest},
+		{"method and result", `{"jsonrpc":"2.0","id":3,"method":"echo","result":1}`, `3`, rpc.ErrInvalidRequest},
+		{"wrong case", `{"jsonrpc":"2.0","ID":3,"Method":"echo"}`, `null`, rpc.ErrInvalidRequest},
+		{"unknown method", request(4, "nope", `{}`), `4`, rpc.ErrMethodNotFound},
+		{"no handler", request(4, "unhandled", `{}`), `4`, rpc.ErrMethodNotFound},
+		{"wrong params", request(5, "echo", `{"n":"x"}`), `5`, rpc.ErrInvalidParams},
+		{"params are an array", request(5, "echo", `[1]`), `5`, rpc.ErrInvalidParams},
+		{"handler fails", request(6, "fail", `{"n":1}`), `6`, rpc.ErrInternal},
+		{"handler fails in public", request(6, "public", `{"n":1}`), `6`, rpc.ErrInternal},
+		{"handler panics", request(7, "panic", `{"n":1}`), `7`, rpc.ErrInternal},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p.send(test.line)
@@ -186,7 +188,7 @@ func TestCall(t *testing.T) {
 	p.send(`{"jsonrpc":"2.0","id":2,"error":{"code":-32002,"message":"gone","data":{"n":12345678901234567890}}}`)
 	got := receive(t, done)
 	e, ok := errors.AsType[*Error](got.err)
-	if !ok || !errors.Is(got.err, ErrResourceNotFound) || string(e.Data) != `{"n":12345678901234567890}` {
+	if !ok || !errors.Is(got.err, rpc.ErrResourceNotFound) || string(e.Data) != `{"n":12345678901234567890}` {
 		t.Errorf("got %v", got.err)
 	}
 
@@ -196,7 +198,7 @@ func TestCall(t *testing.T) {
 		done = call()
 		p.read()
 		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, i+3, answer))
-		if got := receive(t, done); got.err == nil || errors.Is(got.err, ErrClosed) {
+		if got := receive(t, done); got.err == nil || errors.Is(got.err, rpc.ErrClosed) {
 			t.Errorf("%s: got %+v", answer, got)
 		}
 	}
@@ -247,7 +249,7 @@ func TestUnreadableResponseEndsItsCall(t *testing.T) {
 			}
 			p.send(fmt.Sprintf(test.line, sent.ID))
 			err := receive(t, done)
-			if _, answered := errors.AsType[*Error](err); err == nil || answered || errors.Is(err, ErrClosed) {
+			if _, answered := errors.AsType[*Error](err); err == nil || answered || errors.Is(err, rpc.ErrClosed) {
 				t.Errorf("got %v", err)
 			}
 			p.send(request("alive", "echo", `{"n":2}`))
@@ -271,7 +273,7 @@ func TestForgedResponse(t *testing.T) {
 	params := &slowParams{started: make(chan struct{}), release: make(chan struct{})}
 	done := make(chan error, 1)
 	go func() {
-		res, err := Call[echoParams](t.Context(), c, "echo", params)
+		res, err := engine.CallRaw[echoParams](t.Context(), c, "echo", params)
 		if err == nil && res.N != 2 {
 			err = fmt.Errorf("got %+v", res)
 		}
@@ -417,7 +419,7 @@ func TestOverflowFailsTheCall(t *testing.T) {
 	for i := range 200 {
 		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
 	}
-	if err := receive(t, results); !errors.Is(err, ErrOverflow) {
+	if err := receive(t, results); !errors.Is(err, rpc.ErrOverflow) {
 		t.Error(err)
 	}
 	go echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s"})
@@ -428,12 +430,7 @@ func TestOverflowFailsTheCall(t *testing.T) {
 	}
 	p.send(`{"jsonrpc":"2.0","id":2,"result":{}}`)
 	p.send(note("$/end", `{}`))
-	c.mu.Lock()
-	s := c.sessions["s"]
-	c.mu.Unlock()
-	if s != nil {
-		<-s.reached(s.position(), false)
-	}
+	engine.AwaitHandled(c, "s")
 	if handled.Load() != 200 {
 		t.Errorf("%d of 200 updates handled", handled.Load())
 	}
@@ -449,14 +446,14 @@ func TestEndOfInput(t *testing.T) {
 	p.read()
 	p.send(request(1, "echo", `{"n":9}`))
 	p.w.Close()
-	if err := receive(t, done); !errors.Is(err, ErrClosed) {
+	if err := receive(t, done); !errors.Is(err, rpc.ErrClosed) {
 		t.Error(err)
 	}
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":9}}`)
-	if err := c.Wait(); err != nil {
+	if err := wait(c); err != nil {
 		t.Error(err)
 	}
-	if _, err := echoMethod.Call(t.Context(), c, &echoParams{}); !errors.Is(err, ErrClosed) {
+	if _, err := echoMethod.Call(t.Context(), c, &echoParams{}); !errors.Is(err, rpc.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -491,7 +488,7 @@ func TestInvalidParamsLeakNothing(t *testing.T) {
 	var ext Extensions
 	Handle(&ext, "_typed", func(context.Context, *privateParams) (*echoParams, error) { return nil, nil })
 	Handle(&ext, "_own", func(context.Context, *failingParams) (*echoParams, error) { return nil, nil })
-	p, _ := newPeer(t, ext.Routes(), nil)
+	p, _ := newPeer(t, extensions(&ext), nil)
 	for _, method := range []string{"_typed", "_own"} {
 		p.send(request(1, method, `{"n":"x"}`))
 		got := p.read()
@@ -534,7 +531,7 @@ func TestTooLong(t *testing.T) {
 	}()
 	p.read()
 	p.send(`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"` + long + `"}}`)
-	long1, ok := errors.AsType[*TooLongError](receive(t, done))
+	long1, ok := errors.AsType[*rpc.TooLongError](receive(t, done))
 	if !ok || long1.Limit != limit {
 		t.Errorf("got %v", long1)
 	}
@@ -573,13 +570,13 @@ func TestExtensions(t *testing.T) {
 		}
 		return &sum, nil
 	})
-	ext.Fallback = func(_ context.Context, method string, params json.RawMessage) (any, error) {
+	ext.Fallback = func(_ context.Context, _ *rpc.Conn, method string, params json.RawMessage) (any, error) {
 		if method != "_y" {
-			return nil, MethodNotFound(method)
+			return nil, engine.MethodNotFound(method)
 		}
 		return params, nil
 	}
-	p, c := newPeer(t, ext.Routes(), nil)
+	p, c := newPeer(t, extensions(&ext), nil)
 	p.send(request(1, "_x/add", `[1,2,3]`))
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":6}`)
 	p.send(request(2, "_y", `{"a":12345678901234567890}`))
@@ -590,7 +587,7 @@ func TestExtensions(t *testing.T) {
 	p.expect(`{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found","data":{"method":"_z"}}}`)
 	done := make(chan error, 1)
 	go func() {
-		res, err := Call[map[string]int](t.Context(), c, "_x/y", map[string]any{"a": 1})
+		res, err := engine.CallRaw[map[string]int](t.Context(), c, "_x/y", map[string]any{"a": 1})
 		if err == nil && (*res)["b"] != 2 {
 			err = fmt.Errorf("got %v", *res)
 		}
@@ -601,7 +598,7 @@ func TestExtensions(t *testing.T) {
 	if err := receive(t, done); err != nil {
 		t.Error(err)
 	}
-	if err := Notify(t.Context(), c, "_x/note", nil); err != nil {
+	if err := engine.NotifyRaw(t.Context(), c, "_x/note", nil); err != nil {
 		t.Error(err)
 	}
 	p.expect(`{"jsonrpc":"2.0","method":"_x/note"}`)
@@ -625,7 +622,7 @@ func TestNullParams(t *testing.T) {
 func TestCancelRequestRoute(t *testing.T) {
 	started := make(chan struct{})
 	routes := []Route{
-		NotificationMethod[json.RawMessage]{Name: methodCancelRequest}.Handle(func(context.Context, *json.RawMessage) error {
+		NotificationMethod[json.RawMessage]{Name: "$/cancel_request"}.Handle(func(context.Context, *json.RawMessage) error {
 			t.Error("the route was served")
 			return nil
 		}),
@@ -638,6 +635,23 @@ func TestCancelRequestRoute(t *testing.T) {
 	peer, _ := newPeer(t, routes, nil)
 	peer.send(request(1, "ask", `{}`))
 	receive(t, started)
-	peer.send(note(methodCancelRequest, `{"requestId":1}`))
+	peer.send(note("$/cancel_request", `{"requestId":1}`))
 	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"Request cancelled"}}`)
+}
+
+// A Route that no constructor has made serves nothing, and breaks nothing.
+func TestZeroRoutes(t *testing.T) {
+	p, _ := newPeer(t, []Route{
+		{}, {Notification: true}, {Method: "x"}, {Method: "y", Notification: true, Feeds: true, CancelsTurn: true},
+		echoMethod.Handle(echo),
+	}, nil)
+	p.send(note("x", `{}`), note("y", `{"sessionId":"s"}`), note("z", `[]`))
+	for _, method := range []string{"x", "y", "z"} {
+		p.send(request(1, method, `{}`))
+		if got := p.read(); !strings.Contains(got, "-32601") {
+			t.Errorf("%s: %s", method, got)
+		}
+	}
+	p.send(request(2, "echo", `{"n":1}`))
+	p.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":1}}`)
 }

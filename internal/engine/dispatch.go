@@ -1,12 +1,13 @@
 // This file owns what the peer sends: the reader's decisions, and the requests in progress.
 
-package rpc
+package engine
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -54,7 +55,8 @@ func (r *reader) TryRequest(id ID, method, rest []byte) bool {
 
 func (c *Conn) refuse(id ID, method string, err error) {
 	c.opts.Logger.Debug("request refused", "method", method, "error", err)
-	c.wire.Refuse(id, toWire(err))
+	e, _ := c.opts.Errors.Visible(err)
+	c.wire.Refuse(id, e)
 }
 
 // receive takes a request up, or says why it is refused.
@@ -71,7 +73,7 @@ func (c *Conn) receive(id ID, method string, params []byte) error {
 	}
 	value, _, err := c.decodeParams(route, method, params)
 	if err != nil {
-		return InvalidParams(err)
+		return invalidParams(err)
 	}
 	if refused := route.checked(value); refused != nil {
 		return refused
@@ -81,7 +83,7 @@ func (c *Conn) receive(id ID, method string, params []byte) error {
 
 // admit is receive for a request that has been decoded.
 func (c *Conn) admit(id ID, route *Route, method string, value any, params []byte) (err error) {
-	in := &inbound{conn: c, route: route, params: value}
+	in := &inbound{conn: c, route: route, params: value, meta: c.metaOf(params)}
 	in.Context, in.cancel = context.WithCancelCause(c.base)
 	if route.Turn {
 		in.done = make(chan struct{})
@@ -93,10 +95,10 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	in.session = s
 	switch {
 	case c.serving >= c.opts.MaxRequests:
-		err = Errorf(CodeInternalError, "too many requests in progress")
+		err = refusal(codeInternalError, "too many requests in progress", nil)
 	case route.Turn && s.busy() && !c.opts.ConcurrentTurns:
-		err = ErrInvalidRequest.WithMessage("the session is busy with another turn").
-			WithData(map[string]string{memberSession: echoed(session)})
+		err = refusal(codeInvalidRequest, "the session is busy with another turn",
+			map[string]string{memberSession: echoed(session)})
 	}
 	if err != nil {
 		c.mu.Unlock()
@@ -182,8 +184,8 @@ func (c *Conn) repaired(method string, d *codec.Decoder) {
 	repairs := d.Repairs()
 	for _, r := range repairs {
 		c.opts.Logger.Debug("repaired", "method", method, "at", r.Pointer, "what", r.Msg)
-		if c.opts.Hooks.Repair != nil {
-			c.opts.Hooks.Repair(method, r)
+		if c.opts.Repair != nil {
+			c.opts.Repair(method, r)
 		}
 	}
 }
@@ -254,7 +256,7 @@ func (c *Conn) accept(route *Route, value any, h *handling, params []byte) {
 		c.cancelTurns(id)
 	}
 	if route.notify != nil || route.Feeds {
-		c.gather(id, item{route: route, params: value, handling: h, size: itemSize + len(params)})
+		c.gather(id, item{route: route, params: c.keepMeta(value, params), handling: h, size: itemSize + len(params)})
 	}
 	if route.Feeds {
 		c.follow(id, value)
@@ -265,13 +267,12 @@ func (c *Conn) accept(route *Route, value any, h *handling, params []byte) {
 func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
 	if it.route.notify != nil {
 		name := it.route.Method
-		if p, ok := it.params.(*fallbackParams); ok {
+		if p, ok := withoutMeta(it.params).(*fallbackParams); ok {
 			name = p.method
 		}
-		err := c.bracket(ctx, CallInfo{Method: name, Incoming: true, Notification: true, Session: s.id},
-			func(ctx context.Context) error { return it.route.notify(ctx, it.params) })
+		err := c.serveNotification(ctx, s, it.route, it.params, name)
 		if err != nil {
-			c.opts.Logger.Warn("notification handler failed", "method", name, "error", err)
+			c.reportFailure(ctx, "notification handler failed", name, err, true)
 		}
 	}
 	if it.route.Feeds {
@@ -302,8 +303,8 @@ func (r *reader) HandleInvalid(line []byte, reason error) {
 
 func (c *Conn) invalid(line []byte, reason error) {
 	c.opts.Logger.Debug("invalid message", "reason", reason)
-	if c.opts.Hooks.Invalid != nil {
-		c.opts.Hooks.Invalid(line, reason)
+	if c.opts.Invalid != nil {
+		c.opts.Invalid(line, reason)
 	}
 }
 
@@ -328,7 +329,7 @@ func (c *Conn) cancelRequest(params []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if in := c.inbound[id]; in != nil {
-		in.cancel(ErrRequestCancelled)
+		in.cancel(c.opts.Errors.RequestCancelled)
 	}
 }
 
@@ -354,8 +355,9 @@ type inbound struct {
 	route   *Route
 	session *session
 	params  any
-	after   uint64     // the notifications of the session that come first
-	ends    []*inbound // the turns that end first
+	meta    map[string]json.RawMessage // of the parameters, for middleware
+	after   uint64                     // the notifications of the session that come first
+	ends    []*inbound                 // the turns that end first
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // of a turn: closed when the answer was sent, and the turn is over
 	freed   bool          // its session may take the next turn; guarded by Conn.mu
@@ -390,7 +392,7 @@ func insideRequest(ctx context.Context) bool { return ctx.Value(inboundKey{}) !=
 // that, but not if it was answered.
 func (in *inbound) run() {
 	defer in.over()
-	defer in.finish(nil, ErrInternal) // for a handler that ends its goroutine, as a test's FailNow does
+	defer in.finish(nil, errHandlerEnded) // for a handler that ends its goroutine, as a test's FailNow does
 	select {
 	case <-in.session.reached(in.after, true):
 	case <-in.conn.base.Done():
@@ -411,13 +413,7 @@ func (in *inbound) run() {
 	if answered {
 		return
 	}
-	var result any
-	err := in.conn.bracket(in, CallInfo{Method: in.req.Method, Incoming: true, Session: in.session.id},
-		func(ctx context.Context) (err error) {
-			result, err = in.route.serve(ctx, in.params)
-			return err
-		})
-	in.finish(result, err)
+	in.finish(in.conn.serveRequest(in))
 }
 
 // cancelTurn ends the context of a turn that the peer has cancelled. Its handler still answers it.
@@ -484,24 +480,32 @@ func (in *inbound) answer(result any, err error) bool {
 		return false
 	}
 	in.answered = true
-	if err != nil && in.cancelled && in.route.Cancelled != nil {
-		result, err = in.route.Cancelled(), nil
-	}
-	if cause := context.Cause(in); err != nil && (errors.Is(cause, ErrRequestCancelled) || errors.Is(cause, ErrTurnCancelled)) {
-		if e := ownError(err); e == nil || e.Code == CodeInternalError {
-			err = ErrRequestCancelled
-		}
-	}
+	result, err = in.outcome(result, err)
 	in.goesOn = err == nil && in.rest != nil
 	// Before the answer is on its way, because the peer may react to it with its next turn.
 	in.forget()
 	answer := wire.Answer{Result: encodable(result)}
 	if err != nil {
-		in.conn.opts.Logger.Debug("request failed", "method", in.req.Method, "error", err)
-		answer = wire.Answer{Failure: toWire(err)}
+		e, hidden := in.conn.opts.Errors.Visible(err)
+		in.conn.reportFailure(in, "request failed", in.req.Method, err, hidden)
+		answer = wire.Answer{Failure: e}
 	}
 	in.sent(in.req.Answer(answer))
 	return true
+}
+
+// outcome is what a request is answered with when its handler has returned this. in.mu is held.
+func (in *inbound) outcome(result any, err error) (any, error) {
+	if err != nil && in.cancelled && in.route.Cancelled != nil {
+		return in.route.Cancelled(), nil
+	}
+	errs := &in.conn.opts.Errors
+	if cause := context.Cause(in); err != nil && (errors.Is(cause, errs.RequestCancelled) || errors.Is(cause, ErrTurnCancelled)) {
+		if e, _ := errs.Visible(err); e.Code == codeInternalError {
+			err = requestCancelled
+		}
+	}
+	return result, err
 }
 
 // followUp runs what was left for after the answer, when nothing more can be.
@@ -579,22 +583,23 @@ func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return true
 }
 
-// bracket runs a handler or a call within Hooks.Call.
-func (c *Conn) bracket(ctx context.Context, info CallInfo, f func(context.Context) error) (err error) {
-	if hook := c.opts.Hooks.Call; hook != nil {
-		hooked, end := hook(ctx, info)
-		if hooked != nil {
-			ctx = hooked
-		}
-		if end != nil {
-			defer func() { end(err) }()
-		}
+// reportFailure tells the owner of a connection that a handler has failed, once: a warning if nobody else hears
+// why. That it was cancelled, or the connection has ended, is no news.
+func (c *Conn) reportFailure(ctx context.Context, message, method string, err error, hidden bool) {
+	if _, ok := errors.AsType[*panicError](err); ok {
+		return // guard has
 	}
-	if !info.Incoming {
-		return f(ctx)
+	level := slog.LevelDebug
+	if hidden && (ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx))) {
+		level = slog.LevelWarn
 	}
-	return c.guard(info.Method, func() error { return f(ctx) })
+	c.opts.Logger.Log(ctx, level, message, "method", method, "error", err)
 }
+
+// panicError is what a handler has panicked with.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
 
 // guard runs what belongs to a handler; its panic is reported and becomes an error. A handler that ends
 // its goroutine ends it.
@@ -603,20 +608,46 @@ func (c *Conn) guard(method string, f func() error) (err error) {
 		if v := recover(); v != nil {
 			stack := debug.Stack()
 			c.opts.Logger.Error("handler panicked", "method", method, "panic", v, "stack", string(stack))
-			if c.opts.Hooks.Panic != nil {
-				c.opts.Hooks.Panic(method, v, stack)
+			if c.opts.Panic != nil {
+				c.opts.Panic(method, v, stack)
 			}
-			err = ErrInternal
+			err = &panicError{v}
 		}
 	}()
 	return f()
 }
 
+// A refusal is an Error that the engine answers with by itself.
+func refusal(code int, message string, data map[string]string) *Error {
+	e := &Error{Code: code, Message: message}
+	if data != nil {
+		e.Data, _ = json.Marshal(data) // of strings, which cannot fail
+	}
+	return e
+}
+
 // MethodNotFound is the answer to a request for a method that does not exist here. Of a very long name it
 // has the beginning.
 func MethodNotFound(method string) *Error {
-	return ErrMethodNotFound.WithData(map[string]string{"method": echoed(method)})
+	return refusal(codeMethodNotFound, "Method not found", map[string]string{"method": echoed(method)})
 }
+
+// invalidParams is the answer to parameters that do not fit: the pointer is in the message and in the data.
+func invalidParams(err error) *Error {
+	bad, ok := errors.AsType[*codec.Error](err)
+	if !ok {
+		return refusal(codeInvalidParams, "Invalid params: "+err.Error(), nil)
+	}
+	return refusal(codeInvalidParams, "Invalid params: "+bad.Error(),
+		map[string]string{"pointer": bad.Pointer, "reason": bad.Msg})
+}
+
+var (
+	// requestCancelled is the answer to a request whose handler has failed because the peer cancelled it.
+	requestCancelled = refusal(codeRequestCancelled, "Request cancelled", nil)
+
+	errHandlerEnded = errors.New("the handler has ended its goroutine")
+)
 
 // maxEcho is how many bytes of what the peer sent an error repeats.
 const maxEcho = 256
@@ -627,15 +658,4 @@ func echoed(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxEcho], "") + "…"
-}
-
-// InvalidParams is the answer to parameters that do not fit. When err says where, the pointer is in the
-// message and in the data.
-func InvalidParams(err error) *Error {
-	bad, ok := errors.AsType[*codec.Error](err)
-	if !ok {
-		return ErrInvalidParams.WithMessage("Invalid params: %v", err)
-	}
-	data, _ := json.Marshal(map[string]string{"pointer": bad.Pointer, "reason": bad.Msg})
-	return &Error{Code: CodeInvalidParams, Message: "Invalid params: " + bad.Error(), Data: data}
 }

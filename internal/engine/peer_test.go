@@ -1,6 +1,6 @@
 // This file owns the raw peer of the tests: it writes and reads lines, and knows nothing else.
 
-package rpc
+package engine_test
 
 import (
 	"bufio"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 const patience = 10 * time.Second
@@ -47,7 +49,7 @@ func newPeerLimit(t *testing.T, routes []Route, opts *Options, maxMessage int) (
 			p.lines <- strings.TrimSuffix(line, "\n")
 		}
 	}()
-	conn, err := Connect(t.Context(), IO(r1, w2, maxMessage), func(*Conn) []Route { return routes }, opts)
+	conn, err := Connect(t.Context(), rpc.IO(r1, w2, maxMessage), func(*Conn) []Route { return routes }, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

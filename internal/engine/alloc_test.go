@@ -1,7 +1,7 @@
 // This file owns the budgets of allocations of a connection alone, over pipes of the operating system,
 // with messages as generated code makes them.
 
-package rpc
+package engine_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/gentest"
 )
 
@@ -19,7 +20,7 @@ const (
 	callBothSides        = 16
 )
 
-// osPipes is Pipe over pipes of the operating system.
+// osPipes is rpc.Pipe over pipes of the operating system.
 func osPipes(t *testing.T) (Transport, Transport) {
 	t.Helper()
 	r1, w1, err := os.Pipe()
@@ -30,7 +31,7 @@ func osPipes(t *testing.T) (Transport, Transport) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return IO(r1, w2, 0), IO(r2, w1, 0)
+	return rpc.IO(r1, w2, 0), rpc.IO(r2, w1, 0)
 }
 
 // within checks what one of n operations that f does has allocated.
@@ -114,7 +115,7 @@ func TestAllocationsReceived(t *testing.T) {
 	lines := []byte(strings.Repeat(note("chunk", `{"sessionId":"`+smallChunk.SessionID+`","text":"`+smallChunk.Text+`"}`)+"\n", flood))
 	within(t, notificationReceived, flood, func() {
 		left = flood
-		if err := in.(FastStream).WriteLines(lines); err != nil {
+		if err := in.(rpc.FastStream).WriteLines(lines); err != nil {
 			t.Fatal(err)
 		}
 		<-handled

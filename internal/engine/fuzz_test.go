@@ -1,6 +1,6 @@
 // This file owns the fuzz target of this package: whole connections, with any bytes as the peer.
 
-package rpc
+package engine_test
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/badlines"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // anyRoutes are routes of each kind. What waits does so until release is closed, or its context ends.
@@ -47,7 +49,7 @@ func anyRoutes(c *Conn, release <-chan struct{}) []Route {
 	})
 	ask.Cancelled = func() any { return &askResult{"cancelled"} }
 	prompt := promptMethod.Handle(func(ctx context.Context, p *promptParams) (*promptResult, error) {
-		AfterResponse(ctx, func(ctx context.Context) { updateMethod.Notify(ctx, c, &updateParams{SessionID: p.SessionID}) })
+		rpc.AfterResponse(ctx, func(ctx context.Context) { updateMethod.Notify(ctx, c, &updateParams{SessionID: p.SessionID}) })
 		if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: p.SessionID}); err != nil {
 			return nil, err
 		}
@@ -64,15 +66,15 @@ func anyRoutes(c *Conn, release <-chan struct{}) []Route {
 	inline := RequestMethod[echoParams, echoParams]{Name: "inline"}.Handle(echo)
 	inline.Inline = true
 	ext := Extensions{
-		Fallback: func(_ context.Context, method string, params json.RawMessage) (any, error) {
+		Fallback: func(_ context.Context, _ *rpc.Conn, method string, params json.RawMessage) (any, error) {
 			if method == "_raw" {
 				return params, nil
 			}
-			return nil, MethodNotFound(method)
+			return nil, engine.MethodNotFound(method)
 		},
-		FallbackNotification: func(context.Context, string, json.RawMessage) error { return errPlain },
+		FallbackNotification: func(context.Context, *rpc.Conn, string, json.RawMessage) error { return errPlain },
 	}
-	return append(ext.Routes(), update, ask, prompt, cancel, end, inline, echoMethod.Handle(echo),
+	return append(extensions(&ext), update, ask, prompt, cancel, end, inline, echoMethod.Handle(echo),
 		RequestMethod[echoParams, echoParams]{Name: "block"}.Handle(block),
 		RequestMethod[echoParams, echoParams]{Name: "call"}.Handle(callBack),
 		RequestMethod[echoParams, echoParams]{Name: "panic"}.Handle(
@@ -121,7 +123,7 @@ var anySeed = []byte(request(1, "prompt", `{"sessionId":"s"}`) + "\n" +
 func playAny(t *testing.T, lines, sizes []byte, knobs uint8) {
 	knob := func(i int) bool { return knobs>>i&1 == 1 }
 	opts := &Options{SkipNoise: knob(0), ConcurrentTurns: knob(1)}
-	maxMessage := DefaultMaxMessage
+	maxMessage := rpc.DefaultMaxMessage
 	if knob(2) {
 		opts.QueueBytes, opts.QueueLimit = 100, 400
 	}
@@ -140,11 +142,11 @@ func playAny(t *testing.T, lines, sizes []byte, knobs uint8) {
 		}
 	}
 	release := make(chan struct{})
-	c, err := Connect(t.Context(), IO(r1, w2, maxMessage), func(c *Conn) []Route { return anyRoutes(c, release) }, opts)
+	c, err := Connect(t.Context(), rpc.IO(r1, w2, maxMessage), func(c *Conn) []Route { return anyRoutes(c, release) }, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	ranged, called := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ranged)
@@ -175,7 +177,7 @@ func playAny(t *testing.T, lines, sizes []byte, knobs uint8) {
 	if err := p.End(); err != nil {
 		t.Error(err)
 	}
-	if err := c.Wait(); err != nil {
+	if err := wait(c); err != nil {
 		t.Error(err)
 	}
 	<-ranged

@@ -1,4 +1,4 @@
-package rpc
+package engine_test
 
 // This file owns the properties of order, cancellation and ending: an agent and a client do what a seed
 // says, every message is written down, and what both saw is compared with what the rules allow.
@@ -20,6 +20,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/gentest"
 )
 
@@ -53,7 +55,7 @@ func eachSeed(t *testing.T, n, underRace int, run func(t *testing.T, seed uint64
 func TestScheduleProperties(t *testing.T) {
 	eachSeed(t, 2000, 200, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) {
-			near, far := Pipe()
+			near, far := rpc.Pipe()
 			newWorld(t, seed, time.Millisecond).run(near, far)
 		})
 	})
@@ -288,28 +290,23 @@ func (w *world) settled() bool {
 func (w *world) refuses(c *Conn) {
 	p, spec := &move{SessionID: "a"}, TurnSpec{Session: "a", CancelMethod: "cancel"}
 	_, called := doEcho.Call(w.t.Context(), c, p)
-	_, ran := RunTurn(w.t.Context(), c, doPrompt, p, spec)
-	_, started := StartTurn(w.t.Context(), c, doPrompt, p, spec, pickMove).Result()
+	_, ran := engine.RunTurn(w.t.Context(), c, doPrompt, p, spec)
+	_, started := engine.StartTurn(w.t.Context(), c, doPrompt, p, spec, pickMove).Result()
 	for _, err := range []error{
 		called, ran, started, doUpdate.Notify(w.t.Context(), c, p), c.CancelSession(w.t.Context(), spec),
 	} {
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, rpc.ErrClosed) {
 			w.t.Errorf("after the end: %v", err)
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.inbound)+c.serving+len(c.flights.all) != 0 {
-		w.t.Errorf("%d requests, %d being served, and %d calls are left", len(c.inbound), c.serving, len(c.flights.all))
+	if left := engine.Left(c); left != "" {
+		w.t.Errorf("left: %s", left)
 	}
-	for id, s := range c.sessions {
+	for id, left := range engine.Sessions(c) {
 		// One that is named after the end is not forgotten any more.
-		if left := len(s.own) + len(s.turns) + len(s.asks) + s.cancelling + s.nested; left != 0 || !w.closed.Load() {
+		if left != 0 || !w.closed.Load() {
 			w.t.Errorf("session %q is left, and %d things in it", id, left)
 		}
-	}
-	if bytes, workers, nested := c.load.bytes.Load(), c.load.workers.Load(), c.load.nested.Load(); bytes|workers|nested != 0 {
-		w.t.Errorf("load left: %d bytes, %d workers, %d calls", bytes, workers, nested)
 	}
 }
 
@@ -421,12 +418,12 @@ func (w *world) ask(ctx context.Context, p *move) (*move, error) {
 func (w *world) prompt(ctx context.Context, p *move) (*move, error) {
 	w.enter(p, false)
 	r := w.random(p.N)
-	after := r.IntN(2) == 0 && AfterResponse(ctx, func(ctx context.Context) {
+	after := r.IntN(2) == 0 && rpc.AfterResponse(ctx, func(ctx context.Context) {
 		_ = w.update(ctx, p, true) // fails when the connection is over
 	})
 	err := w.work(ctx, p, r)
 	w.mu.Lock()
-	w.served[p.N] = served{err, errors.Is(context.Cause(ctx), ErrTurnCancelled), after}
+	w.served[p.N] = served{err, errors.Is(context.Cause(ctx), rpc.ErrTurnCancelled), after}
 	w.mu.Unlock()
 	if err == errPlain && p.N%2 == 0 {
 		panic(err)
@@ -537,12 +534,12 @@ func (w *world) turn(p *move, r *rand.Rand, spec TurnSpec) {
 	defer cancel()
 	ret := returned{params: *p, prompt: true}
 	if r.IntN(2) == 0 {
-		_, ret.err = RunTurn(ctx, w.client, doPrompt, p, spec)
+		_, ret.err = engine.RunTurn(ctx, w.client, doPrompt, p, spec)
 		ret.ended = ctx.Err() != nil
 		w.ret(ret)
 		return
 	}
-	turn := StartTurn(ctx, w.client, doPrompt, p, spec, pickMove)
+	turn := engine.StartTurn(ctx, w.client, doPrompt, p, spec, pickMove)
 	if r.IntN(5) == 0 {
 		ret.ended = true
 		turn.Cancel()
@@ -757,9 +754,9 @@ func (w *world) checkYielded(r returned, sent []int) {
 func (w *world) checkFailure(r returned, at int) {
 	_, answered := errors.AsType[*CallError](r.err)
 	ended := errors.Is(r.err, context.DeadlineExceeded) || errors.Is(r.err, context.Canceled) ||
-		r.prompt && errors.Is(r.err, ErrTurnCancelled)
+		r.prompt && errors.Is(r.err, rpc.ErrTurnCancelled)
 	switch {
-	case answered || w.closed.Load() && errors.Is(r.err, ErrClosed):
+	case answered || w.closed.Load() && errors.Is(r.err, rpc.ErrClosed):
 	case !ended:
 		w.t.Errorf("call %d: %v", r.params.N, r.err)
 	case r.prompt && at < len(w.trace) && w.grace == ages && !w.closed.Load():
@@ -778,7 +775,7 @@ func (w *world) checkPrompt(at int, p *line) {
 	got := w.trace[answer]
 	s, ran := w.served[n]
 	if !ran {
-		busy := got.Error != nil && got.Error.Code == CodeInvalidRequest && w.grace != ages
+		busy := got.Error != nil && got.Error.Code == rpc.ErrInvalidRequest && w.grace != ages
 		if !busy && !w.closed.Load() {
 			w.t.Errorf("prompt %d was never handled, and answered %+v, %v", n, got.Result, got.Error)
 		}
@@ -809,7 +806,7 @@ func (w *world) checkOutcome(n int, s served, got *line, cancelled bool) {
 		if got.outcome() != "cancelled" || !cancelled {
 			w.t.Errorf("prompt %d was cancelled (%t), and answered %+v, %v", n, cancelled, got.Result, got.Error)
 		}
-	case got.Error.Code != CodeInternalError && got.Error.Code != CodeRequestCancelled:
+	case got.Error.Code != rpc.ErrInternal && got.Error.Code != rpc.ErrRequestCancelled:
 		w.t.Errorf("prompt %d has failed, and was answered %v", n, got.Error)
 	}
 }
@@ -917,7 +914,7 @@ func TestCallsInsideNotificationHandlers(t *testing.T) {
 						}),
 					}
 				}
-				near, far := Pipe()
+				near, far := rpc.Pipe()
 				a, err := Connect(t.Context(), near, routes, opts)
 				if err != nil {
 					t.Fatal(err)
@@ -971,7 +968,7 @@ func TestNotificationsInsideNotificationHandlers(t *testing.T) {
 				}),
 			}
 		}
-		near, far := Pipe()
+		near, far := rpc.Pipe()
 		a, err := Connect(t.Context(), near, routes, &Options{QueueBytes: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -1010,7 +1007,7 @@ func TestCancelWhileQuestionIsAnswered(t *testing.T) {
 	p, c := newPeer(t, clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) {
 		return nil, errPlain
 	}), &Options{Logger: logger})
-	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	p.read()
 	p.send(request("q", "ask", `{"sessionId":"s"}`))
 	receive(t, answering)
@@ -1081,7 +1078,7 @@ func TestCauseOfTheEnd(t *testing.T) {
 			return p, nil
 		})}, nil)
 		go func() {
-			_, err := RunTurn(t.Context(), c, doPrompt, &move{}, TurnSpec{CancelMethod: "cancel"})
+			_, err := engine.RunTurn(t.Context(), c, doPrompt, &move{}, TurnSpec{CancelMethod: "cancel"})
 			failures <- err
 		}()
 		p.read()
@@ -1091,7 +1088,7 @@ func TestCauseOfTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if err := receive(t, failures); !errors.Is(err, ErrClosed) || !errors.Is(err, io.ErrUnexpectedEOF) {
+			if err := receive(t, failures); !errors.Is(err, rpc.ErrClosed) || !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("got %v", err)
 			}
 		}

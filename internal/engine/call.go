@@ -1,6 +1,6 @@
 // This file owns what this side sends: calls, notifications, and the calls in flight.
 
-package rpc
+package engine
 
 import (
 	"cmp"
@@ -16,21 +16,27 @@ import (
 
 // notify sends a notification.
 func (c *Conn) notify(ctx context.Context, method string, params any) error {
-	return c.bracket(ctx, CallInfo{Method: method, Notification: true}, func(ctx context.Context) error {
-		sent, err := c.wire.TryNotify(method, encodable(params))
-		if !sent {
-			// It waits for the peer as a call does, and the peer may wait for what our queues hold.
-			var f *flight
-			ctx, f = c.flights.enter(ctx)
-			defer c.flights.end(f)
-			err = c.wire.Notify(ctx, method, encodable(params))
-		}
-		if err != nil {
-			_, err = c.failure(ctx, err)
-			return fmt.Errorf("%s: %w", method, err)
-		}
-		return nil
-	})
+	if c.opts.Call == nil {
+		return c.tell(ctx, method, encodable(params))
+	}
+	call := &Call{Method: method, Notification: true, Session: c.sessionIn(params), Params: params}
+	return c.opts.Call(ctx, call, func(ctx context.Context) error { return c.tell(ctx, method, call.outgoing()) })
+}
+
+func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) error {
+	sent, err := c.wire.TryNotify(method, params)
+	if !sent {
+		// It waits for the peer as a call does, and the peer may wait for what our queues hold.
+		var f *flight
+		ctx, f = c.flights.enter(ctx)
+		defer c.flights.end(f)
+		err = c.wire.Notify(ctx, method, params)
+	}
+	if err != nil {
+		_, err = c.failure(ctx, err)
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	return nil
 }
 
 // failure translates an error of sending or waiting, and says whether it is the context's, whose cause
@@ -42,20 +48,11 @@ func (c *Conn) failure(ctx context.Context, err error) (ended bool, _ error) {
 	if _, ok := errors.AsType[*codec.Error](err); ok {
 		return false, err
 	}
-	return false, cmp.Or(over(err), ErrClosed)
+	return false, cmp.Or(over(err), error(ErrClosed))
 }
 
-// call sends a request and waits for its answer.
-func (c *Conn) call(ctx context.Context, p *pending, params any) error {
-	if c.opts.Hooks.Call == nil {
-		// The bracket's frames make a new goroutine grow its stack a second time on the way to the
-		// wire: without them 256 calls by as many take 17 % less time.
-		return p.run(ctx, params)
-	}
-	return c.bracket(ctx, CallInfo{Method: p.method}, func(ctx context.Context) error { return p.run(ctx, params) })
-}
-
-func (p *pending) run(ctx context.Context, params any) error {
+// run sends the request and waits for its answer.
+func (p *pending) run(ctx context.Context, params wire.Encodable) error {
 	ctx, f := p.conn.flights.enter(ctx)
 	defer p.conn.flights.end(f)
 	err := p.start(ctx, params)
@@ -75,11 +72,17 @@ func (p *pending) run(ctx context.Context, params any) error {
 
 // named adds the method to an error that does not say it.
 func named(method string, err error) error {
-	if _, ok := err.(*CallError); ok || err == nil {
-		return err
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *answered:
+		return e.error
 	}
 	return fmt.Errorf("%s: %w", method, err)
 }
+
+// answered is what the peer answered, which names the method by itself.
+type answered struct{ error }
 
 // pending is a request of ours.
 type pending struct {
@@ -103,11 +106,11 @@ type result interface {
 }
 
 // start sends the request.
-func (p *pending) start(ctx context.Context, params any) error {
+func (p *pending) start(ctx context.Context, params wire.Encodable) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err := p.conn.wire.Start(ctx, &p.call, p.method, encodable(params), p)
+	err := p.conn.wire.Start(ctx, &p.call, p.method, params, p)
 	if err != nil {
 		_, err = p.conn.failure(ctx, err)
 	}
@@ -125,7 +128,7 @@ func (p *pending) Answered(resp wire.Response) {
 	p.note(resp.Result)
 	switch e, ok := errors.AsType[*wire.Error](resp.Err); {
 	case ok:
-		p.err = &CallError{Method: p.method, Err: (*Error)(e)}
+		p.err = &answered{p.conn.opts.Errors.Answered(p.method, e)}
 	case resp.Err != nil:
 		p.err = resp.Err
 	default:

@@ -1,4 +1,4 @@
-package rpc
+package engine_test
 
 // This file owns values that authors encode: their methods may use the connection, and wait.
 
@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // marshaler is a value whose encoding does something.
@@ -22,7 +25,7 @@ func (m marshaler) MarshalJSON() ([]byte, error) {
 // connected returns the two sides of a connection in memory.
 func connected(t *testing.T, near, far []Route) (a, b *Conn) {
 	t.Helper()
-	one, other := Pipe()
+	one, other := rpc.Pipe()
 	b, err := Connect(t.Context(), other, func(*Conn) []Route { return far }, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -51,17 +54,17 @@ func TestMarshalerUsesTheConnection(t *testing.T) {
 			if res, err := echoMethod.Call(t.Context(), near, &echoParams{N: 3}); err != nil || res.N != 3 {
 				t.Errorf("within the parameters: %v, %v", res, err)
 			}
-			if err := Notify(t.Context(), near, "_nested", marshaler{func() {}}); err != nil {
+			if err := engine.NotifyRaw(t.Context(), near, "_nested", marshaler{func() {}}); err != nil {
 				t.Error(err)
 			}
 		}
-		if res, err := Call[echoParams](t.Context(), near, "echo", marshaler{use}); err != nil || res.N != 1 {
+		if res, err := engine.CallRaw[echoParams](t.Context(), near, "echo", marshaler{use}); err != nil || res.N != 1 {
 			t.Errorf("call: %v, %v", res, err)
 		}
-		if err := Notify(t.Context(), near, "_note", marshaler{use}); err != nil {
+		if err := engine.NotifyRaw(t.Context(), near, "_note", marshaler{use}); err != nil {
 			t.Errorf("notification: %v", err)
 		}
-		if res, err := Call[echoParams](t.Context(), near, "result", &echoParams{}); err != nil || res.N != 1 {
+		if res, err := engine.CallRaw[echoParams](t.Context(), near, "result", &echoParams{}); err != nil || res.N != 1 {
 			t.Errorf("result: %v, %v", res, err)
 		}
 		if err := errors.Join(near.Close(), far.Close()); err != nil {
@@ -76,9 +79,9 @@ func TestMarshalerWaits(t *testing.T) {
 		near, far := connected(t, nil, []Route{echoMethod.Handle(echo)})
 		release, sent := make(chan struct{}), make(chan error, 2)
 		wait := marshaler{func() { <-release }}
-		go func() { sent <- Notify(t.Context(), near, "_note", wait) }()
+		go func() { sent <- engine.NotifyRaw(t.Context(), near, "_note", wait) }()
 		go func() {
-			_, err := Call[echoParams](t.Context(), near, "echo", wait)
+			_, err := engine.CallRaw[echoParams](t.Context(), near, "echo", wait)
 			sent <- err
 		}()
 		synctest.Wait()
@@ -94,7 +97,7 @@ func TestMarshalerWaits(t *testing.T) {
 		}
 		close(release)
 		for range 2 {
-			if err := <-sent; !errors.Is(err, ErrClosed) {
+			if err := <-sent; !errors.Is(err, rpc.ErrClosed) {
 				t.Errorf("what waited ends with %v", err)
 			}
 		}

@@ -1,6 +1,6 @@
 // This file owns what the faults of a stream are to a connection, byte by byte and in simulated time.
 
-package rpc
+package engine_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/faultpipe"
 )
 
@@ -48,7 +50,7 @@ func TestHowAStreamEnds(t *testing.T) {
 				if _, err := io.WriteString(far.W, test.in); err != nil && test.in != "" {
 					t.Fatal(err)
 				}
-				stream, err := IO(near.R, near.W, 0).Connect(t.Context())
+				stream, err := rpc.IO(near.R, near.W, 0).Connect(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +92,7 @@ func (s slowStream) Close() error {
 func TestWaitOutlastsTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := faultpipe.Pipe(faultpipe.Script{}, faultpipe.Script{})
-		inner, err := IO(near.R, near.W, 0).Connect(t.Context())
+		inner, err := rpc.IO(near.R, near.W, 0).Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +104,7 @@ func TestWaitOutlastsTheStream(t *testing.T) {
 		if err := far.W.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := c.Wait(); err != nil {
+		if err := wait(c); err != nil {
 			t.Error(err)
 		}
 		if d := time.Since(start); d != time.Minute {
@@ -120,7 +122,7 @@ func TestAfterTheEndEverythingSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cut := faultpipe.Script{Faults: []faultpipe.Fault{{Byte: 10, Do: faultpipe.Cut(errCable)}}}
 		near, _ := faultpipe.Pipe(faultpipe.Script{}, cut)
-		c, err := Connect(t.Context(), IO(near.R, near.W, 0), nil, nil)
+		c, err := Connect(t.Context(), rpc.IO(near.R, near.W, 0), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,22 +130,22 @@ func TestAfterTheEndEverythingSaysWhy(t *testing.T) {
 			"call":   func() error { _, err := echoMethod.Call(t.Context(), c, &echoParams{}); return err },
 			"notify": func() error { return updateMethod.Notify(t.Context(), c, &updateParams{}) },
 			"turn": func() error {
-				_, err := RunTurn(t.Context(), c, promptMethod, &promptParams{}, inS)
+				_, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{}, inS)
 				return err
 			},
 			"turn in the background": func() error {
-				_, err := StartTurn(t.Context(), c, promptMethod, &promptParams{}, inS, pickUpdate).Result()
+				_, err := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{}, inS, pickUpdate).Result()
 				return err
 			},
 		}
-		if err := tries["call"](); !errors.Is(err, ErrClosed) || !errors.Is(err, errCable) {
+		if err := tries["call"](); !errors.Is(err, rpc.ErrClosed) || !errors.Is(err, errCable) {
 			t.Errorf("the call that was cut: %v", err)
 		}
-		if err := c.Wait(); !errors.Is(err, ErrClosed) || !errors.Is(err, errCable) {
+		if err := wait(c); !errors.Is(err, rpc.ErrClosed) || !errors.Is(err, errCable) {
 			t.Errorf("Wait: %v", err)
 		}
 		for name, try := range tries {
-			if err := try(); !errors.Is(err, ErrClosed) || !errors.Is(err, errCable) || errors.Is(err, io.ErrClosedPipe) {
+			if err := try(); !errors.Is(err, rpc.ErrClosed) || !errors.Is(err, errCable) || errors.Is(err, io.ErrClosedPipe) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -165,7 +167,7 @@ func TestCancelledTurnWhoseConnectionEnds(t *testing.T) {
 			for i := range routes {
 				if routes[i].Cancelled != nil {
 					routes[i].Cancelled = func() any {
-						<-c.base.Done()
+						<-engine.Ending(c)
 						return &askResult{"cancelled"}
 					}
 				}
@@ -175,7 +177,7 @@ func TestCancelledTurnWhoseConnectionEnds(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() {
-				_, err := RunTurn(ctx, c, promptMethod, &promptParams{SessionID: "s"}, inS)
+				_, err := engine.RunTurn(ctx, c, promptMethod, &promptParams{SessionID: "s"}, inS)
 				ended <- err
 			}()
 			p.read()
@@ -184,7 +186,7 @@ func TestCancelledTurnWhoseConnectionEnds(t *testing.T) {
 			cancel()
 			p.read()
 			p.w.Close()
-			if err := <-ended; !errors.Is(err, ErrClosed) || !errors.Is(err, io.EOF) {
+			if err := <-ended; !errors.Is(err, rpc.ErrClosed) || !errors.Is(err, io.EOF) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -196,7 +198,7 @@ func TestCancelledTurnWhoseConnectionEnds(t *testing.T) {
 func TestPeerThatReadsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := faultpipe.Pipe(faultpipe.Script{}, faultpipe.Script{Faults: []faultpipe.Fault{{Byte: 100, Do: faultpipe.Stall()}}})
-		c, err := Connect(t.Context(), IO(near.R, near.W, 0), nil, &Options{CloseTime: time.Minute})
+		c, err := Connect(t.Context(), rpc.IO(near.R, near.W, 0), nil, &Options{CloseTime: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +216,7 @@ func TestPeerThatReadsNoMore(t *testing.T) {
 		for ; err == nil && sent < 10_000; sent++ {
 			err = updateMethod.Notify(ctx, c, &updateParams{SessionID: "s", Text: strings.Repeat("x", 1000)})
 		}
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrClosed) || sent < 100 {
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, rpc.ErrClosed) || sent < 100 {
 			t.Errorf("update %d: %v", sent, err)
 		}
 		timed(time.Second)
@@ -228,7 +230,7 @@ func TestPeerThatReadsNoMore(t *testing.T) {
 			t.Error(err)
 		}
 		timed(time.Minute)
-		if err := c.Wait(); err != nil {
+		if err := wait(c); err != nil {
 			t.Error(err)
 		}
 		if got, err := io.ReadAll(io.LimitReader(far.R, 100)); len(got) != 100 || err != nil {
@@ -242,11 +244,11 @@ func TestSlowWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := faultpipe.Script{Chunks: faultpipe.OneByte, Faults: []faultpipe.Fault{{Byte: 20, Do: faultpipe.Delay(time.Hour)}}}
 		a, b := faultpipe.Pipe(slow, slow)
-		server, err := Connect(t.Context(), IO(a.R, a.W, 0), func(*Conn) []Route { return []Route{echoMethod.Handle(echo)} }, nil)
+		server, err := Connect(t.Context(), rpc.IO(a.R, a.W, 0), func(*Conn) []Route { return []Route{echoMethod.Handle(echo)} }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, err := Connect(t.Context(), IO(b.R, b.W, 0), nil, nil)
+		client, err := Connect(t.Context(), rpc.IO(b.R, b.W, 0), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +261,7 @@ func TestSlowWire(t *testing.T) {
 		if d := time.Since(start); d != 2*time.Hour {
 			t.Errorf("it took %v", d)
 		}
-		if err := errors.Join(client.Close(), server.Wait(), server.Close()); err != nil {
+		if err := errors.Join(client.Close(), wait(server), server.Close()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,4 +1,4 @@
-package rpc
+package engine_test
 
 import (
 	"context"
@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 type (
@@ -61,7 +64,7 @@ func clientRoutes(update func(context.Context, *updateParams) error, ask func(co
 func TestTurnUpdatesThenResult(t *testing.T) {
 	const n = 1000
 	p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 500})
-	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	p.expect(`{"jsonrpc":"2.0","id":1,"method":"prompt","params":{"sessionId":"s","prompt":"go"}}`)
 	go func() {
 		for i := range n {
@@ -86,7 +89,7 @@ func TestTurnUpdatesThenResult(t *testing.T) {
 
 func TestTurnLeftEarly(t *testing.T) {
 	p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200})
-	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	p.read()
 	go func() {
 		for i := range 500 {
@@ -104,7 +107,7 @@ func TestTurnLeftEarly(t *testing.T) {
 
 func TestCallWhileRangingOverUpdates(t *testing.T) {
 	p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 200, QueueLimit: 1 << 20})
-	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	p.read()
 	go func() {
 		for i := range 300 {
@@ -141,14 +144,14 @@ func TestTurnCancelled(t *testing.T) {
 			p, c := newPeer(t, clientRoutes(nil, func(ctx context.Context, _ *sessionParams) (*askResult, error) {
 				asked <- struct{}{}
 				<-ctx.Done()
-				if !errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+				if !errors.Is(context.Cause(ctx), rpc.ErrTurnCancelled) {
 					t.Errorf("cause %v", context.Cause(ctx))
 				}
 				return &askResult{"allowed"}, nil
 			}), nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			turn := StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+			turn := engine.StartTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 			p.read()
 			p.send(request("p", "ask", `{"sessionId":"s"}`))
 			receive(t, asked)
@@ -191,7 +194,7 @@ func TestTurnGivenUpAfterGrace(t *testing.T) {
 		start := time.Now()
 		done := make(chan error, 1)
 		go func() {
-			_, err := RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
+			_, err := engine.RunTurn(ctx, c, promptMethod, &promptParams{"s", "go"}, inS)
 			done <- err
 		}()
 		p.read()
@@ -225,7 +228,7 @@ func TestServedTurnCancelled(t *testing.T) {
 		if p.Prompt == "done anyway" {
 			return &promptResult{"end_turn"}, nil
 		}
-		if !errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+		if !errors.Is(context.Cause(ctx), rpc.ErrTurnCancelled) {
 			return nil, errPlain
 		}
 		if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: p.SessionID, N: 1}); err != nil {
@@ -301,27 +304,27 @@ func TestSixteenBlockedRequestsAndOneMore(t *testing.T) {
 func TestAfterResponse(t *testing.T) {
 	var c *Conn
 	p, c := newPeer(t, []Route{echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
-		ok := AfterResponse(ctx, func(ctx context.Context) {
+		ok := rpc.AfterResponse(ctx, func(ctx context.Context) {
 			if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: "s"}); err != nil {
 				t.Error(err)
 			}
 		})
 		if !ok {
-			t.Error("AfterResponse in a handler")
+			t.Error("rpc.AfterResponse in a handler")
 		}
 		return p, nil
 	})}, nil)
 	p.send(request(1, "echo", `{"n":1}`))
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
 	p.expect(`{"jsonrpc":"2.0","method":"update","params":{"sessionId":"s","n":0,"text":""}}`)
-	if AfterResponse(t.Context(), func(context.Context) { t.Error("called") }) {
-		t.Error("AfterResponse outside a handler")
+	if rpc.AfterResponse(t.Context(), func(context.Context) { t.Error("called") }) {
+		t.Error("rpc.AfterResponse outside a handler")
 	}
 }
 
 func TestPeerDiesInTurn(t *testing.T) {
 	p, c := newPeer(t, clientRoutes(nil, nil), nil)
-	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	p.read()
 	for i := range 100 {
 		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
@@ -334,22 +337,22 @@ func TestPeerDiesInTurn(t *testing.T) {
 	if n != 100 {
 		t.Errorf("%d of 100 updates", n)
 	}
-	if _, err := turn.Result(); !errors.Is(err, ErrClosed) {
+	if _, err := turn.Result(); !errors.Is(err, rpc.ErrClosed) {
 		t.Error(err)
 	}
 }
 
 func TestCloseCancelsTurn(t *testing.T) {
 	p, c := newPeer(t, clientRoutes(nil, nil), nil)
-	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	p.read()
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := turn.Result(); !errors.Is(err, ErrClosed) {
+	if _, err := turn.Result(); !errors.Is(err, rpc.ErrClosed) {
 		t.Error(err)
 	}
-	if _, err := RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS); !errors.Is(err, ErrClosed) {
+	if _, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS); !errors.Is(err, rpc.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -399,20 +402,20 @@ func TestCancelSessionBeforeItsTurnIsSent(t *testing.T) {
 		close(asked)
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}), &Options{Hooks: Hooks{Call: func(_ context.Context, call CallInfo) (context.Context, func(error)) {
+	}), &Options{Hooks: Hooks{Call: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
 		if call.Method == "prompt" {
 			<-held
 		}
-		return nil, nil
+		return next(ctx)
 	}}})
 	p.send(request("q", "ask", `{"sessionId":"s"}`))
 	receive(t, asked)
-	turn := StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
 	if err := c.CancelSession(t.Context(), inS); err != nil {
 		t.Error(err)
 	}
 	close(held)
-	if _, err := turn.Result(); !errors.Is(err, ErrTurnCancelled) {
+	if _, err := turn.Result(); !errors.Is(err, rpc.ErrTurnCancelled) {
 		t.Errorf("got %v", err)
 	}
 	p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)

@@ -1,7 +1,7 @@
 // This file owns order and backpressure: the queue of a session's notifications, its worker, and what
 // waits for them.
 
-package rpc
+package engine
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package rpc
+package engine_test
 
 // This file owns the benchmarks of a connection in memory: what the runtime costs beside the codec.
 
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // chunk is what generated code makes of a small message.
@@ -45,7 +46,7 @@ var (
 // benchPair connects two sides, of which one serves routes and the other is returned.
 func benchPair(b *testing.B, routes ...Route) *Conn {
 	b.Helper()
-	near, far := Pipe()
+	near, far := rpc.Pipe()
 	server, err := Connect(b.Context(), far, func(*Conn) []Route { return routes }, nil)
 	if err != nil {
 		b.Fatal(err)

@@ -1,4 +1,4 @@
-package rpc
+package engine_test
 
 // This file owns the tests of turns that are longer than their request.
 
@@ -8,6 +8,9 @@ import (
 	"io"
 	"slices"
 	"testing"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 type turnParams struct {
@@ -45,17 +48,17 @@ func TestKeepTurn(t *testing.T) {
 		if turns > 1 {
 			return &echoParams{N: turns}, nil
 		}
-		ok := KeepTurn(ctx, func(ctx context.Context, free func()) {
+		ok := engine.KeepTurn(ctx, func(ctx context.Context, free func()) {
 			<-ctx.Done()
-			if cause := context.Cause(ctx); !errors.Is(cause, ErrTurnCancelled) {
+			if cause := context.Cause(ctx); !errors.Is(cause, rpc.ErrTurnCancelled) {
 				t.Errorf("got the cause %v", cause)
 			}
 			free()
-			if err := Notify(context.WithoutCancel(ctx), conn, "last", nil); err != nil {
+			if err := engine.NotifyRaw(context.WithoutCancel(ctx), conn, "last", nil); err != nil {
 				t.Error(err)
 			}
 		}, never(t, "drop"))
-		if !ok || KeepTurn(ctx, nil, nil) {
+		if !ok || engine.KeepTurn(ctx, nil, nil) {
 			t.Errorf("the turn was kept: %v, or twice", ok)
 		}
 		return &echoParams{N: turns}, nil
@@ -77,10 +80,10 @@ func TestKeepTurn(t *testing.T) {
 func TestKeepTurnDropped(t *testing.T) {
 	dropped := make(chan struct{})
 	peer, _ := newPeer(t, keeping(func(ctx context.Context) (*echoParams, error) {
-		if !KeepTurn(ctx, func(context.Context, func()) { t.Error("run was called") }, func() { close(dropped) }) {
+		if !engine.KeepTurn(ctx, func(context.Context, func()) { t.Error("run was called") }, func() { close(dropped) }) {
 			t.Error("the turn was not kept")
 		}
-		return nil, ErrAuthRequired
+		return nil, rpc.ErrAuthRequired
 	}), nil)
 	peer.send(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
 	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Authentication required"}}`)
@@ -90,7 +93,7 @@ func TestKeepTurnDropped(t *testing.T) {
 // Only the handler of a turn can keep it.
 func TestKeepTurnElsewhere(t *testing.T) {
 	keep := func(ctx context.Context) bool {
-		return KeepTurn(ctx, func(context.Context, func()) { t.Error("run was called") }, never(t, "drop"))
+		return engine.KeepTurn(ctx, func(context.Context, func()) { t.Error("run was called") }, never(t, "drop"))
 	}
 	if keep(t.Context()) {
 		t.Error("a turn was kept that is none")
@@ -121,7 +124,7 @@ func TestOpenTurn(t *testing.T) {
 	peer.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the session is busy with another turn","data":{"sessionId":"s"}}}`)
 	peer.send(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
 	receive(t, ctx.Done())
-	if cause := context.Cause(ctx); !errors.Is(cause, ErrTurnCancelled) {
+	if cause := context.Cause(ctx); !errors.Is(cause, rpc.ErrTurnCancelled) {
 		t.Errorf("got the cause %v", cause)
 	}
 	free()
@@ -131,7 +134,7 @@ func TestOpenTurn(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, _, _, err := conn.OpenTurn(t.Context(), "s"); !errors.Is(err, ErrClosed) {
+	if _, _, _, err := conn.OpenTurn(t.Context(), "s"); !errors.Is(err, rpc.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -172,15 +175,15 @@ func TestTurnUntil(t *testing.T) {
 		"answer, then the end":   {[]string{begun, one, other, end, late}, "end", []string{"one", "end"}, nil},
 		"the end, then answer":   {[]string{one, end, begun, late}, "end", []string{"one", "end"}, nil},
 		"an answer that ends it": {[]string{one, `{"jsonrpc":"2.0","id":1,"result":{"n":7}}`, late}, "answer", []string{"one"}, nil},
-		"an error":               {[]string{one, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"m"}}`}, "", []string{"one"}, ErrAuthRequired},
-		"the connection's end":   {[]string{begun, one, ""}, "", []string{"one"}, ErrClosed},
+		"an error":               {[]string{one, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"m"}}`}, "", []string{"one"}, rpc.ErrAuthRequired},
+		"the connection's end":   {[]string{begun, one, ""}, "", []string{"one"}, rpc.ErrClosed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			feed := NotificationMethod[remark]{Name: "note"}.Handle(nil)
 			feed.Feeds = true
 			peer, conn := newPeer(t, []Route{feed}, nil)
-			turn := StartTurnUntil(t.Context(), conn, RequestMethod[turnParams, echoParams]{Name: "turn"}, &turnParams{"s"},
+			turn := engine.StartTurnUntil(t.Context(), conn, RequestMethod[turnParams, echoParams]{Name: "turn"}, &turnParams{"s"},
 				TurnSpec{Session: "s", CancelMethod: "cancel"}, untilEnd{}, func(params any) (string, bool) { return params.(*remark).Text, true })
 			peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
 			for _, line := range test.lines {
@@ -202,7 +205,7 @@ func TestTurnUntil(t *testing.T) {
 				t.Errorf("got the error %v, want %v", err, test.err)
 			case err == nil && *res != test.result:
 				t.Errorf("got %q, want %q", *res, test.result)
-			case test.err == ErrClosed && !errors.Is(err, io.EOF):
+			case test.err == rpc.ErrClosed && !errors.Is(err, io.EOF):
 				t.Errorf("got %v, which does not say why", err)
 			}
 		})
@@ -219,7 +222,7 @@ func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
 func TestKeepTurnWithUnwritableAnswer(t *testing.T) {
 	dropped := make(chan struct{})
 	turn := RequestMethod[turnParams, unwritable]{Name: "turn"}.Handle(func(ctx context.Context, _ *turnParams) (*unwritable, error) {
-		KeepTurn(ctx, func(context.Context, func()) { t.Error("the work was done") }, func() { close(dropped) })
+		engine.KeepTurn(ctx, func(context.Context, func()) { t.Error("the work was done") }, func() { close(dropped) })
 		return &unwritable{}, nil
 	})
 	turn.Turn = true

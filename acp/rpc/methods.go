@@ -1,0 +1,52 @@
+// This file owns what is called: methods with types, and methods by name.
+
+package rpc
+
+import (
+	"context"
+
+	"github.com/acpgo/sdk/internal/engine"
+)
+
+// A RequestMethod is a method with parameters of type P and a result of type R: generated types, or
+// any types that encoding/json can handle.
+type RequestMethod[P, R any] struct {
+	// Name is the method's name on the wire.
+	Name string
+	// NullResult says that R has no required members, so that null, which peers send for it, is
+	// accepted, and a handler's nil result is sent as {}.
+	NullResult bool
+}
+
+// Call sends the request and waits for the answer. It returns the peer's *Error, in a *CallError, an error that
+// matches ErrClosed, what is wrong with the answer, or, when ctx ends first, its cause; then the peer is told
+// by $/cancel_request, and a late answer is dropped.
+func (m RequestMethod[P, R]) Call(ctx context.Context, c Caller, params *P) (*R, error) {
+	return engine.RequestMethod[P, R](m).Call(ctx, c.RPC().engine(), params)
+}
+
+// A NotificationMethod is a notification with parameters of type P.
+type NotificationMethod[P any] struct {
+	// Name is the method's name on the wire.
+	Name string
+}
+
+// Notify sends the notification. It returns when that is on its way, after waiting, up to the end of
+// ctx, while too much is unsent. A ctx that has ended already does not keep it from being sent when
+// there is room.
+func (m NotificationMethod[P]) Notify(ctx context.Context, c Caller, params *P) error {
+	return engine.NotificationMethod[P](m).Notify(ctx, c.RPC().engine(), params)
+}
+
+// Call sends a request with any parameters that encoding/json can encode, and decodes the result into
+// an R. It is meant for extension methods, whose names begin with an underscore. See
+// RequestMethod.Call for the errors. A nil params leaves the member out.
+func Call[R any](ctx context.Context, c Caller, method string, params any) (*R, error) {
+	return engine.CallRaw[R](ctx, c.RPC().engine(), method, params)
+}
+
+// Notify sends a notification with any parameters that encoding/json can encode; see
+// NotificationMethod.Notify.
+func Notify(ctx context.Context, c Caller, method string, params any) error {
+	return engine.NotifyRaw(ctx, c.RPC().engine(), method, params)
+}

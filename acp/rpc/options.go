@@ -1,0 +1,181 @@
+// This file owns the options and hooks of a connection.
+
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/engine"
+)
+
+// Options tune a connection. Nil, and the zero value of each field, mean the defaults.
+type Options struct {
+	// Logger gets diagnostics. Nil means that warnings and errors go to slog.Default: what handlers do
+	// wrong and the peer does not see, for example.
+	Logger *slog.Logger
+	// Hooks observe the connection.
+	Hooks Hooks
+	// MaxRequests is how many requests of the peer may be in progress; one more is refused with an
+	// error. Default 4096.
+	MaxRequests int
+	// QueueBytes is how much of one session's notifications may wait for their handler before
+	// nothing more is read; 0 means 4 MiB. A single message may exceed it. All sessions together
+	// may have four times as much, and MaxRequests sessions may have notifications waiting.
+	QueueBytes int
+	// QueueLimit is how far such a queue grows while its own handler waits for a call, which could
+	// otherwise never be answered; then the call fails with ErrOverflow. The same holds for the
+	// updates that wait for a loop over Turn.Updates whose body may be waiting for a call: which is
+	// any that began while the body runs. Default 64 MiB.
+	QueueLimit int
+	// DrainTime bounds how long requests may still be answered, and notifications handled, after
+	// the peer has ended the stream. Default 2 s.
+	DrainTime time.Duration
+	// CloseTime bounds how long Close waits for handlers, and separately for unsent messages.
+	// Default 5 s.
+	CloseTime time.Duration
+	// CancelGrace is how long a cancelled turn waits for the agent's answer. Default 30 s.
+	CancelGrace time.Duration
+	// SkipNoise lets lines pass that do not begin like JSON, as agents print them by mistake: they
+	// are reported to Hooks.Invalid and not answered.
+	SkipNoise bool
+	// ConcurrentTurns lets a session have more than one turn at a time, for agents that queue or
+	// steer. Otherwise a second prompt is refused.
+	ConcurrentTurns bool
+}
+
+// Hooks are called by the connection, by several goroutines at once. They must be quick, and must not
+// call the peer; only Serve and Call may wait, as what they wrap does. Each may be nil.
+type Hooks struct {
+	// Repair is told of each leniency with which a message was read: the method, and what was
+	// dropped or replaced where.
+	Repair func(method string, repair codec.Repair)
+	// Invalid is told of what was refused, ignored or skipped: lines that are no message, responses
+	// to nothing, notifications that cannot be decoded. line is the line, its beginning, or the
+	// parameters of a notification; it is valid during the call, and nil when it is not known.
+	Invalid func(line []byte, reason error)
+	// Message is told of every message, as it is on the wire. It is valid during the call.
+	Message func(sent bool, message []byte)
+	// Panic is told of a handler's panic. The peer only sees an internal error.
+	Panic func(method string, value any, stack []byte)
+
+	// Serve wraps every handler, and Call every call to the peer, turns and notifications among them; see
+	// Middleware.
+	Serve, Call Middleware
+}
+
+// Middleware is a function around a handler or a call. It calls next, which runs the handler or makes the call, at
+// most once, with ctx or a context made from it, and returns next's error or another one; an error returned without
+// calling next refuses the call. It may look at call, and change it where its fields say so.
+//
+// For a handler of a request the error of next is what the peer will get: errors.AsType finds that *Error, and
+// errors.Is and errors.As find what the handler returned. It is nil where a turn that was cancelled is answered so,
+// whatever its handler returned.
+type Middleware func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
+
+// CallInfo says what a Middleware is about.
+type CallInfo struct {
+	// Method is the method's name.
+	Method string
+	// Incoming says that this side serves the call.
+	Incoming bool
+	// Notification says that there will be no answer.
+	Notification bool
+	// Session is the session id in the parameters, or "".
+	Session string
+	// Meta is, for what is incoming, the _meta of the parameters, or nil. For what goes out it is nil; what is put
+	// there before next is called is added to the _meta of the parameters, over members of the same name.
+	Meta codec.Meta
+	// Params are the parameters: a pointer to the generated type, what was passed to Call or Notify, or a
+	// json.RawMessage for a fallback. What they point to may be changed before next is called, and they may be
+	// replaced by a value of the same type, which is not checked again.
+	Params any
+	// Result is set by next, unless it fails: a pointer to the generated type. What it points to may be changed
+	// afterwards, and it may be replaced by a value of the same type.
+	Result any
+}
+
+func (o *Options) config() engine.Config {
+	logger := o.Logger
+	if logger == nil {
+		logger = slog.New(warnings{})
+	}
+	return engine.Config{
+		Logger:          logger,
+		MaxRequests:     o.MaxRequests,
+		QueueBytes:      o.QueueBytes,
+		QueueLimit:      o.QueueLimit,
+		DrainTime:       o.DrainTime,
+		CloseTime:       o.CloseTime,
+		CancelGrace:     o.CancelGrace,
+		SkipNoise:       o.SkipNoise,
+		ConcurrentTurns: o.ConcurrentTurns,
+		Repair:          o.Hooks.Repair,
+		Invalid:         o.Hooks.Invalid,
+		Panic:           o.Hooks.Panic,
+		Serve:           o.Hooks.Serve.engine(),
+		Call:            o.Hooks.Call.engine(),
+		Errors: engine.Errors{
+			Answered: func(method string, e *engine.Error) error {
+				return &CallError{Method: method, Err: fromWire(e)}
+			},
+			Visible:          visible,
+			RequestCancelled: ErrRequestCancelled,
+		},
+	}
+}
+
+func (m Middleware) engine() engine.Middleware {
+	if m == nil {
+		return nil
+	}
+	return func(ctx context.Context, call *engine.Call, next func(context.Context) error) error {
+		return m(ctx, (*CallInfo)(call), func(ctx context.Context) error {
+			err := next(ctx)
+			if err == nil || !call.Incoming || call.Notification {
+				return err
+			}
+			return &servedError{ErrorOf(err), err}
+		})
+	}
+}
+
+// servedError is what a handler returned, and what the peer gets.
+type servedError struct {
+	visible *Error
+	err     error
+}
+
+func (e *servedError) Error() string   { return e.err.Error() }
+func (e *servedError) Unwrap() []error { return []error{e.visible, e.err} }
+
+// warnings passes warnings and errors on to slog.Default.
+type warnings struct {
+	with []func(slog.Handler) slog.Handler
+}
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && slog.Default().Enabled(ctx, level)
+}
+
+func (w warnings) Handle(ctx context.Context, r slog.Record) error {
+	h := slog.Default().Handler()
+	for _, with := range w.with {
+		h = with(h)
+	}
+	return h.Handle(ctx, r)
+}
+
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return w.and(func(h slog.Handler) slog.Handler { return h.WithAttrs(attrs) })
+}
+
+func (w warnings) WithGroup(name string) slog.Handler {
+	return w.and(func(h slog.Handler) slog.Handler { return h.WithGroup(name) })
+}
+
+func (w warnings) and(with func(slog.Handler) slog.Handler) warnings {
+	return warnings{append(w.with[:len(w.with):len(w.with)], with)}
+}

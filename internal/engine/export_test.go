@@ -1,0 +1,41 @@
+package engine
+
+// This file owns what tests see of the inside of a connection.
+
+import "fmt"
+
+// Sessions are the sessions that a connection knows, and how much is going on in each.
+func Sessions(c *Conn) map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[string]int{}
+	for id, s := range c.sessions {
+		all[id] = len(s.own) + len(s.turns) + len(s.asks) + s.cancelling + s.nested
+	}
+	return all
+}
+
+// Left says what a connection that is over still holds beside its sessions.
+func Left(c *Conn) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	bytes, workers, nested := c.load.bytes.Load(), c.load.workers.Load(), c.load.nested.Load()
+	if n := len(c.inbound) + c.serving + len(c.flights.all); n == 0 && bytes|workers|nested == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d requests, %d being served, %d calls; load: %d bytes, %d workers, %d calls",
+		len(c.inbound), c.serving, len(c.flights.all), bytes, workers, nested)
+}
+
+// AwaitHandled waits until what a session has queued was handled.
+func AwaitHandled(c *Conn, id string) {
+	c.mu.Lock()
+	s := c.sessions[id]
+	c.mu.Unlock()
+	if s != nil {
+		<-s.reached(s.position(), false)
+	}
+}
+
+// Ending is closed when a connection begins to end.
+func Ending(c *Conn) <-chan struct{} { return c.base.Done() }

@@ -1,0 +1,250 @@
+// This file owns the tests of middleware: what it sees, what it may change, and what comes of that.
+
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
+)
+
+type seenKey struct{}
+
+// Middleware round handlers is given method, session and _meta before the handler runs, and passes on its own
+// context, parameters and result.
+func TestServeMiddleware(t *testing.T) {
+	seen := make(chan string, 10)
+	opts := &Options{Hooks: Hooks{Serve: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+		var trace string
+		if _, err := call.Meta.Get("traceparent", &trace); err != nil {
+			t.Error(err)
+		}
+		seen <- fmt.Sprint(call.Method, " ", call.Session, " ", call.Incoming, " ", call.Notification, " ", trace)
+		switch p := call.Params.(type) {
+		case *echoParams:
+			p.N++
+		case *updateParams:
+			call.Params = &updateParams{N: p.N + 1}
+		case json.RawMessage:
+			call.Params = json.RawMessage(`[` + string(p) + `]`)
+		}
+		err := next(context.WithValue(ctx, seenKey{}, trace))
+		if r, ok := call.Result.(*echoParams); ok {
+			call.Result = &echoParams{SessionID: r.SessionID, N: 10 * r.N}
+		}
+		return err
+	}}}
+	ext := Extensions{Fallback: func(_ context.Context, _ *rpc.Conn, _ string, params json.RawMessage) (any, error) {
+		return params, nil
+	}}
+	updates := make(chan int, 1)
+	p, _ := newPeer(t, append(extensions(&ext),
+		echoMethod.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
+			p.SessionID += " " + ctx.Value(seenKey{}).(string)
+			return p, nil
+		}),
+		updateMethod.Handle(func(_ context.Context, p *updateParams) error {
+			updates <- p.N
+			return nil
+		}),
+	), opts)
+	p.send(request(1, "echo", `{"sessionId":"s","n":1,"_meta":{"traceparent":"00-1"}}`))
+	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s 00-1","n":20}}`)
+	p.send(note("update", `{"sessionId":"s","n":1,"_meta":{"traceparent":"00-2"}}`))
+	if n := receive(t, updates); n != 2 {
+		t.Errorf("the handler got %d", n)
+	}
+	p.send(request(2, "_x", `{"_meta":null}`))
+	p.expect(`{"jsonrpc":"2.0","id":2,"result":[{"_meta":null}]}`)
+	for _, want := range []string{"echo s true false 00-1", "update s true true 00-2", "_x  true false "} {
+		if got := receive(t, seen); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// Middleware that does not call next refuses; parameters and results of another type are errors.
+func TestMiddlewareThatRefuses(t *testing.T) {
+	var mode string
+	opts := &Options{Hooks: Hooks{
+		Serve: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+			switch mode {
+			case "refuse":
+				return rpc.ErrAuthRequired
+			case "params":
+				call.Params = 5
+			case "silence":
+				return nil
+			case "panic":
+				panic("no")
+			}
+			return next(ctx)
+		},
+		Call: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+			switch mode {
+			case "refuse":
+				return errPlain
+			case "result":
+				call.Result = 5
+				return nil
+			}
+			return next(ctx)
+		},
+	}}
+	p, c := newPeer(t, []Route{echoMethod.Handle(echo)}, opts)
+	for i, want := range map[string]string{"refuse": "-32000", "params": "-32603", "silence": "-32603", "panic": "-32603"} {
+		mode = i
+		p.send(request(1, "echo", `{}`))
+		if got := p.read(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", mode, got)
+		}
+	}
+	for _, mode = range []string{"refuse", "result"} {
+		if _, err := echoMethod.Call(t.Context(), c, nil); err == nil {
+			t.Errorf("%s: no error", mode)
+		}
+	}
+	mode = "refuse"
+	if err := updateMethod.Notify(t.Context(), c, nil); err != errPlain {
+		t.Error(err)
+	}
+	if _, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS); err != errPlain {
+		t.Error(err)
+	}
+}
+
+// What middleware puts into Meta goes out with calls, raw or not, notifications and turns, and nothing of the
+// parameters is lost.
+func TestCallMiddlewareAddsMeta(t *testing.T) {
+	sessions := make(chan string, 10)
+	opts := &Options{Hooks: Hooks{Call: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+		sessions <- call.Session
+		if err := call.Meta.Set("traceparent", "00-1"); err != nil {
+			t.Error(err)
+		}
+		return next(ctx)
+	}}}
+	p, c := newPeer(t, nil, opts)
+	const meta = `"_meta":{"traceparent":"00-1"}`
+	call := func(f func() error, want, session string) {
+		t.Helper()
+		done := make(chan error, 1)
+		go func() { done <- f() }()
+		line := p.read()
+		if !strings.HasSuffix(line, want+"}") {
+			t.Errorf("sent %s, want %s", line, want)
+		}
+		if !strings.Contains(line, `"id"`) {
+			line = ""
+		}
+		if line != "" {
+			var m struct{ ID json.RawMessage }
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatal(err)
+			}
+			p.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}`)
+		}
+		if err := receive(t, done); err != nil {
+			t.Error(err)
+		}
+		if got := receive(t, sessions); got != session {
+			t.Errorf("session %q, want %q", got, session)
+		}
+	}
+	call(func() error {
+		_, err := echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s", N: 1})
+		return err
+	}, `"params":{"sessionId":"s","n":1,`+meta+`}`, "s")
+	call(func() error {
+		_, err := engine.CallRaw[struct{}](t.Context(), c, "_x", nil)
+		return err
+	}, `"params":{`+meta+`}`, "")
+	call(func() error {
+		return engine.NotifyRaw(t.Context(), c, "_x", json.RawMessage(`{"a":1e400,"_meta":{"traceparent":"old","k":[1, 2]},"b":2}`))
+	}, `"params":{"a":1e400,"b":2,"_meta":{"k":[1,2],"traceparent":"00-1"}}`, "")
+	call(func() error {
+		_, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS)
+		return err
+	}, `,`+meta+`}`, "s")
+	if err := engine.NotifyRaw(t.Context(), c, "_x", []int{1}); err == nil {
+		t.Error("_meta was added to an array")
+	} else if _, ok := errors.AsType[*codec.Error](err); !ok {
+		t.Error(err)
+	}
+}
+
+// Middleware is told what the peer gets of a handler's failure, and why.
+func TestMiddlewareSeesWhatThePeerGets(t *testing.T) {
+	ended := make(chan error, 1)
+	opts := &Options{Hooks: Hooks{Serve: func(ctx context.Context, _ *CallInfo, next func(context.Context) error) error {
+		err := next(ctx)
+		ended <- err
+		return err
+	}}}
+	var result func() (any, error)
+	p, _ := newPeer(t, []Route{engine.Fallback(func(context.Context, string, json.RawMessage) (any, error) { return result() })}, opts)
+	for name, test := range map[string]struct {
+		result func() (any, error)
+		code   rpc.Code
+		is     error
+	}{
+		"plain":       {func() (any, error) { return nil, errPlain }, rpc.ErrInternal, errPlain},
+		"own":         {func() (any, error) { return nil, rpc.ErrAuthRequired }, rpc.ErrAuthRequired, rpc.ErrAuthRequired},
+		"panic":       {func() (any, error) { panic("no") }, rpc.ErrInternal, rpc.ErrInternal},
+		"unencodable": {func() (any, error) { return func() {}, nil }, rpc.ErrInternal, rpc.ErrInternal},
+		"done":        {func() (any, error) { return 1, nil }, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result = test.result
+			p.send(request(1, "_x", `{}`))
+			line := p.read()
+			err := receive(t, ended)
+			if test.code == 0 {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			e, ok := errors.AsType[*rpc.Error](err)
+			if !ok || e.Code != test.code || !errors.Is(err, test.is) || !strings.Contains(line, fmt.Sprint(int(test.code))) {
+				t.Errorf("got %v, and sent %s", err, line)
+			}
+		})
+	}
+}
+
+// A turn that was cancelled is answered as cancelled, and that is no failure.
+func TestMiddlewareOfACancelledTurn(t *testing.T) {
+	ended := make(chan error, 1)
+	started := make(chan struct{})
+	prompt := promptMethod.Handle(func(ctx context.Context, _ *promptParams) (*promptResult, error) {
+		close(started)
+		<-ctx.Done()
+		return nil, errPlain
+	})
+	prompt.Turn = true
+	prompt.Cancelled = func() any { return &promptResult{"cancelled"} }
+	cancel := cancelMethod.Handle(nil)
+	cancel.CancelsTurn = true
+	p, _ := newPeer(t, []Route{prompt, cancel}, &Options{Hooks: Hooks{
+		Serve: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+			err := next(ctx)
+			ended <- err
+			return err
+		},
+	}})
+	p.send(request(1, "prompt", `{"sessionId":"s"}`))
+	receive(t, started)
+	p.send(note("cancel", `{"sessionId":"s"}`))
+	if err := receive(t, ended); err != nil {
+		t.Error(err)
+	}
+	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`)
+}
