@@ -11,6 +11,8 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/gen/emit"
@@ -19,8 +21,9 @@ import (
 // Copy returns a source file for another package: with its name, and a header that says where it comes
 // from. What own declares, the hand-written files of that package, is treated as the package's own: a type
 // of that name is left out of the copy, and a function or method keeps its body under a name that begins
-// with "base", so that the package's own one can call it.
-func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
+// with "base", so that the package's own one can call it. The methods of the types in inBase, which the
+// package has as aliases, are left out: they come with the types. Copy returns nil when nothing is left.
+func Copy(source []byte, from, pkg string, own, inBase Declared) ([]byte, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, from, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -30,9 +33,21 @@ func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
 	at := func(p token.Pos) int { return fset.Position(p).Offset }
 	start := at(file.Package)
 	edits = append(edits, edit{at(file.Name.Pos()), at(file.Name.End()), pkg})
+	remove := func(doc *ast.CommentGroup, n ast.Node) {
+		begin := n.Pos()
+		if doc != nil {
+			begin = doc.Pos()
+		}
+		edits = append(edits, edit{at(begin), at(n.End()), ""})
+	}
+	var kept []ast.Decl
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
+			if inBase[receiver(d)] {
+				remove(d.Doc, d)
+				continue
+			}
 			if own[key(d)] {
 				base := "base" + exported(d.Name.Name)
 				if d.Doc != nil && strings.HasPrefix(d.Doc.Text(), d.Name.Name+" ") {
@@ -42,15 +57,32 @@ func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
 				edits = append(edits, edit{at(d.Name.Pos()), at(d.Name.End()), base})
 			}
 		case *ast.GenDecl:
+			if d.Tok == token.IMPORT {
+				continue
+			}
 			if t, ok := typeSpec(d); ok && own[t.Name.Name] {
-				begin := d.Pos()
-				if d.Doc != nil {
-					begin = d.Doc.Pos()
-				}
-				edits = append(edits, edit{at(begin), at(d.End()), ""})
+				remove(d.Doc, d)
+				continue
+			}
+		}
+		kept = append(kept, decl)
+	}
+	if len(kept) == 0 {
+		return nil, nil
+	}
+	for _, decl := range file.Decls {
+		if d, ok := decl.(*ast.GenDecl); ok && d.Tok == token.IMPORT {
+			unused := slices.DeleteFunc(slices.Clone(d.Specs), func(s ast.Spec) bool { return uses(kept, s.(*ast.ImportSpec)) })
+			if len(unused) == len(d.Specs) {
+				remove(d.Doc, d)
+				continue
+			}
+			for _, spec := range unused {
+				remove(nil, spec)
 			}
 		}
 	}
+	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s\n// Copied from %s.\n\n", emit.Header, from)
 	out.Write(bytes.TrimSpace(source[:start]))
@@ -65,7 +97,26 @@ func Copy(source []byte, from, pkg string, own Declared) ([]byte, error) {
 	return format.Source(out.Bytes())
 }
 
-// edit replaces a part of a source file. Edits are in the order of the file and do not overlap.
+// uses reports whether code uses an import.
+func uses(code []ast.Decl, spec *ast.ImportSpec) bool {
+	name := path.Base(strings.Trim(spec.Path.Value, `"`))
+	if spec.Name != nil {
+		name = spec.Name.Name
+	}
+	found := false
+	for _, decl := range code {
+		ast.Inspect(decl, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				id, ok := sel.X.(*ast.Ident)
+				found = found || ok && id.Name == name
+			}
+			return !found
+		})
+	}
+	return found
+}
+
+// edit replaces a part of a source file. Edits do not overlap.
 type edit struct {
 	from, to int
 	text     string
@@ -107,15 +158,23 @@ func (own Declared) Add(name string, source []byte) error {
 
 // key names a function, or a method of a type.
 func key(d *ast.FuncDecl) string {
+	if of := receiver(d); of != "" {
+		return of + "." + d.Name.Name
+	}
+	return d.Name.Name
+}
+
+// receiver names the type that a method is of, or is "".
+func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
-		return d.Name.Name
+		return ""
 	}
 	t := d.Recv.List[0].Type
 	if star, ok := t.(*ast.StarExpr); ok {
 		t = star.X
 	}
 	if id, ok := t.(*ast.Ident); ok {
-		return id.Name + "." + d.Name.Name
+		return id.Name
 	}
-	return d.Name.Name
+	return ""
 }

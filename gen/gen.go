@@ -28,6 +28,9 @@ type Config struct {
 	Facade bool
 	// Tests adds tables for tests of the package: every definition, and every method.
 	Tests bool
+	// Base is the package that this one extends, or nil: what is the same in both is declared there, and
+	// here an alias.
+	Base *Base
 }
 
 // Error is what is wrong with a schema, and where. Generate's errors are of this type, or join some.
@@ -48,6 +51,15 @@ func generate(c Config) (map[string][]byte, *model.Package, error) {
 	// 5. Refuse judgements that the schema has outgrown.
 	if err := judgements.unused(); err != nil {
 		return nil, nil, err
+	}
+	// Leave to the base what it declares.
+	if c.Base != nil {
+		_, base, _, err := understand(Config{Schema: c.Base.Schema, Overrides: c.Base.Overrides})
+		if err != nil {
+			return nil, nil, fmt.Errorf("the base: %w", err)
+		}
+		pkg.Base = c.Base.Path
+		relate(pkg, base)
 	}
 	files, err := write(c, doc, pkg)
 	return files, pkg, err

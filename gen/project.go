@@ -8,6 +8,7 @@ type Target struct {
 	Dir      string // folder, from there
 	Package  string
 	Protocol string   // which of [Overrides] apply
+	Base     string   // folder of the package that it extends, which is a target too; or ""
 	Shares   []Shared // hand-written files of other packages that it has too
 }
 
@@ -24,9 +25,9 @@ var versionless = Shared{"acp", []string{"agent", "alias", "client", "content", 
 // Targets are the generated packages of this repository, beside the one at its root.
 var Targets = []Target{
 	{Schema: "schema.json", Dir: "acp", Package: "acp", Protocol: "v1"},
-	{Schema: "schema/v1.unstable.json", Dir: "acp/unstable", Package: "unstable", Protocol: "v1.unstable", Shares: []Shared{{Dir: "acp"}}},
+	{Schema: "schema/v1.unstable.json", Dir: "acp/unstable", Package: "unstable", Protocol: "v1.unstable", Base: "acp", Shares: []Shared{{Dir: "acp"}}},
 	{Schema: "schema/v2.json", Dir: "acp/v2draft", Package: "v2draft", Protocol: "v2", Shares: []Shared{versionless}},
-	{Schema: "schema/v2.unstable.json", Dir: "acp/v2draft/unstable", Package: "unstable", Protocol: "v2.unstable",
+	{Schema: "schema/v2.unstable.json", Dir: "acp/v2draft/unstable", Package: "unstable", Protocol: "v2.unstable", Base: "acp/v2draft",
 		Shares: []Shared{versionless, {Dir: "acp/v2draft"}, {"acp/unstable", []string{"manage", "proxy"}}}},
 }
 

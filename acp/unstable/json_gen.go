@@ -6,284 +6,6 @@ package unstable
 import "github.com/acpgo/sdk/acp/codec"
 
 // MarshalJSON implements json.Marshaler.
-func (x WriteTextFileRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *WriteTextFileRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReadTextFileRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReadTextFileRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ToolCallContent) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlock) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ContentBlock) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Annotations) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Annotations) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TextContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TextContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ImageContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ImageContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AudioContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AudioContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ResourceLink) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ResourceLink) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EmbeddedResourceResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x EmbeddedResourceResource) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TextResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TextResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x BlobResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BlobResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EmbeddedResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EmbeddedResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Content) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Content) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Diff) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Diff) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Terminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Terminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallLocation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallLocation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PermissionOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PermissionOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CreateTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EnvVariable) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EnvVariable) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalOutputRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalOutputRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReleaseTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReleaseTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x WaitForTerminalExitRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *WaitForTerminalExitRequest) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x KillTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *KillTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CreateElicitationRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x CreateElicitationRequest) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationSessionScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationSessionScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationRequestScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationRequestScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationSchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationSchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ElicitationPropertySchema) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EnumOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EnumOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StringPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StringPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x NumberPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NumberPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IntegerPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IntegerPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x BooleanPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BooleanPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x MultiSelectItems) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StringMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StringMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TitledMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TitledMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationFormMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationFormMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ElicitationFormMode) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationURLMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ElicitationURLMode) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x MessageMCPRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -302,12 +24,6 @@ func (x AgentCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(n
 func (x *AgentCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x PromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x MCPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -318,28 +34,6 @@ func (x SessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionListCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionListCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionDeleteCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionDeleteCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionAdditionalDirectoriesCapabilities) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &x)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionAdditionalDirectoriesCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionSystemPromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -396,18 +90,6 @@ func (x SessionTitleCapabilities) MarshalJSON() ([]byte, error) { return codec.A
 func (x *SessionTitleCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x SessionResumeCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionResumeCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionCloseCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionCloseCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x AgentAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -420,49 +102,10 @@ func (x AuthStatusCapabilities) MarshalJSON() ([]byte, error) { return codec.App
 func (x *AuthStatusCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x LogoutCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LogoutCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x ProvidersCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ProvidersCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethod) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x AuthMethod) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodTerminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethodTerminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodAgent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethodAgent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Implementation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Implementation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthenticateResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthenticateResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ListProvidersResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -495,12 +138,6 @@ func (x DisableProviderResponse) MarshalJSON() ([]byte, error) { return codec.Ap
 func (x *DisableProviderResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x LogoutResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LogoutResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x AuthStatusResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -513,74 +150,6 @@ func (x AuthAccount) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 func (x *AuthAccount) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x NewSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NewSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionModeState) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionModeState) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x SessionConfigOption) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOptions) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelectOptions) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x SessionConfigSelectOptions) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelectOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectGroup) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelectGroup) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelect) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelect) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigBoolean) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigBoolean) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LoadSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LoadSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x ListSessionsResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -591,12 +160,6 @@ func (x SessionInfo) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionInfo) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DeleteSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DeleteSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ForkSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -629,32 +192,6 @@ func (x SetSessionTitleResponse) MarshalJSON() ([]byte, error) { return codec.Ap
 func (x *SetSessionTitleResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x ResumeSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ResumeSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CloseSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CloseSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionModeResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionModeResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionConfigOptionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionConfigOptionResponse) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
 func (x PromptResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -680,30 +217,6 @@ func (x *SessionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarsha
 
 // String returns x as JSON for people to read, cut off where it is long.
 func (x SessionUpdate) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCall) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCall) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanEntry) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanEntry) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Plan) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Plan) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -743,81 +256,6 @@ func (x PlanRemoved) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanRemoved) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x AvailableCommandInput) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x UnstructuredCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *UnstructuredCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CurrentModeUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CurrentModeUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ConfigOptionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ConfigOptionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionInfoUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionInfoUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Cost) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Cost) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x UsageUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *UsageUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Notice) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Notice) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionSummaryChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionSummaryChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SubagentSessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -894,14 +332,6 @@ func (x SessionMessageChunk) MarshalJSON() ([]byte, error) { return codec.Append
 func (x *SessionMessageChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x CompleteElicitationNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompleteElicitationNotification) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
 func (x AuthStatusUpdateNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -922,46 +352,6 @@ func (x ClientCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(
 func (x *ClientCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x FileSystemCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *FileSystemCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ClientSessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ClientSessionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigOptionsCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigOptionsCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x BooleanConfigOptionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BooleanConfigOptionCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x NoticeCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NoticeCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x SubagentCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -972,40 +362,6 @@ func (x PlanCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(ni
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationFormCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationURLCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthenticateRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthenticateRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ListProvidersRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1024,12 +380,6 @@ func (x DisableProviderRequest) MarshalJSON() ([]byte, error) { return codec.App
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DisableProviderRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LogoutRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LogoutRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthStatusRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1051,12 +401,6 @@ func (x *MCPServer) UnmarshalJSON(data []byte) error { return codec.Unmarshal(da
 
 // String returns x as JSON for people to read, cut off where it is long.
 func (x MCPServer) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x HTTPHeader) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *HTTPHeader) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerHTTP) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1101,12 +445,6 @@ func (x ListSessionsRequest) MarshalJSON() ([]byte, error) { return codec.Append
 func (x *ListSessionsRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x DeleteSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DeleteSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x ForkSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1143,130 +481,6 @@ func (x ResumeSessionRequest) MarshalJSON() ([]byte, error) { return codec.Appen
 func (x *ResumeSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x CloseSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CloseSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionModeRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionModeRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionConfigOptionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x SetSessionConfigOptionRequest) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PromptRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x WriteTextFileResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *WriteTextFileResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReadTextFileResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReadTextFileResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x RequestPermissionOutcome) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SelectedPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SelectedPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CreateTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalOutputResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalOutputResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalExitStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalExitStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReleaseTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReleaseTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x WaitForTerminalExitResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *WaitForTerminalExitResponse) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x KillTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *KillTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CreateElicitationResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x CreateElicitationResponse) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationContentValue) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ElicitationContentValue) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationAcceptAction) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1282,22 +496,10 @@ func (x MCPError) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 func (x *MCPError) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x CancelNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x MessageMCPNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MessageMCPNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CancelRequestNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelRequestNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x InitializeProxyRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1329,108 +531,6 @@ func (x ProxySuccessorNotification) MarshalJSON() ([]byte, error) { return codec
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ProxySuccessorNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContentContent) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContentDiff) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContentTerminal) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContentUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockText) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockImage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockAudio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockResourceLink) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockResource) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaNumber) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaInteger) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaBoolean) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaArray) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectItemsString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectItemsTitled) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectItemsUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &AuthMethod{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOptionsUngrouped) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionConfigSelectOptions{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOptionsGrouped) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionConfigSelectOptions{x})
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1554,11 +654,6 @@ func (x PlanUpdateContentUnknown) MarshalJSON() ([]byte, error) {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (x AvailableCommandInputUnstructured) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommandInput{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
 func (x StateUpdateRunning) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
 
 // MarshalJSON implements json.Marshaler.
@@ -1579,46 +674,6 @@ func (x StateUpdateUnknown) MarshalJSON() ([]byte, error) { return codec.Append(
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &MCPServer{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionOutcomeCancelled) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionOutcomeSelected) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionOutcomeUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueInteger) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueNumber) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueBoolean) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueStringArray) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponseResult) MarshalJSON() ([]byte, error) {

@@ -62,6 +62,8 @@ const (
 
 type options struct {
 	schema, pkg, out, root, module, protocol, versions string
+
+	base *gen.Base // of a target of this repository
 	facade, tests, check, api                          bool
 }
 
@@ -261,7 +263,7 @@ func (o *options) single() ([]folder, error) {
 
 // config returns what the options say about a schema.
 func (o *options) config(data []byte) (gen.Config, error) {
-	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade}
+	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade, Base: o.base}
 	if o.protocol != "" {
 		overrides, known := gen.Overrides[o.protocol]
 		if !known {
@@ -305,6 +307,9 @@ func (o *options) repository() ([]folder, error) {
 			pkg: t.Package, out: filepath.Join(root, filepath.FromSlash(t.Dir)), protocol: t.Protocol, module: module,
 			facade: true, tests: true,
 		}
+		if target.base, err = base(root, t); err != nil {
+			return nil, err
+		}
 		more, err := target.single()
 		if err != nil {
 			return nil, err
@@ -317,10 +322,26 @@ func (o *options) repository() ([]folder, error) {
 	return folders, nil
 }
 
+// base returns the package that a target extends, or nil.
+func base(root string, t gen.Target) (*gen.Base, error) {
+	for _, b := range gen.Targets {
+		if t.Base != "" && b.Dir == t.Base {
+			data, err := readSchema(filepath.Join(root, filepath.FromSlash(b.Schema)))
+			return &gen.Base{Path: module + "/" + b.Dir, Schema: data, Overrides: gen.Overrides[b.Protocol]}, err
+		}
+	}
+	return nil, nil
+}
+
 // share adds to files what the package shares with others. What a package declares itself, or shares with
 // a later one, is its own where it shares with an earlier one.
 func share(root string, t gen.Target, files map[string][]byte) error {
-	own := gen.Declared{}
+	own, inBase := gen.Declared{}, gen.Declared{}
+	if aliases, ok := files["aliases_gen.go"]; ok {
+		if err := inBase.Add("aliases_gen.go", aliases); err != nil {
+			return err
+		}
+	}
 	for _, shared := range slices.Backward(append(slices.Clone(t.Shares), gen.Shared{Dir: t.Dir})) {
 		paths, err := written(filepath.Join(root, filepath.FromSlash(shared.Dir)))
 		if err != nil {
@@ -342,11 +363,13 @@ func share(root string, t gen.Target, files map[string][]byte) error {
 			if shared.Dir == t.Dir {
 				continue
 			}
-			copied, err := gen.Copy(source, shared.Dir+"/"+filepath.Base(path), t.Package, own)
+			copied, err := gen.Copy(source, shared.Dir+"/"+filepath.Base(path), t.Package, own, inBase)
 			if err != nil {
 				return err
 			}
-			files[filepath.Base(shared.Dir)+"_"+name+"_gen.go"] = copied
+			if copied != nil {
+				files[filepath.Base(shared.Dir)+"_"+name+"_gen.go"] = copied
+			}
 		}
 		maps.Copy(own, declared)
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"path"
 	"regexp"
 
 	"github.com/dave/jennifer/jen"
@@ -31,6 +32,7 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		write func(*jen.File)
 		want  bool
 	}{
+		{"aliases_gen.go", g.aliases, pkg.Base != ""},
 		{"types_gen.go", g.types, true},
 		{"enums_gen.go", g.enums, true},
 		{"unions_gen.go", g.unions, true},
@@ -52,6 +54,7 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		for _, name := range []string{"codec", "rpc"} {
 			f.ImportName(c.Module+"/acp/"+name, name)
 		}
+		f.ImportName(pkg.Base, path.Base(pkg.Base))
 		file.write(f)
 		source, err := render(f)
 		if err != nil {

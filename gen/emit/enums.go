@@ -9,7 +9,7 @@ import (
 )
 
 func (g *generator) enums(f *jen.File) {
-	for _, d := range g.pkg.Decls {
+	for _, d := range g.own() {
 		if d, ok := d.(*model.Enum); ok {
 			g.enum(f, d)
 		}

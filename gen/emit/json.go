@@ -9,7 +9,7 @@ import (
 )
 
 func (g *generator) json(f *jen.File) {
-	for _, d := range g.pkg.Decls {
+	for _, d := range g.own() {
 		if s, ok := d.(*model.Struct); ok && s.Variant != nil {
 			continue
 		}
@@ -29,7 +29,7 @@ func (g *generator) json(f *jen.File) {
 					Add(oneLine(jen.Return(g.codecName("Text").Call(jen.Op("&").Add(x))))))
 		}
 	}
-	for _, d := range g.pkg.Decls {
+	for _, d := range g.own() {
 		u, ok := d.(*model.Union)
 		if !ok || u.Merged() {
 			continue

@@ -12,7 +12,7 @@ import (
 )
 
 func (g *generator) types(f *jen.File) {
-	for _, d := range g.pkg.Decls {
+	for _, d := range g.own() {
 		switch d := d.(type) {
 		case *model.Struct:
 			if d.Variant == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 func (g *generator) unions(f *jen.File) {
-	for _, d := range g.pkg.Decls {
+	for _, d := range g.own() {
 		if d, ok := d.(*model.Union); ok {
 			g.union(f, d)
 		}
@@ -128,12 +128,18 @@ func (g *generator) unknown(f *jen.File, u *model.Union) {
 		jen.Id("Raw").Qual(jsonPath, "RawMessage")))...)
 }
 
-// constructor declares the function that makes a union of the variant.
-func (g *generator) constructor(f *jen.File, v *model.Variant) {
+// parameterOf is a parameter of a constructor.
+type parameterOf struct {
+	name string
+	typ  *jen.Statement
+}
+
+// constructed returns the parameters of the function that makes a union of the variant, and what it makes.
+func (g *generator) constructed(v *model.Variant) (params []parameterOf, made *jen.Statement) {
 	u := v.Union
-	var params, values []jen.Code
+	var values []jen.Code
 	set := func(field *model.Field) jen.Code {
-		params = append(params, jen.Id(parameter(field.Go)).Add(g.fieldType(field)))
+		params = append(params, parameterOf{parameter(field.Go), g.fieldType(field)})
 		return jen.Id(field.Go).Op(":").Id(parameter(field.Go))
 	}
 	for _, field := range u.Fields {
@@ -153,21 +159,34 @@ func (g *generator) constructor(f *jen.File, v *model.Variant) {
 		}
 		variant = jen.Op("&").Id(v.Go).Values(members...)
 	case v.Payload != nil:
-		params = append(params, jen.Id("payload").Id(v.Payload.Base().Go))
+		params = append(params, parameterOf{"payload", jen.Id(v.Payload.Base().Go)})
 		variant = jen.Op("&").Id("payload")
 		if !v.Self {
 			variant = jen.Parens(jen.Op("*").Id(v.Go)).Call(variant)
 		}
 	default:
-		params = append(params, jen.Id("value").Add(g.goType(v.Type)))
+		params = append(params, parameterOf{"value", g.goType(v.Type)})
 		variant = jen.Id(v.Go).Call(jen.Id("value"))
 	}
 	values = append(values, jen.Id("Variant").Op(":").Add(variant))
+	return params, jen.Id(u.Go).Values(values...)
+}
 
+// constructor declares the function that makes a union of the variant.
+func (g *generator) constructor(f *jen.File, v *model.Variant) {
+	params, made := g.constructed(v)
+	g.constructorFunc(f, v, params, jen.Return(made))
+}
+
+// constructorFunc declares the function that makes a union of the variant, with that body.
+func (g *generator) constructorFunc(f *jen.File, v *model.Variant, params []parameterOf, body ...jen.Code) {
+	u := v.Union
+	var list []jen.Code
+	for _, p := range params {
+		list = append(list, jen.Id(p.name).Add(p.typ))
+	}
 	doc := wrap(v.Constructor+" returns "+article(u.Go)+" ["+u.Go+"] that is "+article(v.Go)+" ["+v.Go+"].", "", "", width-3)
-	add(f, append(comment(doc),
-		jen.Func().Id(v.Constructor).Params(params...).Id(u.Go).Block(
-			jen.Return(jen.Id(u.Go).Values(values...))))...)
+	add(f, append(comment(doc), jen.Func().Id(v.Constructor).Params(list...).Id(u.Go).Block(body...))...)
 }
 
 // article is the indefinite article for a name. MCP is the only initialism that names begin with.

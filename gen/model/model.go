@@ -6,6 +6,8 @@ import "encoding/json"
 
 // Package is one schema as a Go package.
 type Package struct {
+	// Base is the import path of the package that this one extends, or "".
+	Base string
 	// Decls are the declarations in the order of the schema's definitions; what is declared for a
 	// part of a definition follows it.
 	Decls []Decl
@@ -27,6 +29,9 @@ type Common struct {
 	Pointer string // place in the schema
 	Go      string // the Go identifier, set by naming
 	Doc     string // the schema's description, as it is
+
+	// InBase says that the package which this one extends declares it, see [Package.Base].
+	InBase bool
 
 	// Owner and Part name what has no definition of its own: the declaration that it belongs to, and
 	// the property, tag, title or value by which it is known there.

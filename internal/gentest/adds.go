@@ -5,6 +5,7 @@ package gentest
 import (
 	"go/types"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func OnlyAdds(t *testing.T, base, more string) {
 	for _, problem := range c.problems {
 		t.Error(problem)
 	}
-	t.Logf("%d names, fields and methods of %s are in %s", c.count, base, more)
+	t.Logf("%d names, fields and methods of %s are in %s; %d types are the same", c.count, base, more, c.shared)
 }
 
 // shape writes what is in a package, so that it does not say which.
@@ -55,6 +56,7 @@ func (s shape) of(t types.Type) string {
 type comparison struct {
 	old, new shape
 	count    int
+	shared   int // types that are the same in both
 	problems []string
 }
 
@@ -65,6 +67,15 @@ func (c *comparison) problem(parts ...string) {
 // same compares the texts of two things.
 func (c *comparison) same(name, old, new string) {
 	c.count++
+	// A name of the first package that the second has an alias of.
+	new = regexp.MustCompile(regexp.QuoteMeta(c.old.pkg.Path())+`\.\w+`).ReplaceAllStringFunc(new, func(text string) string {
+		name := text[strings.LastIndexByte(text, '.')+1:]
+		o, n := c.old.pkg.Scope().Lookup(name), c.new.pkg.Scope().Lookup(name)
+		if o != nil && n != nil && types.Identical(o.Type(), n.Type()) {
+			return ".." + name
+		}
+		return text
+	})
 	if old != new {
 		c.problem(name+": was", old+", is", new)
 	}
@@ -82,8 +93,14 @@ func (c *comparison) object(name string, old, new types.Object) {
 		// The version of what a package speaks, the name of a method, a value of an enum.
 		c.same(name, old.Val().ExactString(), new.(*types.Const).Val().ExactString())
 	case *types.TypeName:
-		if !old.IsAlias() {
-			c.named(name, old.Type().(*types.Named), new.Type().(*types.Named))
+		switch named, ok := types.Unalias(new.Type()).(*types.Named); {
+		case old.IsAlias():
+		case types.Identical(old.Type(), new.Type()):
+			c.shared++
+		case !ok:
+			c.problem(name, "is another type")
+		default:
+			c.named(name, old.Type().(*types.Named), named)
 		}
 	}
 }

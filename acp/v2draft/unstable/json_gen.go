@@ -6,302 +6,6 @@ package unstable
 import "github.com/acpgo/sdk/acp/codec"
 
 // MarshalJSON implements json.Marshaler.
-func (x RequestPermissionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionSubject) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x RequestPermissionSubject) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ToolCallContent) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlock) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentBlock) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ContentBlock) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Annotations) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Annotations) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TextContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TextContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ImageContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ImageContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AudioContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AudioContent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Icon) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Icon) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ResourceLink) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ResourceLink) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EmbeddedResourceResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EmbeddedResourceResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x EmbeddedResourceResource) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TextResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TextResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x BlobResourceContents) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BlobResourceContents) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EmbeddedResource) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EmbeddedResource) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Content) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Content) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DiffChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DiffChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x DiffChange) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DiffPathChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DiffPathChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DiffPathPairChange) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DiffPathPairChange) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DiffPatch) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DiffPatch) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Diff) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Diff) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Terminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Terminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallLocation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallLocation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallCancelCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallCancelCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallPermissionSubject) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CommandPermissionSubject) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CommandPermissionSubject) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PermissionOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PermissionOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateElicitationRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CreateElicitationRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x CreateElicitationRequest) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationSessionScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationSessionScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationRequestScope) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationRequestScope) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationSchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationSchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ElicitationPropertySchema) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EnumOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EnumOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StringPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StringPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x NumberPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NumberPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x IntegerPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *IntegerPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x BooleanPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BooleanPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x MultiSelectItems) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x StringMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *StringMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TitledMultiSelectItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TitledMultiSelectItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MultiSelectPropertySchema) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationFormMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationFormMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ElicitationFormMode) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationURLMode) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationURLMode) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ElicitationURLMode) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x MessageMCPRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -312,12 +16,6 @@ func (x InitializeResponse) MarshalJSON() ([]byte, error) { return codec.Append(
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *InitializeResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Implementation) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Implementation) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AgentCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -332,72 +30,16 @@ func (x SessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append
 func (x *SessionCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x PromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PromptImageCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptImageCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PromptAudioCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptAudioCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PromptEmbeddedContextCapabilities) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &x)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptEmbeddedContextCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
 func (x MCPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x MCPStdioCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPStdioCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x MCPHTTPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *MCPHTTPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x MCPACPCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MCPACPCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionDeleteCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionDeleteCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionAdditionalDirectoriesCapabilities) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &x)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionAdditionalDirectoriesCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionSystemPromptCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -472,39 +114,6 @@ func (x ProvidersCapabilities) MarshalJSON() ([]byte, error) { return codec.Appe
 func (x *ProvidersCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x AuthMethod) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethod) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x AuthMethod) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x EnvVariable) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *EnvVariable) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodTerminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethodTerminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodAgent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AuthMethodAgent) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LoginAuthResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LoginAuthResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x ListProvidersResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -535,12 +144,6 @@ func (x DisableProviderResponse) MarshalJSON() ([]byte, error) { return codec.Ap
 func (x *DisableProviderResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x LogoutAuthResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LogoutAuthResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x AuthStatusResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -553,86 +156,6 @@ func (x AuthAccount) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 func (x *AuthAccount) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x NewSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *NewSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x SessionConfigOption) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOptions) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelectOptions) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x SessionConfigSelectOptions) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelectOption) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectGroup) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelectGroup) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelect) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigSelect) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigBoolean) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionConfigBoolean) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommand) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x AvailableCommand) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x AvailableCommandInput) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TextCommandInput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TextCommandInput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SlashCommand) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SlashCommand) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x ListSessionsResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -643,12 +166,6 @@ func (x SessionInfo) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *SessionInfo) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DeleteSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DeleteSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ForkSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -693,18 +210,6 @@ func (x *BackgroundWork) UnmarshalJSON(data []byte) error { return codec.Unmarsh
 func (x BackgroundWork) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x BackgroundTerminal) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BackgroundTerminal) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x BackgroundToolCall) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *BackgroundToolCall) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x BackgroundSubagent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -715,12 +220,6 @@ func (x RunningStateUpdate) MarshalJSON() ([]byte, error) { return codec.Append(
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *RunningStateUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ErrorStopReason) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ErrorStopReason) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x Usage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -756,44 +255,6 @@ func (x SetSessionTitleResponse) MarshalJSON() ([]byte, error) { return codec.Ap
 func (x *SetSessionTitleResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x ResumeSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ResumeSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CloseSessionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CloseSessionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CancelToolCallResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelToolCallResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CancelTerminalResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelTerminalResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionConfigOptionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionConfigOptionResponse) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x PromptResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x UpdateSessionNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -809,80 +270,6 @@ func (x *SessionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarsha
 func (x SessionUpdate) String() string { return codec.Text(&x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x ContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ContentChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x UserMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *UserMessage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AgentMessage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AgentMessage) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AgentThought) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AgentThought) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContentChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ToolCallContentChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalOutput) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalOutput) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalExitStatus) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalExitStatus) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalSize) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalSize) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalCancelCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalCancelCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalOutputChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalOutputChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContent) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -890,18 +277,6 @@ func (x *PlanUpdateContent) UnmarshalJSON(data []byte) error { return codec.Unma
 
 // String returns x as JSON for people to read, cut off where it is long.
 func (x PlanUpdateContent) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanEntry) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanEntry) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PlanItems) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PlanItems) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanFile) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -926,54 +301,6 @@ func (x PlanRemoved) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *PlanRemoved) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ConfigOptionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ConfigOptionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionInfoUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SessionInfoUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Cost) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Cost) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x UsageUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *UsageUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x Notice) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *Notice) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionUpdate) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionUpdate) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CompactionSummaryChunk) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompactionSummaryChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x SubagentSessionCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1008,14 +335,6 @@ func (x SessionMessageChunk) MarshalJSON() ([]byte, error) { return codec.Append
 func (x *SessionMessageChunk) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x CompleteElicitationNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CompleteElicitationNotification) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
 func (x AuthStatusUpdateNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1036,46 +355,6 @@ func (x ClientCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(
 func (x *ClientCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x ClientAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ClientAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x TerminalAuthCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *TerminalAuthCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationCapabilities) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationFormCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationURLCapabilities) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x LoginAuthRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LoginAuthRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x ListProvidersRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1092,12 +371,6 @@ func (x DisableProviderRequest) MarshalJSON() ([]byte, error) { return codec.App
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *DisableProviderRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x LogoutAuthRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *LogoutAuthRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x AuthStatusRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1119,12 +392,6 @@ func (x *MCPServer) UnmarshalJSON(data []byte) error { return codec.Unmarshal(da
 
 // String returns x as JSON for people to read, cut off where it is long.
 func (x MCPServer) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x HTTPHeader) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *HTTPHeader) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerHTTP) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1155,12 +422,6 @@ func (x ListSessionsRequest) MarshalJSON() ([]byte, error) { return codec.Append
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ListSessionsRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x DeleteSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *DeleteSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x ForkSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1199,109 +460,6 @@ func (x ResumeSessionRequest) MarshalJSON() ([]byte, error) { return codec.Appen
 func (x *ResumeSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x ReplayFrom) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReplayFrom) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ReplayFrom) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReplayFromStart) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ReplayFromStart) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CloseSessionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CloseSessionRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CancelToolCallRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelToolCallRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CancelTerminalRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelTerminalRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SetSessionConfigOptionRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x SetSessionConfigOptionRequest) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x PromptRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *PromptRequest) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *RequestPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x RequestPermissionOutcome) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CancelledPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelledPermissionOutcome) UnmarshalJSON(data []byte) error {
-	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x SelectedPermissionOutcome) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *SelectedPermissionOutcome) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CreateElicitationResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CreateElicitationResponse) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x CreateElicitationResponse) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValue) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationContentValue) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// String returns x as JSON for people to read, cut off where it is long.
-func (x ElicitationContentValue) String() string { return codec.Text(&x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *ElicitationAcceptAction) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponse) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1317,22 +475,10 @@ func (x MCPError) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 func (x *MCPError) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x CancelSessionNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelSessionNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
 func (x MessageMCPNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *MessageMCPNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
-
-// MarshalJSON implements json.Marshaler.
-func (x CancelRequestNotification) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *CancelRequestNotification) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
 func (x InitializeProxyRequest) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x) }
@@ -1364,143 +510,6 @@ func (x ProxySuccessorNotification) MarshalJSON() ([]byte, error) { return codec
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *ProxySuccessorNotification) UnmarshalJSON(data []byte) error {
 	return codec.Unmarshal(data, x)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionSubjectToolCall) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionSubject{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionSubjectCommand) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionSubject{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionSubjectUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionSubject{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContentContent) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContentDiff) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContentTerminal) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ToolCallContentUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockText) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockImage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockAudio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockResourceLink) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockResource) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ContentBlockUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaNumber) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaInteger) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaBoolean) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaArray) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationPropertySchemaUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectItemsString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectItemsTitled) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x MultiSelectItemsUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x AuthMethodUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &AuthMethod{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOptionsUngrouped) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionConfigSelectOptions{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x SessionConfigSelectOptionsGrouped) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionConfigSelectOptions{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandCommand) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommand{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommand{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandInputText) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommandInput{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x AvailableCommandInputUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommandInput{&x})
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -1684,54 +693,6 @@ func (x PlanUpdateContentUnknown) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON implements json.Marshaler.
 func (x MCPServerUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &MCPServer{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x ReplayFromUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ReplayFrom{&x}) }
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionOutcomeCancelled) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionOutcomeSelected) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x RequestPermissionOutcomeUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{&x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueInteger) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueNumber) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueBoolean) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueStringArray) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
-
-// MarshalJSON implements json.Marshaler.
-func (x ElicitationContentValueOther) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
-}
 
 // MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponseResult) MarshalJSON() ([]byte, error) {
