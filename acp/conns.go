@@ -35,6 +35,9 @@ func (c *AgentConn) capabilities() *ClientCapabilities {
 	return &ClientCapabilities{}
 }
 
+// RPC returns the raw connection of the session; see AgentConn.RPC.
+func (s *AgentSession) RPC() *rpc.Conn { return s.conn.rpc }
+
 // Session returns a handle of one session. It sends nothing, and does not check that the session exists.
 func (c *AgentConn) Session(id SessionID) *AgentSession { return &AgentSession{conn: c, id: id} }
 
@@ -63,6 +66,9 @@ func (c *ClientConn) capabilities() *AgentCapabilities {
 	}
 	return &AgentCapabilities{}
 }
+
+// RPC returns the raw connection of the session; see ClientConn.RPC.
+func (s *ClientSession) RPC() *rpc.Conn { return s.conn.rpc }
 
 // Session returns the handle of a session that this connection has created, loaded or resumed and not
 // closed or deleted, which handlers are given too; for any other id it may be a new handle each time. It
