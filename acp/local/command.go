@@ -5,11 +5,13 @@ package local
 
 import (
 	"errors"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/acpgo/sdk/acp"
 )
@@ -48,7 +50,7 @@ func (c command) build(set rootSet, base, shell []string) (*exec.Cmd, error) {
 	cmd := &exec.Cmd{Args: argv, Env: env, Dir: dir}
 	cmd.Env = cmd.Environ() // the last of each name
 	cmd.Path, err = lookPath(c.name, dir, cmd.Env)
-	if err != nil && len(c.args) == 0 && len(shell) > 0 {
+	if err != nil && c.name != "" && len(c.args) == 0 && len(shell) > 0 && !isThere(err) {
 		cmd.Args = append(slices.Clone(shell), c.name)
 		cmd.Path, err = lookPath(shell[0], dir, base)
 	}
@@ -56,6 +58,21 @@ func (c command) build(set rootSet, base, shell []string) (*exec.Cmd, error) {
 		return nil, commandError(err)
 	}
 	return cmd, nil
+}
+
+// DefaultShell is what runs command lines on this system, for [TerminalsOptions.Shell]: /bin/sh -c, on Windows
+// powershell.exe -Command.
+func DefaultShell() []string {
+	if runtime.GOOS == "windows" {
+		// Not cmd.exe, which does not read its arguments the way that os/exec writes them.
+		return []string{"powershell.exe", "-NoProfile", "-NonInteractive", "-Command"}
+	}
+	return []string{"/bin/sh", "-c"}
+}
+
+// isThere reports whether lookPath found what cannot be executed.
+func isThere(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR)
 }
 
 // directory returns where the command is to start.

@@ -1,9 +1,17 @@
 // Package local lets a client serve an agent from this machine: files under chosen directories, and
-// commands as terminals. It implements the client's side of fs/* and terminal/*.
+// commands as terminals. It implements the client's side of fs/* and terminal/*, for clients that use
+// package acp and for those that use acp/unstable.
 //
-// [OpenRoots] says what sessions may reach, [NewFiles] and [NewTerminals] serve it, and their Register
-// methods put them into the handlers of a client. A session's own directories are set once it is known,
-// with [Roots.SetSession]; when it is closed, [Terminals.CloseSession] ends what it still runs.
+// [Serve] is the short form: it gives all sessions the same directories. For more, [OpenRoots] says what
+// sessions may reach, [NewFiles] and [NewTerminals] serve it, and their Register methods put them into the
+// handlers of a client; [RegisterFiles] and [RegisterTerminals] take the handlers of acp/unstable as well.
+//
+// # Sessions and connections
+//
+// [Roots.SetSession] gives a session its own directories. When a session is closed, [Terminals.CloseSession]
+// ends what it still runs and [Roots.RemoveSession] forgets its directories; when its connection ends, both
+// happen by themselves. One Roots, one Files and one Terminals may serve several connections: what belongs to
+// a session of one is out of reach for the others, also where agents choose the same session ids.
 //
 // # What is safe and what is not
 //

@@ -34,7 +34,8 @@ var (
 	ErrReadOnly = errors.New("files are read-only")
 	// ErrTooMany says that [TerminalsOptions.MaxTerminals] terminals exist.
 	ErrTooMany = errors.New("too many terminals")
-	// ErrClosed says that [Terminals.Close] or [Roots.Close] was called.
+	// ErrClosed says that [Terminals.Close], [Terminals.CloseSession] or [Roots.Close] was called, or that the
+	// connection is over.
 	ErrClosed = errors.New("files and terminals are closed")
 )
 
@@ -88,7 +89,7 @@ func forPeer(err error) error {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	seen := rpc.ErrorOf(rpc.ErrInternal)
+	seen, text := rpc.ErrorOf(rpc.ErrInternal), err.Error()
 	path, isPath := errors.AsType[*fs.PathError](err)
 	unknown, isUnknown := errors.AsType[*unknownError](err)
 	param, isParam := errors.AsType[*paramError](err)
@@ -99,12 +100,13 @@ func forPeer(err error) error {
 		seen = invalid(param.name, err)
 	case isPath && (errors.Is(err, fs.ErrNotExist) || path.Op == opRead && errors.Is(err, syscall.ENOTDIR)):
 		seen = rpc.ErrResourceNotFound.WithData(map[string]string{"uri": fileURI(path.Path)})
+		text = seen.Message + ": " + text
 	case isPath && isRefusal(err):
 		seen = invalid("path", err)
 	case errors.Is(err, ErrReadOnly):
 		seen = rpc.ErrorOf(rpc.ErrMethodNotFound)
 	}
-	return &peerError{seen.WithMessagef("%s", err), err}
+	return &peerError{seen.WithMessagef("%s", text), err}
 }
 
 // invalid says which parameter is wrong in the form that package rpc uses for those it finds itself.
@@ -136,13 +138,23 @@ func pathError(op string, at place, err error) error {
 // reason strips what package os wraps around the reason of a failure.
 func reason(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
+		err = e.Err
+	} else if e, ok := errors.AsType[*os.LinkError](err); ok {
+		err = e.Err
 	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return e.Err
+	if errors.Is(err, fs.ErrNotExist) {
+		return &missingError{err}
 	}
 	return err
 }
+
+// A missingError is a reason that matches fs.ErrNotExist, in the words of the C library. Some agents take a
+// file for missing, and then create it, only if an error says "No such file" or "Resource not found" in
+// these very letters, whatever its code.
+type missingError struct{ err error }
+
+func (e *missingError) Error() string { return "No such file or directory" }
+func (e *missingError) Unwrap() error { return e.err }
 
 // commandError makes an error of exec.LookPath one of the command parameter.
 func commandError(err error) error {

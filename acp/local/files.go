@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"sync"
 	"unicode/utf8"
-
-	"github.com/acpgo/sdk/acp"
 )
 
 // DefaultMaxFileSize is the longest text, in bytes, that is read or written when nothing else is asked
@@ -67,11 +65,11 @@ const (
 )
 
 // read returns some lines of a file.
-func (f *Files) read(ctx context.Context, session acp.SessionID, path string, lines window) (string, error) {
+func (f *Files) read(ctx context.Context, session sessionKey, path string, lines window) (string, error) {
 	if lines.first == 0 {
 		return "", &paramError{"line", errLine}
 	}
-	set, err := f.roots.session(session)
+	set, err := f.roots.of(session)
 	if err != nil {
 		return "", err
 	}
@@ -105,11 +103,11 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 }
 
 // write makes content the text of a file, which is created when it is missing, with its directories.
-func (f *Files) write(session acp.SessionID, path, content string) error {
+func (f *Files) write(session sessionKey, path, content string) error {
 	if f.readOnly {
 		return ErrReadOnly
 	}
-	set, err := f.roots.session(session)
+	set, err := f.roots.of(session)
 	if err != nil {
 		return err
 	}

@@ -300,12 +300,12 @@ func TestRoots(t *testing.T) {
 	at := func(dir string) string { return filepath.Join(top, filepath.FromSlash(dir), "a.txt") }
 	roots := openRoots(t, filepath.Join(top, "fixed"))
 	files := NewFiles(roots, nil)
-	if err := roots.SetSession("own", filepath.Join(top, "one", "inner"), filepath.Join(top, "two"), filepath.Join(top, "one")); err != nil {
+	if err := roots.SetSession(sibling("own"), filepath.Join(top, "one", "inner"), filepath.Join(top, "two"), filepath.Join(top, "one")); err != nil {
 		t.Fatal(err)
 	}
 	check := func(session acp.SessionID, dir string, want error) {
 		t.Helper()
-		got, err := files.read(t.Context(), session, at(dir), wholeText)
+		got, err := files.read(t.Context(), sibling(session), at(dir), wholeText)
 		if !errors.Is(err, want) || err == nil && got != dir {
 			t.Errorf("session %s in %s: got %q, %v, want %v", session, dir, got, err, want)
 		}
@@ -316,32 +316,32 @@ func TestRoots(t *testing.T) {
 	check("own", "one", nil)
 	check("own", "one/inner", nil)
 	check("own", "two", nil)
-	if set, err := roots.session("own"); err != nil || set.home != filepath.Join(top, "one", "inner") {
+	if set, err := roots.of(sibling("own")); err != nil || set.home != filepath.Join(top, "one", "inner") {
 		t.Errorf("home is %q, %v", set.home, err)
 	}
 
-	if err := roots.SetSession("own", filepath.Join(top, "two")); err != nil {
+	if err := roots.SetSession(sibling("own"), filepath.Join(top, "two")); err != nil {
 		t.Fatal(err)
 	}
 	check("own", "two", nil)
 	check("own", "one", ErrOutside)
-	if err := roots.SetSession("own", filepath.Join(top, "one"), filepath.Join(top, "nothing")); err == nil {
+	if err := roots.SetSession(sibling("own"), filepath.Join(top, "one"), filepath.Join(top, "nothing")); err == nil {
 		t.Error("a missing directory was accepted")
 	}
 	check("own", "two", nil)
-	roots.RemoveSession("own")
-	roots.RemoveSession("own")
+	roots.RemoveSession(sibling("own"))
+	roots.RemoveSession(sibling("own"))
 	check("own", "two", ErrOutside)
 	check("own", "fixed", nil)
 
 	roots.Close()
 	check("own", "fixed", ErrClosed)
-	if err := roots.SetSession("own", top); !errors.Is(err, ErrClosed) {
+	if err := roots.SetSession(sibling("own"), top); !errors.Is(err, ErrClosed) {
 		t.Errorf("SetSession after Close: %v", err)
 	}
 
 	none := openRoots(t)
-	if _, err := NewFiles(none, nil).read(t.Context(), "nobody", at("fixed"), wholeText); err == nil || err.Error() != `unknown session "nobody"` {
+	if _, err := NewFiles(none, nil).read(t.Context(), sibling("nobody"), at("fixed"), wholeText); err == nil || err.Error() != `unknown session "nobody"` {
 		t.Errorf("no directories: got %v", err)
 	}
 	for _, dir := range []string{filepath.Join(top, "nothing"), at("one")} {

@@ -10,24 +10,34 @@ import (
 )
 
 // Register sets the handlers ReadTextFile and, unless the files are read-only, WriteTextFile, and with
-// that has the client advertise fs.readTextFile and fs.writeTextFile.
+// that has the client advertise fs.readTextFile and fs.writeTextFile. [RegisterFiles] does it for other
+// packages' handlers.
 func (f *Files) Register(h *acp.ClientHandlers) {
-	h.ReadTextFile = f.ReadTextFile
+	RegisterFiles(f, &h.ReadTextFile, &h.WriteTextFile)
+}
+
+// RegisterFiles sets the fields of a ClientHandlers, whose sessions are S, as [Files.Register] does.
+func RegisterFiles[S Session](
+	f *Files,
+	read *Handler[S, acp.ReadTextFileRequest, acp.ReadTextFileResponse],
+	write *Handler[S, acp.WriteTextFileRequest, acp.WriteTextFileResponse],
+) {
+	*read = adapt[S](f.ReadTextFile)
 	if !f.readOnly {
-		h.WriteTextFile = f.WriteTextFile
+		*write = adapt[S](f.WriteTextFile)
 	}
 }
 
 // ReadTextFile returns the lines of a text file that the request asks for, and all of them if it does
 // not say (fs/read_text_file). Lines end after "\n"; lines behind the end of the file are empty. A
 // missing file is rpc.ErrResourceNotFound with the file's URI as data; other refusals are
-// rpc.ErrInvalidParams. The agent is not used and may be nil.
-func (f *Files) ReadTextFile(ctx context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+// rpc.ErrInvalidParams.
+func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 	lines := window{first: req.Line.Or(1), count: -1}
 	if count, ok := req.Limit.Get(); ok {
 		lines.count = int64(count)
 	}
-	text, err := f.read(ctx, req.SessionID, req.Path, lines)
+	text, err := f.read(ctx, keyOf(session), req.Path, lines)
 	if err != nil {
 		return nil, forPeer(err)
 	}
@@ -40,32 +50,45 @@ func (f *Files) ReadTextFile(ctx context.Context, _ *acp.ClientSession, req *acp
 // Where that is impossible the file is overwritten in place: when it is reached by a symbolic link,
 // which stays a link, when its directory takes no new files, when its owner cannot be kept, and when
 // it is a mount point. Refusals are rpc.ErrInvalidParams, or rpc.ErrMethodNotFound if the files are
-// read-only. The agent is not used and may be nil.
-func (f *Files) WriteTextFile(_ context.Context, _ *acp.ClientSession, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
-	if err := f.write(req.SessionID, req.Path, req.Content); err != nil {
+// read-only.
+func (f *Files) WriteTextFile(_ context.Context, session Session, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+	if err := f.write(keyOf(session), req.Path, req.Content); err != nil {
 		return nil, forPeer(err)
 	}
 	return &acp.WriteTextFileResponse{}, nil
 }
 
 // Register sets the five terminal handlers, and with that has the client advertise terminal.
+// [RegisterTerminals] does it for other packages' handlers.
 func (t *Terminals) Register(h *acp.ClientHandlers) {
-	h.CreateTerminal = t.CreateTerminal
-	h.TerminalOutput = t.TerminalOutput
-	h.WaitForTerminalExit = t.WaitForTerminalExit
-	h.KillTerminal = t.KillTerminal
-	h.ReleaseTerminal = t.ReleaseTerminal
+	RegisterTerminals(t, &h.CreateTerminal, &h.TerminalOutput, &h.WaitForTerminalExit, &h.KillTerminal, &h.ReleaseTerminal)
+}
+
+// RegisterTerminals sets the fields of a ClientHandlers, whose sessions are S, as [Terminals.Register] does.
+func RegisterTerminals[S Session](
+	t *Terminals,
+	create *Handler[S, acp.CreateTerminalRequest, acp.CreateTerminalResponse],
+	output *Handler[S, acp.TerminalOutputRequest, acp.TerminalOutputResponse],
+	wait *Handler[S, acp.WaitForTerminalExitRequest, acp.WaitForTerminalExitResponse],
+	kill *Handler[S, acp.KillTerminalRequest, acp.KillTerminalResponse],
+	release *Handler[S, acp.ReleaseTerminalRequest, acp.ReleaseTerminalResponse],
+) {
+	*create = adapt[S](t.CreateTerminal)
+	*output = adapt[S](t.TerminalOutput)
+	*wait = adapt[S](t.WaitForTerminalExit)
+	*kill = adapt[S](t.KillTerminal)
+	*release = adapt[S](t.ReleaseTerminal)
 }
 
 // CreateTerminal starts a command and returns at once (terminal/create). The command does not end with
 // ctx. Its id cannot be guessed, and only the session that created it knows it. A command or a working
-// directory that is not there is rpc.ErrInvalidParams. The agent is not used and may be nil.
-func (t *Terminals) CreateTerminal(_ context.Context, _ *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+// directory that is not there is rpc.ErrInvalidParams.
+func (t *Terminals) CreateTerminal(_ context.Context, session Session, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 	limit := -1
 	if bytes, ok := req.OutputByteLimit.Get(); ok {
 		limit = int(min(bytes, math.MaxInt))
 	}
-	id, err := t.create(req.SessionID, command{req.Command, req.Args, req.Env, req.Cwd}, limit)
+	id, err := t.create(session, command{req.Command, req.Args, req.Env, req.Cwd}, limit)
 	if err != nil {
 		return nil, forPeer(err)
 	}
@@ -74,9 +97,9 @@ func (t *Terminals) CreateTerminal(_ context.Context, _ *acp.ClientSession, req 
 
 // TerminalOutput returns the end of what a command has written, valid UTF-8 of at most as many bytes as
 // were asked for, and its exit status once it has ended (terminal/output). A terminal that the session
-// does not have is rpc.ErrResourceNotFound. The agent is not used and may be nil.
-func (t *Terminals) TerminalOutput(_ context.Context, _ *acp.ClientSession, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
-	text, truncated, exit, err := t.tail(req.SessionID, req.TerminalID)
+// does not have is rpc.ErrResourceNotFound.
+func (t *Terminals) TerminalOutput(_ context.Context, session Session, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+	text, truncated, exit, err := t.tail(keyOf(session), req.TerminalID)
 	if err != nil {
 		return nil, forPeer(err)
 	}
@@ -89,10 +112,9 @@ func (t *Terminals) TerminalOutput(_ context.Context, _ *acp.ClientSession, req 
 }
 
 // WaitForTerminalExit waits until a command has ended or ctx has, and returns its exit status
-// (terminal/wait_for_exit). A terminal that the session does not have is rpc.ErrResourceNotFound. The
-// agent is not used and may be nil.
-func (t *Terminals) WaitForTerminalExit(ctx context.Context, _ *acp.ClientSession, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
-	exit, err := t.wait(ctx, req.SessionID, req.TerminalID)
+// (terminal/wait_for_exit). A terminal that the session does not have is rpc.ErrResourceNotFound.
+func (t *Terminals) WaitForTerminalExit(ctx context.Context, session Session, req *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+	exit, err := t.wait(ctx, keyOf(session), req.TerminalID)
 	if err != nil {
 		return nil, forPeer(err)
 	}
@@ -103,9 +125,9 @@ func (t *Terminals) WaitForTerminalExit(ctx context.Context, _ *acp.ClientSessio
 // KillTerminal ends a command and everything that it started, and returns when it has ended
 // (terminal/kill). It gets SIGTERM first and SIGKILL after [TerminalsOptions.KillGrace], or when ctx
 // ends. The terminal stays until it is released. One that has ended already is no error; one that the
-// session does not have is rpc.ErrResourceNotFound. The agent is not used and may be nil.
-func (t *Terminals) KillTerminal(ctx context.Context, _ *acp.ClientSession, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
-	if err := t.kill(ctx, req.SessionID, req.TerminalID); err != nil {
+// session does not have is rpc.ErrResourceNotFound.
+func (t *Terminals) KillTerminal(ctx context.Context, session Session, req *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+	if err := t.kill(ctx, keyOf(session), req.TerminalID); err != nil {
 		return nil, forPeer(err)
 	}
 	return &acp.KillTerminalResponse{}, nil
@@ -113,9 +135,9 @@ func (t *Terminals) KillTerminal(ctx context.Context, _ *acp.ClientSession, req 
 
 // ReleaseTerminal ends a command as KillTerminal does, frees its terminal and returns when nothing of
 // it is left (terminal/release). From its beginning on, the id is unknown. A terminal that the session
-// does not have is rpc.ErrResourceNotFound. The agent is not used and may be nil.
-func (t *Terminals) ReleaseTerminal(ctx context.Context, _ *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
-	if err := t.release(ctx, req.SessionID, req.TerminalID); err != nil {
+// does not have is rpc.ErrResourceNotFound.
+func (t *Terminals) ReleaseTerminal(ctx context.Context, session Session, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+	if err := t.release(ctx, keyOf(session), req.TerminalID); err != nil {
 		return nil, forPeer(err)
 	}
 	return &acp.ReleaseTerminalResponse{}, nil

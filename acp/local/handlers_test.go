@@ -5,9 +5,11 @@ package local_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,15 +24,36 @@ import (
 // validated, and returns the agent's view of a session.
 func serve(t *testing.T, dir string, files *local.FilesOptions, terminals *local.TerminalsOptions) *acp.AgentSession {
 	t.Helper()
+	roots, commands := open(t, terminals)
+	var handlers acp.ClientHandlers
+	local.NewFiles(roots, files).Register(&handlers)
+	commands.Register(&handlers)
+	client, agent := connect(t, handlers, dir)
+	if err := roots.SetSession(client, dir); err != nil {
+		t.Fatal(err)
+	}
+	return agent
+}
+
+// open opens no directory for all, and what runs commands; it closes both at the end of the test.
+func open(t *testing.T, options *local.TerminalsOptions) (*local.Roots, *local.Terminals) {
+	t.Helper()
 	roots, err := local.OpenRoots()
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := local.NewTerminals(roots, terminals)
-	var handlers acp.ClientHandlers
-	local.NewFiles(roots, files).Register(&handlers)
-	commands.Register(&handlers)
+	terminals := local.NewTerminals(roots, options)
+	t.Cleanup(func() {
+		if err := errors.Join(terminals.Close(), roots.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return roots, terminals
+}
 
+// connect connects a client to an agent, whose sessions are all called s1, and opens one.
+func connect(t *testing.T, handlers acp.ClientHandlers, dir string) (*acp.ClientSession, *acp.AgentSession) {
+	t.Helper()
 	atClient, atAgent := acp.Pipe()
 	agent, err := acp.StartAgent(t.Context(), atAgent, acp.AgentHandlers{
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
@@ -50,18 +73,12 @@ func serve(t *testing.T, dir string, files *local.FilesOptions, terminals *local
 	t.Cleanup(func() {
 		client.Close()
 		agent.Close()
-		if err := errors.Join(commands.Close(), roots.Close()); err != nil {
-			t.Error(err)
-		}
 	})
 	session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir, MCPServers: []acp.MCPServer{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := roots.SetSession(session.ID(), dir); err != nil {
-		t.Fatal(err)
-	}
-	return agent.Session(session.ID())
+	return session, agent.Session(session.ID())
 }
 
 // wantError checks what an agent gets to see of a failure.
@@ -135,12 +152,12 @@ func TestFileErrors(t *testing.T) {
 	}{
 		"missing": {path: at("no ü"), want: rpc.Error{
 			Code:    rpc.ErrResourceNotFound,
-			Message: "read " + at("no ü") + ": no such file or directory",
+			Message: "Resource not found: read " + at("no ü") + ": No such file or directory",
 			Data:    []byte(`{"uri":"file://` + dir + `/no%20%C3%BC"}`),
 		}},
 		"below a file": {path: at("latin1/x"), want: rpc.Error{
 			Code:    rpc.ErrResourceNotFound,
-			Message: "read " + at("latin1/x") + ": not a directory",
+			Message: "Resource not found: read " + at("latin1/x") + ": not a directory",
 			Data:    []byte(`{"uri":"file://` + dir + `/latin1/x"}`),
 		}},
 		"outside":   {path: "/etc/passwd", want: invalid("/path", "read /etc/passwd: outside the directories of the session")},
@@ -171,13 +188,10 @@ func TestReadOnlyFiles(t *testing.T) {
 	if _, err := s.WriteTextFile(t.Context(), req); !errors.Is(err, acp.ErrUnsupported) {
 		t.Errorf("over the wire: got %v, want %v", err, acp.ErrUnsupported)
 	}
-	roots, err := local.OpenRoots(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer roots.Close()
+	roots, _ := open(t, nil)
 	files := local.NewFiles(roots, &local.FilesOptions{ReadOnly: true})
-	if _, err := files.WriteTextFile(t.Context(), nil, req); !errors.Is(err, rpc.ErrMethodNotFound) || !errors.Is(err, local.ErrReadOnly) {
+	client, _ := connect(t, acp.ClientHandlers{}, dir)
+	if _, err := files.WriteTextFile(t.Context(), client, req); !errors.Is(err, rpc.ErrMethodNotFound) || !errors.Is(err, local.ErrReadOnly) {
 		t.Errorf("called: got %v", err)
 	}
 }
@@ -185,14 +199,14 @@ func TestReadOnlyFiles(t *testing.T) {
 // Tools that call a handler see the cause of a failure, too.
 func TestErrorsMatchTheirCause(t *testing.T) {
 	dir := t.TempDir()
-	roots, err := local.OpenRoots(dir)
-	if err != nil {
+	roots, _ := open(t, nil)
+	files := local.NewFiles(roots, nil)
+	client, _ := connect(t, acp.ClientHandlers{}, dir)
+	if err := roots.SetSession(client, dir); err != nil {
 		t.Fatal(err)
 	}
-	defer roots.Close()
-	files := local.NewFiles(roots, nil)
 	for path, want := range map[string]error{filepath.Join(dir, "a.txt"): fs.ErrNotExist, "/etc/passwd": local.ErrOutside} {
-		if _, err := files.ReadTextFile(t.Context(), nil, &acp.ReadTextFileRequest{Path: path}); !errors.Is(err, want) {
+		if _, err := files.ReadTextFile(t.Context(), client, &acp.ReadTextFileRequest{Path: path}); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", path, err, want)
 		}
 	}
@@ -294,7 +308,7 @@ func TestTerminalErrors(t *testing.T) {
 		"cwd outside": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some("/")}, invalid("/cwd",
 			"cwd: chdir /: outside the directories of the session", "cwd: chdir /: outside the directories of the session")},
 		"missing cwd": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some(dir + "/no")}, invalid("/cwd",
-			"cwd: chdir "+dir+"/no: no such file or directory", "cwd: chdir "+dir+"/no: no such file or directory")},
+			"cwd: chdir "+dir+"/no: No such file or directory", "cwd: chdir "+dir+"/no: No such file or directory")},
 	} {
 		_, err := s.CreateTerminal(ctx, &tt.req)
 		wantError(t, what, err, tt.want)
@@ -303,5 +317,142 @@ func TestTerminalErrors(t *testing.T) {
 	_, err = s.Conn().TerminalOutput(ctx, &acp.TerminalOutputRequest{SessionID: "s2", TerminalID: first.ID()})
 	if !errors.Is(err, rpc.ErrResourceNotFound) {
 		t.Errorf("of another session: got %v", err)
+	}
+}
+
+// Two agents whose sessions have the same id reach neither each other's files nor each other's terminals.
+func TestConnectionsAreApart(t *testing.T) {
+	ctx := t.Context()
+	roots, terminals := open(t, nil)
+	var handlers acp.ClientHandlers
+	local.NewFiles(roots, nil).Register(&handlers)
+	terminals.Register(&handlers)
+	mine, theirs := t.TempDir(), t.TempDir()
+	secret := filepath.Join(theirs, "secret.txt")
+	if err := os.WriteFile(secret, []byte("secret"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	client, agent := connect(t, handlers, mine)
+	otherClient, other := connect(t, handlers, theirs)
+	if err := errors.Join(roots.SetSession(client, mine), roots.SetSession(otherClient, theirs)); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := other.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: secret}); err != nil || res.Content != "secret" {
+		t.Errorf("the other's file, read by the other: %v, %v", res, err)
+	}
+	if res, err := agent.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: secret}); !errors.Is(err, rpc.ErrInvalidParams) {
+		t.Errorf("the other's file: %v, %v", res, err)
+	}
+	terminal, err := other.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "sleep", Args: []string{"1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = agent.Conn().TerminalOutput(ctx, &acp.TerminalOutputRequest{SessionID: other.ID(), TerminalID: terminal.ID()})
+	if !errors.Is(err, rpc.ErrResourceNotFound) {
+		t.Errorf("the other's terminal: %v", err)
+	}
+	if err := terminals.CloseSession(client); err != nil {
+		t.Error(err)
+	}
+	roots.RemoveSession(client)
+	if output, err := terminal.Output(ctx); err != nil || output.ExitStatus.Present() {
+		t.Errorf("the other's terminal, after the end of mine: %v, %v", output, err)
+	}
+	if _, err := other.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: secret}); err != nil {
+		t.Errorf("the other's file, after the end of mine: %v", err)
+	}
+}
+
+// What belongs to a connection ends with it, and nothing is begun for one that is over.
+func TestConnectionEnds(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	ends := map[string]func(*acp.ClientSession, *acp.AgentSession) error{
+		"by the agent":  func(_ *acp.ClientSession, agent *acp.AgentSession) error { return agent.Conn().Close() },
+		"by the client": func(client *acp.ClientSession, _ *acp.AgentSession) error { return client.Conn().Close() },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			roots, terminals := open(t, &local.TerminalsOptions{MaxTerminals: 1})
+			var handlers acp.ClientHandlers
+			terminals.Register(&handlers)
+			client, agent := connect(t, handlers, dir)
+			_, stays := connect(t, handlers, dir)
+			if err := roots.SetSession(client, dir); err != nil {
+				t.Fatal(err)
+			}
+			line := filepath.Join(dir, name)
+			if err := syscall.Mkfifo(line, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			_, err := agent.CreateTerminal(ctx, &acp.CreateTerminalRequest{
+				Command: "sh", Args: []string{"-c", `exec 3>"$0"; echo started >&3; sleep 1000 & sleep 1000`, line},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			commands, err := os.Open(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer commands.Close()
+			if _, err := io.ReadFull(commands, make([]byte, len("started\n"))); err != nil {
+				t.Fatal(err)
+			}
+			if err := end(client, agent); err != nil {
+				t.Fatal(err)
+			}
+			// The end of the FIFO is the end of all that has it open.
+			if _, err := io.Copy(io.Discard, commands); err != nil {
+				t.Error(err)
+			}
+			if err := client.Conn().Wait(); err != nil {
+				t.Error(err)
+			}
+			if err := roots.SetSession(client, dir); !errors.Is(err, local.ErrClosed) {
+				t.Errorf("directories for a connection that is over: %v", err)
+			}
+			if _, err := terminals.CreateTerminal(ctx, client, &acp.CreateTerminalRequest{Command: "true"}); err == nil {
+				t.Error("a terminal for a connection that is over")
+			}
+			// The directories of one connection are not those of another.
+			_, err = stays.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "true"})
+			if !errors.Is(err, rpc.ErrResourceNotFound) {
+				t.Errorf("for a session without directories: %v", err)
+			}
+		})
+	}
+}
+
+// The short form serves files and terminals in the directories given, to every session.
+func TestServe(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	var handlers acp.ClientHandlers
+	machine, err := local.Serve(&handlers, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, agent := connect(t, handlers, dir)
+	path := filepath.Join(dir, "a.txt")
+	if _, err := agent.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: "text"}); err != nil {
+		t.Error(err)
+	}
+	terminal, err := agent.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "cat", Args: []string{"a.txt"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := terminal.Wait(ctx); err != nil {
+		t.Error(err)
+	}
+	if res, err := terminal.Output(ctx); err != nil || res.Output != "text" {
+		t.Errorf("got %v, %v", res, err)
+	}
+	if err := machine.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := agent.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: path}); err == nil {
+		t.Error("served after Close")
+	}
+	if _, err := local.Serve(&handlers, path); err == nil {
+		t.Error("a file was opened as a directory")
 	}
 }

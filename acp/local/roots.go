@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // Roots are the directories that agents may reach, fixed for all sessions or set for each. A file is
@@ -20,11 +20,12 @@ import (
 // resolved, followed by a path inside it. Inside, symbolic links are followed while they are relative
 // and stay within the same directory; the rules are those of [os.Root].
 //
-// A Roots may be used concurrently.
+// A Roots may be used concurrently, and by several connections.
 type Roots struct {
 	mu       sync.RWMutex
 	fixed    rootSet
-	sessions map[acp.SessionID]rootSet
+	sessions map[sessionKey]rootSet
+	conns    watcher // those of sessions
 	closed   bool
 }
 
@@ -56,63 +57,87 @@ func OpenRoots(dirs ...string) (*Roots, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Roots{fixed: fixed, sessions: make(map[acp.SessionID]rootSet)}, nil
+	return &Roots{fixed: fixed, sessions: make(map[sessionKey]rootSet), conns: newWatcher()}, nil
 }
 
 // SetSession gives a session its own directories: the cwd and the additional directories with which it
-// was created, loaded or resumed. They replace the fixed ones, and those of an earlier call.
-func (r *Roots) SetSession(id acp.SessionID, cwd string, additional ...string) error {
+// is created, loaded or resumed. They replace the fixed ones, and those of an earlier call, until the
+// session's connection ends. A session that is to be loaded or resumed gets them before the agent can ask
+// for files: ClientConn.Session returns it by its id.
+//
+// It fails with ErrClosed when the Roots are closed or the connection is over, and otherwise when a directory
+// cannot be opened; the session then keeps what it had.
+func (r *Roots) SetSession(session Session, cwd string, additional ...string) error {
 	set, err := openSet(append([]string{cwd}, additional...))
 	if err != nil {
-		return fmt.Errorf("session %q: %w", id, err)
+		return fmt.Errorf("session %q: %w", session.ID(), err)
 	}
+	key := keyOf(session)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
+	if r.closed || !r.conns.watch(key.conn, r.removeAll) {
 		set.close()
 		return ErrClosed
 	}
-	r.sessions[id].close()
-	r.sessions[id] = set
+	r.sessions[key].close()
+	r.sessions[key] = set
 	return nil
 }
 
 // RemoveSession forgets the directories of a session, which then reaches the fixed ones. A session
 // that has none of its own is ignored.
-func (r *Roots) RemoveSession(id acp.SessionID) {
+func (r *Roots) RemoveSession(session Session) {
+	key := keyOf(session)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sessions[id].close()
-	delete(r.sessions, id)
+	r.sessions[key].close()
+	delete(r.sessions, key)
+}
+
+// removeAll forgets the directories of a connection that is over.
+func (r *Roots) removeAll(conn *rpc.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns.conns, conn)
+	for key, set := range r.sessions {
+		if key.conn == conn {
+			set.close()
+			delete(r.sessions, key)
+		}
+	}
 }
 
 // Close closes all directories. Requests that are being served end with an error or as they would;
 // later ones fail.
 func (r *Roots) Close() error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.closed = true
-	r.fixed.close()
-	for _, set := range r.sessions {
-		set.close()
+	if !r.closed {
+		r.closed = true
+		close(r.conns.stop)
+		r.fixed.close()
+		for _, set := range r.sessions {
+			set.close()
+		}
+		clear(r.sessions)
 	}
-	clear(r.sessions)
+	r.mu.Unlock()
+	r.conns.tasks.Wait()
 	return nil
 }
 
-// session returns what a session may reach.
-func (r *Roots) session(id acp.SessionID) (rootSet, error) {
+// of returns what a session may reach.
+func (r *Roots) of(session sessionKey) (rootSet, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if r.closed {
 		return rootSet{}, ErrClosed
 	}
-	set, ok := r.sessions[id]
+	set, ok := r.sessions[session]
 	if !ok {
 		set = r.fixed
 	}
 	if len(set.dirs) == 0 {
-		return rootSet{}, unknownSession(id)
+		return rootSet{}, unknownSession(session.id)
 	}
 	return set, nil
 }

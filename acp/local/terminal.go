@@ -26,15 +26,18 @@ type exitStatus struct {
 	signal string // "SIGKILL"; "" for none
 }
 
-// A terminal is a command that was started.
+// A terminal is a command that is started.
 type terminal struct {
 	id      acp.TerminalID
-	session acp.SessionID
+	session sessionKey
 	cmd     *exec.Cmd
 	group   *proc.Group
 	pipe    *os.File // where stdout and stderr come out, in the order they were written
 	output  output
 	show    func([]byte) // gets all output as it comes; may be nil
+
+	started  chan struct{} // closed when start has returned
+	startErr error         // what it returned
 
 	drained chan struct{} // closed when the output has ended
 	exited  chan struct{} // closed when status is known
@@ -42,8 +45,14 @@ type terminal struct {
 	status  exitStatus
 }
 
-// start starts a command and watches it. The caller frees the terminal.
+// start starts a command and watches it. The caller frees the terminal, also when that failed.
 func (t *terminal) start() error {
+	defer close(t.started)
+	t.startErr = t.launch()
+	return t.startErr
+}
+
+func (t *terminal) launch() error {
 	pipe, in, err := os.Pipe()
 	if err != nil {
 		return err
@@ -134,8 +143,13 @@ func (t *terminal) kill(ctx context.Context, grace time.Duration) {
 	t.group.Kill()
 }
 
-// free kills the command if it still runs and waits until nothing of the terminal is left.
+// free kills the command if it still runs and waits until nothing of the terminal is left. A command that is
+// just being started is waited for.
 func (t *terminal) free(ctx context.Context, grace time.Duration) error {
+	<-t.started
+	if t.startErr != nil {
+		return nil // there is nothing to free
+	}
 	t.kill(ctx, grace)
 	select {
 	case <-t.exited:

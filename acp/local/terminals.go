@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // Defaults of [TerminalsOptions].
@@ -28,9 +29,11 @@ type TerminalsOptions struct {
 	// Env is the environment of commands, over which that of a request is laid; nil is that of this
 	// process.
 	Env []string
-	// Shell is a program with its arguments, such as {"/bin/sh", "-c"}, that gets a command as one
-	// more argument if the request has no args and the command is not the name of an executable.
-	// Some agents send command lines that way. By default no shell is involved.
+	// Shell, such as [DefaultShell], is a program with its arguments that gets the command of a request
+	// as one more argument, if the request has no args and there is no executable of that name: some
+	// agents put a whole command line, such as "go test ./... | tail", into command. Nil runs no shell;
+	// the request of such an agent then fails. A shell makes a script of the agent's words, but gives
+	// it no more than it has already, as it may name a shell itself.
 	Shell []string
 	// OutputLimit is how much output is kept, in bytes, if a request does not say; 0 is
 	// DefaultOutputLimit. MaxOutputLimit is the most that a request gets, whatever it says; 0 is
@@ -48,7 +51,7 @@ type TerminalsOptions struct {
 	// before CreateTerminal has returned its id. While a call lasts, the command's output waits, and
 	// so does its release; a call must not wait for them in turn. The bytes are valid during the call
 	// only.
-	OnOutput func(session acp.SessionID, terminal acp.TerminalID, output []byte)
+	OnOutput func(session Session, terminal acp.TerminalID, output []byte)
 }
 
 // Terminals serves terminal/create, output, wait_for_exit, kill and release with processes of this
@@ -63,22 +66,26 @@ type TerminalsOptions struct {
 // of their own. What a command leaves running when it exits goes on until the terminal is killed or
 // released; its output still counts.
 //
-// Terminals may be used concurrently. [Terminals.Close] must be called at the end, or commands are
-// left running.
+// When a connection ends, all terminals of its sessions are released.
+//
+// Terminals may be used concurrently, and by several connections. [Terminals.Close] must be called at the
+// end, or commands are left running.
 type Terminals struct {
 	roots   *Roots
 	options TerminalsOptions
 
 	mu     sync.Mutex
-	live   map[acp.TerminalID]*terminal // what has an id
-	count  int                          // live ones, and those that are being started or freed
+	live   map[acp.TerminalID]*terminal // from before the start until somebody takes it to free it
+	count  int                          // live ones, and those that are being freed
 	all    sync.WaitGroup               // one for each that is counted
+	conns  watcher                      // the connections of terminals
+	stuck  error                        // what could not be freed when its connection ended
 	closed bool
 }
 
 // NewTerminals runs commands inside roots. Nil options are the defaults.
 func NewTerminals(roots *Roots, options *TerminalsOptions) *Terminals {
-	t := &Terminals{roots: roots, live: make(map[acp.TerminalID]*terminal)}
+	t := &Terminals{roots: roots, live: make(map[acp.TerminalID]*terminal), conns: newWatcher()}
 	if options != nil {
 		t.options = *options
 	}
@@ -105,25 +112,44 @@ func orDefault[T int | int64](bound, def T) T {
 }
 
 // Close releases all terminals and waits until nothing of them is left. Later requests fail. The error
-// names the commands that the system does not end, if any.
+// names the commands that the system does not end, if any, those of connections that ended before included.
 func (t *Terminals) Close() error {
 	t.mu.Lock()
-	t.closed = true
+	if !t.closed {
+		t.closed = true
+		close(t.conns.stop)
+	}
 	t.mu.Unlock()
 	err := t.freeAll(func(*terminal) bool { return true })
-	t.all.Wait() // for those that others are starting or freeing
-	return err
+	t.conns.tasks.Wait()
+	t.all.Wait() // for those that others are freeing
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return errors.Join(t.stuck, err)
 }
 
-// CloseSession releases the terminals of a session and waits until nothing of them is left. The error
-// names the commands that the system does not end, if any.
-func (t *Terminals) CloseSession(session acp.SessionID) error {
-	return t.freeAll(func(term *terminal) bool { return term.session == session })
+// CloseSession releases the terminals of a session, those that are just being created included, and waits
+// until nothing of them is left. The error names the commands that the system does not end, if any.
+func (t *Terminals) CloseSession(session Session) error {
+	key := keyOf(session)
+	return t.freeAll(func(term *terminal) bool { return term.session == key })
+}
+
+// closeConn releases the terminals of a connection that is over.
+func (t *Terminals) closeConn(conn *rpc.Conn) {
+	t.mu.Lock()
+	delete(t.conns.conns, conn)
+	t.mu.Unlock()
+	err := t.freeAll(func(term *terminal) bool { return term.session.conn == conn })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stuck = errors.Join(t.stuck, err)
 }
 
 // create starts a command and returns the id of its terminal. A negative limit is the default one.
-func (t *Terminals) create(session acp.SessionID, c command, limit int) (acp.TerminalID, error) {
-	set, err := t.roots.session(session)
+func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalID, error) {
+	key := keyOf(session)
+	set, err := t.roots.of(key)
 	if err != nil {
 		return "", err
 	}
@@ -136,29 +162,30 @@ func (t *Terminals) create(session acp.SessionID, c command, limit int) (acp.Ter
 	}
 	term := &terminal{
 		id:      acp.TerminalID("term_" + rand.Text()),
-		session: session,
+		session: key,
 		cmd:     cmd,
 		output:  output{limit: min(limit, t.options.MaxOutputLimit)},
+		started: make(chan struct{}),
 	}
 	if show := t.options.OnOutput; show != nil {
 		term.show = func(p []byte) { show(session, term.id, p) }
 	}
-	if err := t.reserve(); err != nil {
+	if err := t.add(term); err != nil {
 		return "", err
 	}
 	if err := term.start(); err != nil {
-		t.unreserve()
+		t.freeAll(func(other *terminal) bool { return other == term }) // nothing was started, so it cannot fail
 		return "", startError(c.name, err)
 	}
-	if !t.add(term) {
-		return "", errors.Join(ErrClosed, t.free(context.Background(), term))
+	if !t.has(term) {
+		return "", ErrClosed // who took it frees it
 	}
 	return term.id, nil
 }
 
 // tail returns the output that a terminal keeps, whether some before it was dropped, and how the
 // command ended, or nil while it runs.
-func (t *Terminals) tail(session acp.SessionID, id acp.TerminalID) (text string, truncated bool, exit *exitStatus, err error) {
+func (t *Terminals) tail(session sessionKey, id acp.TerminalID) (text string, truncated bool, exit *exitStatus, err error) {
 	term, err := t.find(session, id, false)
 	if err != nil {
 		return "", false, nil, err
@@ -169,7 +196,7 @@ func (t *Terminals) tail(session acp.SessionID, id acp.TerminalID) (text string,
 }
 
 // wait waits until the command of a terminal has ended, and says how.
-func (t *Terminals) wait(ctx context.Context, session acp.SessionID, id acp.TerminalID) (*exitStatus, error) {
+func (t *Terminals) wait(ctx context.Context, session sessionKey, id acp.TerminalID) (*exitStatus, error) {
 	term, err := t.find(session, id, false)
 	if err != nil {
 		return nil, err
@@ -178,7 +205,7 @@ func (t *Terminals) wait(ctx context.Context, session acp.SessionID, id acp.Term
 }
 
 // kill ends the command of a terminal, which stays, and waits until it has ended.
-func (t *Terminals) kill(ctx context.Context, session acp.SessionID, id acp.TerminalID) error {
+func (t *Terminals) kill(ctx context.Context, session sessionKey, id acp.TerminalID) error {
 	term, err := t.find(session, id, false)
 	if err != nil {
 		return err
@@ -189,7 +216,7 @@ func (t *Terminals) kill(ctx context.Context, session acp.SessionID, id acp.Term
 }
 
 // release ends a terminal and waits until nothing of it is left. Its id is unknown from the beginning.
-func (t *Terminals) release(ctx context.Context, session acp.SessionID, id acp.TerminalID) error {
+func (t *Terminals) release(ctx context.Context, session sessionKey, id acp.TerminalID) error {
 	term, err := t.find(session, id, true)
 	if err != nil {
 		return err
@@ -198,7 +225,7 @@ func (t *Terminals) release(ctx context.Context, session acp.SessionID, id acp.T
 }
 
 // find returns a terminal of a session, and takes it away if asked to.
-func (t *Terminals) find(session acp.SessionID, id acp.TerminalID, take bool) (*terminal, error) {
+func (t *Terminals) find(session sessionKey, id acp.TerminalID, take bool) (*terminal, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	term, ok := t.live[id]
@@ -231,8 +258,9 @@ func (t *Terminals) freeAll(match func(*terminal) bool) error {
 	return errors.Join(errs...)
 }
 
-// reserve counts a terminal that is going to be started, if there may be one more.
-func (t *Terminals) reserve() error {
+// add counts a terminal that is going to be started, if there may be one more. From then on who closes its
+// session, its connection or all terminals finds it.
+func (t *Terminals) add(term *terminal) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -240,32 +268,30 @@ func (t *Terminals) reserve() error {
 		return ErrClosed
 	case t.count >= t.options.MaxTerminals:
 		return fmt.Errorf("%w: there are %d, release one first", ErrTooMany, t.count)
+	case !t.conns.watch(term.session.conn, t.closeConn):
+		return ErrClosed
 	}
+	t.live[term.id] = term
 	t.count++
 	t.all.Add(1)
 	return nil
 }
 
-func (t *Terminals) unreserve() {
+// has reports whether nobody has taken a terminal to free it.
+func (t *Terminals) has(term *terminal) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.count--
-	t.all.Done()
-}
-
-// add gives a started terminal to those who ask for its id, unless all were closed in the meantime.
-func (t *Terminals) add(term *terminal) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.live[term.id] = term
-	}
-	return !t.closed
+	return t.live[term.id] == term
 }
 
 // free frees a terminal that nobody can ask for, and makes room for another.
 func (t *Terminals) free(ctx context.Context, term *terminal) error {
-	defer t.unreserve()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.count--
+		t.all.Done()
+	}()
 	if err := term.free(ctx, t.options.KillGrace); err != nil {
 		return fmt.Errorf("terminal %s (%s): %w", term.id, term.cmd.Args[0], err)
 	}

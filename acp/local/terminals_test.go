@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,7 +79,7 @@ type overseer struct {
 func oversee(options *TerminalsOptions) *overseer {
 	o := &overseer{text: make(map[acp.TerminalID]string)}
 	o.more = sync.NewCond(&o.mu)
-	options.OnOutput = func(_ acp.SessionID, terminal acp.TerminalID, output []byte) {
+	options.OnOutput = func(_ Session, terminal acp.TerminalID, output []byte) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.text[terminal] += string(output)
@@ -245,8 +246,10 @@ func TestCommandRefused(t *testing.T) {
 	create(t, terminals, "true") // nothing of the above counts
 }
 
+// Whole command lines run in the shell, if the options name one and there is no such executable.
 func TestShell(t *testing.T) {
-	terminals, dir := newTerminals(t, &TerminalsOptions{Shell: []string{"sh", "-c"}})
+	terminals, dir := newTerminals(t, &TerminalsOptions{Shell: DefaultShell()})
+	put(t, filepath.Join(dir, "file"), "text")
 	if err := os.WriteFile(filepath.Join(dir, "with space"), []byte("#!/bin/sh\necho itself\n"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -255,6 +258,8 @@ func TestShell(t *testing.T) {
 		"X=1; echo $X":           "1\n",
 		"./with space":           "itself\n",
 		"pwd":                    dir + "\n",
+		"cat ./file":             "text",
+		"cat file; echo " + strings.Repeat("x", 300) + "/": "text" + strings.Repeat("x", 300) + "/\n",
 	} {
 		if got, _ := finish(t, terminals, create(t, terminals, line)); got != want {
 			t.Errorf("%s: got %q, want %q", line, got, want)
@@ -263,8 +268,15 @@ func TestShell(t *testing.T) {
 	if _, exit := finish(t, terminals, create(t, terminals, "no-such-program 1")); exit.code != 127 {
 		t.Errorf("unknown: got %v, want the shell's 127", exit)
 	}
-	if _, err := terminals.create(session, command{name: "no-such-program", args: []string{"1"}}, -1); err == nil {
-		t.Error("unknown, with args: no error")
+	for what, c := range map[string]command{
+		"unknown, with args": {name: "no-such-program", args: []string{"1"}},
+		"empty":              {},
+		"not executable":     {name: "./file"},
+		"a directory":        {name: dir},
+	} {
+		if id, err := terminals.create(session, c, -1); err == nil {
+			t.Errorf("%s: got %s", what, id)
+		}
 	}
 }
 
@@ -520,20 +532,20 @@ func TestSessionsAreApart(t *testing.T) {
 	line := newLifeline(t, dir)
 	mine := sh(t, terminals, "exec 3>lifeline; echo >&3; exec sleep 1000")
 	line.held(t, 1)
-	theirs, err := terminals.create("s2", command{name: "true"}, -1)
+	theirs, err := terminals.create(sibling("s2"), command{name: "true"}, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if mine == theirs || len(mine) < 20 {
 		t.Errorf("ids are %s, %s", mine, theirs)
 	}
-	_, _, _, outputErr := terminals.tail("s2", mine)
-	_, waitErr := terminals.wait(t.Context(), "s2", mine)
+	_, _, _, outputErr := terminals.tail(sibling("s2"), mine)
+	_, waitErr := terminals.wait(t.Context(), sibling("s2"), mine)
 	for what, err := range map[string]error{
 		"output":   outputErr,
 		"wait":     waitErr,
-		"kill":     terminals.kill(t.Context(), "s2", mine),
-		"release":  terminals.release(t.Context(), "s2", mine),
+		"kill":     terminals.kill(t.Context(), sibling("s2"), mine),
+		"release":  terminals.release(t.Context(), sibling("s2"), mine),
 		"empty id": terminals.release(t.Context(), session, ""),
 	} {
 		if _, ok := errors.AsType[*unknownError](err); !ok {
@@ -547,7 +559,7 @@ func TestSessionsAreApart(t *testing.T) {
 		t.Error(err)
 	}
 	line.cut(t)
-	if exit, err := terminals.wait(t.Context(), "s2", theirs); err != nil || exit.code != 0 {
+	if exit, err := terminals.wait(t.Context(), sibling("s2"), theirs); err != nil || exit.code != 0 {
 		t.Errorf("theirs: got %v, %v", exit, err)
 	}
 	create(t, terminals, "true") // the session may go on
@@ -556,7 +568,7 @@ func TestSessionsAreApart(t *testing.T) {
 func TestMaxTerminals(t *testing.T) {
 	terminals, _ := newTerminals(t, &TerminalsOptions{MaxTerminals: 2})
 	first, second := create(t, terminals, "true"), create(t, terminals, "true")
-	if _, err := terminals.create("s2", command{name: "true"}, -1); !errors.Is(err, ErrTooMany) {
+	if _, err := terminals.create(sibling("s2"), command{name: "true"}, -1); !errors.Is(err, ErrTooMany) {
 		t.Errorf("a third: got %v", err)
 	}
 	finish(t, terminals, first) // having ended is not being released
@@ -614,6 +626,31 @@ func TestCloseWhileCreating(t *testing.T) {
 	}
 }
 
+// Closing a session ends a command that is just being started, too.
+func TestCloseSessionWhileStarting(t *testing.T) {
+	terminals, dir := newTerminals(t, nil)
+	cmd := exec.Command("sleep", "1000")
+	cmd.Dir = dir
+	term := &terminal{id: "t", session: session, cmd: cmd, started: make(chan struct{})}
+	if err := terminals.add(term); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error)
+	go func() { closed <- terminals.CloseSession(session) }()
+	for terminals.has(term) {
+		runtime.Gosched()
+	}
+	if err := term.start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if exit := term.exit(); exit == nil || exit.signal != "SIGTERM" {
+		t.Errorf("got %v", exit)
+	}
+}
+
 func TestConcurrentUse(t *testing.T) {
 	options := TerminalsOptions{MaxTerminals: 8}
 	seen := oversee(&options)
@@ -621,15 +658,15 @@ func TestConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			session := acp.SessionID(fmt.Sprint("session ", i))
+			session := sibling(acp.SessionID(fmt.Sprint("session ", i)))
 			for range 3 {
-				script := command{name: "sh", args: []string{"-c", `echo "$0"; exec sleep 1000`, string(session)}}
+				script := command{name: "sh", args: []string{"-c", `echo "$0"; exec sleep 1000`, string(session.id)}}
 				id, err := terminals.create(session, script, 4)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				seen.await(id, string(session))
+				seen.await(id, string(session.id))
 				text, cut, exit, err := terminals.tail(session, id)
 				if want := fmt.Sprintf("n %d\n", i); text != want || !cut || exit != nil || err != nil {
 					t.Errorf("got %q, %t, %v, %v, want %q", text, cut, exit, err, want)

@@ -1,0 +1,32 @@
+// This file owns the short form.
+
+package local
+
+import (
+	"errors"
+	"io"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Serve gives all sessions the files in some directories, and terminals whose commands start in the first of
+// them, by setting the handlers of h for fs/* and terminal/*. Everything has its default options. The caller
+// closes what is returned when the connection is over: it ends the commands that still run, and closes the
+// directories.
+func Serve(h *acp.ClientHandlers, dirs ...string) (io.Closer, error) {
+	roots, err := OpenRoots(dirs...)
+	if err != nil {
+		return nil, err
+	}
+	s := served{roots, NewTerminals(roots, nil)}
+	NewFiles(roots, nil).Register(h)
+	s.terminals.Register(h)
+	return s, nil
+}
+
+type served struct {
+	roots     *Roots
+	terminals *Terminals
+}
+
+func (s served) Close() error { return errors.Join(s.terminals.Close(), s.roots.Close()) }
