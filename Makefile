@@ -34,7 +34,7 @@ demo: ## regenerate, build the examples, and run whole turns between them
 	@echo "regenerated: nothing changed"
 	@mkdir -p bin
 	$(GO) build -o bin/ ./examples/agent ./examples/client
-	@root="$$(mktemp -d)" && bin/client -root "$$root" -script examples/client/testdata/demo.txt -- bin/agent; \
+	@root="$$(mktemp -d)" && bin/client -root "$$root" -warnings -script examples/client/testdata/demo.txt -- bin/agent; \
 		status=$$?; rm -rf "$$root"; exit $$status
 
 bench: ## hold the same conversations by this library and by others, ROUNDS times; print the table, write docs/benchmarks.md

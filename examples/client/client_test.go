@@ -76,6 +76,40 @@ var agents = map[string]func(){
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
 		})
 	},
+	// sends what only newer schemas have
+	"modern": func() {
+		serveFake(nil, func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			err := rpc.Notify(ctx, session.RPC(), acp.MethodSessionUpdate, map[string]any{
+				"sessionId": req.SessionID, "modern": true,
+				"update": map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": "Hi"}},
+			})
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+		})
+	},
+	// says where it is
+	"lost": func() {
+		serveFake(nil, func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			dir, err := os.Getwd()
+			if err != nil {
+				return nil, err
+			}
+			err = session.Update(ctx, acp.AgentMessageText("I am in "+dir))
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+		})
+	},
+	// has whole command lines run
+	"terse": func() {
+		serveFake(nil, func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			terminal, err := session.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "echo abc | tr a-z A-Z"})
+			if err != nil {
+				return nil, acp.Public(err)
+			}
+			if _, err := terminal.Wait(ctx); err != nil {
+				return nil, err
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, terminal.Close(ctx)
+		})
+	},
 	// dies in the middle of a turn
 	"mortal": func() {
 		serveFake(nil, func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -282,7 +316,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, nil, append([]string{"-script", demo}, reference(t)...)...)
+	p := start(t, nil, append([]string{"-script", demo, "-warnings"}, reference(t)...)...)
 	got, status := p.finish(t)
 	if status != 0 || !lastLine.MatchString(got) {
 		t.Errorf("ended with status %d and\n%s", status, got)
@@ -479,6 +513,60 @@ func TestFindingsFail(t *testing.T) {
 	if status != 1 {
 		t.Errorf("ended with status %d", status)
 	}
+}
+
+// Warnings are findings only for those who want them.
+func TestWarnings(t *testing.T) {
+	p := start(t, nil, append([]string{"-check", "-p", "hello"}, with(t, "modern")...)...)
+	if got, status := p.finish(t); status != 0 || !lastLine.MatchString(got) {
+		t.Errorf("ended with status %d and\n%s", status, got)
+	}
+	p = start(t, nil, append([]string{"-check", "-warnings", "-p", "hello"}, with(t, "modern")...)...)
+	got, status := p.finish(t)
+	inOrder(t, got, `unknown member "modern"`, "messages, 1 findings (1 of them warnings)")
+	if status != 1 {
+		t.Errorf("ended with status %d", status)
+	}
+}
+
+// The agent starts in the session's directory, wherever the client is; its program is found from there.
+func TestAgentStartsInTheRoot(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nil, append([]string{"-root", root, "-p", "hello"}, with(t, "lost")...)...)
+	got, _ := p.finish(t)
+	inOrder(t, got, "I am in "+root+"\n", "stopReason: end_turn")
+
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(here, exampleAgent)
+	if err != nil {
+		t.Skip(err) // on another volume
+	}
+	command, err := agentCommand(config{root: root, command: []string{relative, "-x"}})
+	if err != nil || command.Dir != root || command.Path != exampleAgent || len(command.Args) != 2 {
+		t.Errorf("got %v, %v", command, err)
+	}
+	if _, err := agentCommand(config{root: root, command: []string{"no-such-agent"}}); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Whole command lines are run, unless the user forbids it.
+func TestShell(t *testing.T) {
+	needsSignals(t) // the line is one for a Unix shell
+	p := start(t, nil, append([]string{"-check", "-p", "hello"}, with(t, "terse")...)...)
+	got, _ := p.finish(t)
+	inOrder(t, got, "  | ABC\n", "stopReason: end_turn", "0 findings")
+	p = start(t, nil, append([]string{"-shell=false", "-p", "hello"}, with(t, "terse")...)...)
+	if got, status := p.finish(t); status != 1 || strings.Contains(got, "ABC") {
+		t.Errorf("ended with status %d and\n%s", status, got)
+	}
+	inOrder(t, p.stderr.String(), "no such executable")
 }
 
 func TestAgentsThatDie(t *testing.T) {

@@ -5,7 +5,11 @@
 // What it says comes from -p, which may be repeated, from the file that -script names, or else from
 // standard input, one prompt a line. It prints what the agent does, asks for permission when the agent
 // wants it (or decides itself, with -allow or -reject), and serves files and terminals in the
-// directory -root. Ctrl-C cancels the turn; without one, or a second time, it quits.
+// directory -root, in which the agent is started. Ctrl-C cancels the turn; without one, or a second time,
+// it quits.
+//
+// Some agents ask for a whole command line where the protocol has the name of a program. Where there is no
+// such program the system's shell runs the line, unless -shell=false forbids it.
 //
 // A script has one prompt a line, after what to do with it:
 //
@@ -15,7 +19,8 @@
 //	cancel: one that is cancelled after its first few updates
 //
 // With -check, and with a script, every message is checked against the schema. Each finding is printed,
-// the last line is of the form "123 messages, 0 findings", and findings make the exit status 1.
+// the last line is of the form "123 messages, 0 findings", and findings make the exit status 1. Warnings are
+// only found with -warnings: above all, members that the schema does not know, which most agents send.
 package main
 
 import (
@@ -41,6 +46,8 @@ type config struct {
 	interactive bool   // say what standard input says
 	policy      policy // of that
 	check       bool
+	warnings    bool // are findings
+	shell       bool // runs whole command lines
 	command     []string
 }
 
@@ -64,7 +71,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 	var prompts []string
 	flags := flag.NewFlagSet("client", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	flags.StringVar(&c.root, "root", ".", "directory of the session: its files can be read and written, its commands run there")
+	flags.StringVar(&c.root, "root", ".", "directory of the agent and its session: its files can be read and written, its commands run there")
 	flags.Func("p", "say `text`; may be repeated", func(text string) error {
 		prompts = append(prompts, text)
 		return nil
@@ -73,6 +80,8 @@ func parse(args []string, usage io.Writer) (config, error) {
 	allow := flags.Bool("allow", false, "grant all requests for permission")
 	reject := flags.Bool("reject", false, "refuse all requests for permission")
 	flags.BoolVar(&c.check, "check", false, "check every message")
+	flags.BoolVar(&c.warnings, "warnings", false, "when checking, count warnings too, such as members that the schema does not know")
+	flags.BoolVar(&c.shell, "shell", true, "run a command without arguments in the shell if there is no such program")
 	if err := flags.Parse(args); err != nil {
 		return c, flag.ErrHelp
 	}
@@ -113,7 +122,10 @@ var errFindings = errors.New("messages did not conform")
 // run starts the agent and plays everything. The last thing that it prints is the result of the check.
 func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
 	p := &printer{w: out}
-	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{OnMessage: p.findings})
+	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{
+		OnMessage: p.findings,
+		Ignore:    func(f conformance.Finding) bool { return f.Severity == conformance.Warning && !c.warnings },
+	})
 	err := converse(ctx, c, in, p, monitor)
 	if c.check {
 		p.line("%s", monitor.Stats())
@@ -133,7 +145,11 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 		return err
 	}
 	defer func() { err = errors.Join(err, roots.Close()) }()
-	terminals := local.NewTerminals(roots, &local.TerminalsOptions{OnOutput: p.terminal})
+	commands := &local.TerminalsOptions{OnOutput: p.terminal}
+	if c.shell {
+		commands.Shell = local.DefaultShell()
+	}
+	terminals := local.NewTerminals(roots, commands)
 	defer func() { err = errors.Join(err, terminals.Close()) }()
 
 	talk := &talk{printer: p, input: input{r: in}, quit: quit}
@@ -141,8 +157,10 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	local.NewFiles(roots, nil).Register(&handlers)
 	terminals.Register(&handlers)
 
-	command := exec.Command(c.command[0], c.command[1:]...)
-	command.Stderr = os.Stderr
+	command, err := agentCommand(c)
+	if err != nil {
+		return err
+	}
 	var transport acp.Transport = acp.Command(command)
 	if c.check {
 		transport = monitor.WrapClient(transport)
@@ -185,4 +203,18 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 		return err
 	}
 	return nil
+}
+
+// agentCommand is the agent's command, in the root. Its program is found from here.
+func agentCommand(c config) (*exec.Cmd, error) {
+	program, err := exec.LookPath(c.command[0])
+	if err == nil {
+		program, err = filepath.Abs(program)
+	}
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(program, c.command[1:]...)
+	command.Dir, command.Stderr = c.root, os.Stderr
+	return command, nil
 }

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
 )
 
@@ -21,6 +22,7 @@ type printer struct {
 	w     io.Writer
 	flow  string // what the last text belongs to: its continuation needs no new line
 	mid   bool   // the last line is not ended
+	asked string // the question that waits for an answer
 	tools map[acp.ToolCallID]*tool
 }
 
@@ -38,12 +40,20 @@ func (p *printer) line(format string, args ...any) {
 	p.printf(format, args...)
 }
 
-// ask prints what is answered on the same line.
+// ask prints a question, which is answered on the same line. It is printed again after whatever comes before
+// the answer.
 func (p *printer) ask(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text("ask", "", text)
-	p.flow, p.mid = "", false
+	p.asked = text
+}
+
+// answered says that the question was answered, which has ended the line, or that nobody waits for that any more.
+func (p *printer) answered(answered bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked, p.mid = "", !answered
 }
 
 func (p *printer) printf(format string, args ...any) {
@@ -56,6 +66,15 @@ func (p *printer) text(flow, prefix, text string) {
 	if p.mid && p.flow != flow {
 		fmt.Fprintln(p.w)
 		p.mid = false
+	}
+	if p.asked != "" {
+		defer func() {
+			if p.mid {
+				fmt.Fprintln(p.w)
+			}
+			fmt.Fprint(p.w, p.asked)
+			p.flow, p.mid = "ask", true
+		}()
 	}
 	p.flow = flow
 	for line := range strings.Lines(clean(text)) {
@@ -263,7 +282,7 @@ func (p *printer) permission(req *acp.RequestPermissionRequest) {
 }
 
 // terminal prints what a command writes.
-func (p *printer) terminal(_ acp.SessionID, terminal acp.TerminalID, output []byte) {
+func (p *printer) terminal(_ local.Session, terminal acp.TerminalID, output []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text("terminal "+string(terminal), "  | ", string(output))

@@ -112,12 +112,33 @@ func TestPrinter(t *testing.T) {
 func TestPrinterTerminals(t *testing.T) {
 	var b strings.Builder
 	p := &printer{w: &b}
-	p.terminal("s", "1", []byte("one\ntw"))
-	p.terminal("s", "1", []byte("o\n"))
-	p.terminal("s", "2", []byte("other"))
+	p.terminal(nil, "1", []byte("one\ntw"))
+	p.terminal(nil, "1", []byte("o\n"))
+	p.terminal(nil, "2", []byte("other"))
 	p.ask("? ")
+	p.answered(true)
 	p.line("end")
 	const want = "  | one\n  | two\n  | other\n? end\n"
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A question that waits for its answer is asked again after what comes in between.
+func TestPrinterQuestions(t *testing.T) {
+	var b strings.Builder
+	p := &printer{w: &b}
+	p.update(chunk("1", "Hello"))
+	p.ask("> ")
+	p.update(chunk("2", "Wait, "))
+	p.update(chunk("2", "what?\n"))
+	p.line("title: T")
+	p.answered(true)
+	p.line("(the answer has ended the line)")
+	p.ask("number: ")
+	p.answered(false)
+	p.line("cancelled")
+	const want = "Hello\n> \nWait, \n> \nwhat?\n> \ntitle: T\n> (the answer has ended the line)\nnumber: \ncancelled\n"
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

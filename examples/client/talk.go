@@ -120,8 +120,7 @@ func (t *talk) playAll(ctx context.Context, plays []play) error {
 // interact plays what the user types.
 func (t *talk) interact(ctx context.Context, policy policy) error {
 	for {
-		t.printer.ask("> ")
-		text, err := t.input.line(ctx)
+		text, err := t.ask(ctx, "> ")
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -247,8 +246,7 @@ func firstOf(options []acp.PermissionOption, kinds ...acp.PermissionOptionKind) 
 // choose has the user choose. Without a user, nothing is chosen.
 func (t *talk) choose(ctx context.Context, options []acp.PermissionOption) *acp.PermissionOption {
 	for {
-		t.printer.ask("  number: ")
-		text, err := t.input.line(ctx)
+		text, err := t.ask(ctx, "  number: ")
 		if err != nil {
 			return nil
 		}
@@ -256,6 +254,14 @@ func (t *talk) choose(ctx context.Context, options []acp.PermissionOption) *acp.
 			return &options[n-1]
 		}
 	}
+}
+
+// ask asks the user.
+func (t *talk) ask(ctx context.Context, question string) (answer string, err error) {
+	t.printer.ask(question)
+	answer, err = t.input.line(ctx)
+	t.printer.answered(err == nil)
+	return answer, err
 }
 
 // input gives the lines of a reader to who wants the next one. Nothing is read before somebody does.
