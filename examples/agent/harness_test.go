@@ -171,11 +171,6 @@ func connect(t *testing.T, s setup) *host {
 	tapped := conformance.Tap(t, conformance.Client, transport(t, s.state),
 		&conformance.TapOptions{Expect: s.expect, OnMessage: h.wire.Add})
 
-	roots, err := local.OpenRoots(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, terminals := local.NewFiles(roots, nil), local.NewTerminals(roots, nil)
 	handlers := acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			h.mu.Lock()
@@ -189,8 +184,10 @@ func connect(t *testing.T, s setup) *host {
 			return &res, nil
 		},
 	}
-	files.Register(&handlers)
-	terminals.Register(&handlers)
+	machine, err := local.Serve(&handlers, s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if s.handlers != nil {
 		s.handlers(&handlers)
 	}
@@ -215,11 +212,8 @@ func connect(t *testing.T, s setup) *host {
 		if err := h.Close(); err != nil {
 			t.Errorf("closing: %v", err)
 		}
-		if err := terminals.Close(); err != nil {
-			t.Errorf("closing the terminals: %v", err)
-		}
-		if err := roots.Close(); err != nil {
-			t.Errorf("closing the roots: %v", err)
+		if err := machine.Close(); err != nil {
+			t.Errorf("closing the files and terminals: %v", err)
 		}
 	})
 	return h

@@ -74,7 +74,7 @@ func (a *agent) newSession(ctx context.Context, client *acp.AgentConn, req *acp.
 	if err != nil {
 		return nil, err
 	}
-	greet(ctx, client, s)
+	greetLater(ctx, client.Session(s.id), s)
 	now := s.settings()
 	return &acp.NewSessionResponse{
 		SessionID:     s.id,
@@ -83,7 +83,8 @@ func (a *agent) newSession(ctx context.Context, client *acp.AgentConn, req *acp.
 	}, nil
 }
 
-// loadSession replays the whole conversation before it answers (SES-6, SES-7).
+// loadSession replays the whole conversation before it answers (SES-6, SES-7), and says what the session has: the
+// client named it, and knows it already.
 func (a *agent) loadSession(ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 	s, err := a.reopen(ctx, req.SessionID, &workspace{req.Cwd, req.AdditionalDirectories, req.MCPServers})
 	if err != nil {
@@ -94,7 +95,9 @@ func (a *agent) loadSession(ctx context.Context, session *acp.AgentSession, req 
 			return nil, errors.Join(err, a.shut(s.id))
 		}
 	}
-	greet(ctx, session.Conn(), s)
+	if err := greet(ctx, session, s); err != nil {
+		return nil, errors.Join(err, a.shut(s.id))
+	}
 	now := s.settings()
 	return &acp.LoadSessionResponse{
 		Modes:         acp.Some(now.modeState()),
@@ -108,7 +111,7 @@ func (a *agent) resumeSession(ctx context.Context, session *acp.AgentSession, re
 	if err != nil {
 		return nil, err
 	}
-	greet(ctx, session.Conn(), s)
+	greetLater(ctx, session, s)
 	now := s.settings()
 	return &acp.ResumeSessionResponse{
 		Modes:         acp.Some(now.modeState()),
@@ -154,23 +157,33 @@ func (a *agent) open(ctx context.Context, r *record, w *workspace) (*session, er
 	return s, nil
 }
 
-// greet sends what belongs to a session that was opened, strictly after the answer that opens it,
-// because clients drop updates of sessions that they do not know yet (SES-31).
-func greet(ctx context.Context, client *acp.AgentConn, s *session) {
+// greetLater greets strictly after the answer that opens the session: clients drop updates of a session that they do
+// not know yet (SES-31), and expect none before session/resume is answered (SES-11).
+func greetLater(ctx context.Context, client *acp.AgentSession, s *session) {
 	acp.AfterResponse(ctx, func(ctx context.Context) {
-		c := client.Session(s.id)
-		updates := []acp.SessionUpdate{acp.NewSessionUpdateAvailableCommandsUpdate(commands())}
-		for _, err := range s.broken {
-			updates = append(updates, acp.NewSessionUpdateNotice(acp.Notice{
-				Severity: acp.NoticeSeverityWarning, Title: "An MCP server did not start", Description: acp.Some(err.Error()),
-			}))
-		}
-		for _, update := range updates {
-			if err := c.Update(ctx, update); err != nil {
-				return // no notices for this client, or no connection any more
-			}
+		if err := greet(ctx, client, s); err != nil {
+			s.log.Warn("commands not sent", "error", err)
 		}
 	})
+}
+
+// greet sends what the client of an opened session should know: its commands, and what went wrong.
+func greet(ctx context.Context, client *acp.AgentSession, s *session) error {
+	if err := client.Update(ctx, acp.NewSessionUpdateAvailableCommandsUpdate(commands())); err != nil {
+		return err
+	}
+	for _, broken := range s.broken {
+		err := client.Update(ctx, acp.NewSessionUpdateNotice(acp.Notice{
+			Severity: acp.NoticeSeverityWarning, Title: "An MCP server did not start", Description: acp.Some(broken.Error()),
+		}))
+		if errors.Is(err, acp.ErrUnsupported) {
+			return nil // this client shows no notices
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listSessions gives the sessions that are kept, a page at a time, the one used last first.
