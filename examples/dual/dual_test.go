@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // programs are the two, built.
@@ -162,6 +166,95 @@ func TestPairings(t *testing.T) {
 		})
 	}
 	t.Logf("\n%s", strings.Join(table, "\n"))
+}
+
+// A shown keeps what a client shows of a session: what an update replaces is replaced, what a chunk adds is added.
+type shown struct {
+	messages  map[v2draft.MessageID]string
+	terminals map[v2draft.TerminalID]string
+}
+
+func newShown() *shown {
+	return &shown{map[v2draft.MessageID]string{}, map[v2draft.TerminalID]string{}}
+}
+
+func (s *shown) update(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	switch u := n.Update.Variant.(type) {
+	case *v2draft.SessionUpdateUserMessage:
+		s.replace(u.MessageID, u.Content)
+	case *v2draft.SessionUpdateAgentMessage:
+		s.replace(u.MessageID, u.Content)
+	case *v2draft.SessionUpdateAgentMessageChunk:
+		text, _ := u.Content.Text()
+		s.messages[u.MessageID] += text
+	case *v2draft.SessionUpdateTerminalUpdate:
+		if u.Output.Present() {
+			s.terminals[u.TerminalID] = u.Output.Value().Data
+		}
+	case *v2draft.SessionUpdateTerminalOutputChunk:
+		s.terminals[u.TerminalID] += u.Data
+	}
+	return nil
+}
+
+func (s *shown) replace(id v2draft.MessageID, content v2draft.Opt[[]v2draft.ContentBlock]) {
+	if !content.Present() {
+		return
+	}
+	s.messages[id] = ""
+	for _, block := range content.Value() {
+		text, _ := block.Text()
+		s.messages[id] += text
+	}
+}
+
+// Who resumes a session that it knows has it as before, and who does not, too.
+func TestReplay(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "apple.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := newShown()
+	handlers := v2draft.ClientHandlers{
+		SessionUpdate: func(ctx context.Context, s *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+			return got.update(ctx, s, n)
+		},
+		RequestPermission: func(context.Context, *v2draft.ClientSession, *v2draft.RequestPermissionRequest) (*v2draft.RequestPermissionResponse, error) {
+			return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected("allow")}, nil
+		},
+	}
+	transport := conformance.Tap(t, conformance.Client, v2draft.Command(exec.Command(programs.agent, "-version=2")),
+		&conformance.TapOptions{Schema: conformance.V2()})
+	conn, err := v2draft.Connect(t.Context(), transport, handlers, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	session, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: v2draft.AbsolutePath(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Prompt(t.Context(), v2draft.TextBlock("look")); err != nil {
+		t.Fatal(err)
+	}
+	live := *got
+	live.messages, live.terminals = maps.Clone(got.messages), maps.Clone(got.terminals)
+	if len(live.messages) != 3 || len(live.terminals) != 1 {
+		t.Fatalf("the turn showed %v", live)
+	}
+	for _, who := range []string{"knows the session", "does not know it"} {
+		_, err := conn.ResumeSession(t.Context(), &v2draft.ResumeSessionRequest{
+			SessionID: session.ID(), Cwd: v2draft.AbsolutePath(dir),
+			ReplayFrom: v2draft.Some(v2draft.NewReplayFromStart(v2draft.ReplayFromStart{})),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(live, *got, cmp.AllowUnexported(shown{})); diff != "" {
+			t.Errorf("who %s has (-want +got):\n%s", who, diff)
+		}
+		*got = *newShown()
+	}
 }
 
 // play runs the client with the agent. It returns what the client prints, and the last of what it complains

@@ -109,21 +109,17 @@ func TestWholeTurn(t *testing.T) {
 	cmd := through(t, []string{"-v"}, exampleAgent, "-state", t.TempDir())
 	var log bytes.Buffer
 	cmd.Stderr = &log
-	roots, err := local.OpenRoots(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer roots.Close()
-	terminals := local.NewTerminals(roots, nil)
-	defer terminals.Close()
 	var recording conformance.Recording
 	handlers := acp.ClientHandlers{
 		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("allow")}, nil
 		},
 	}
-	local.NewFiles(roots, nil).Register(&handlers)
-	terminals.Register(&handlers)
+	machine, err := local.Serve(&handlers, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
 	tap := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{OnMessage: recording.Add})
 	agent, err := acp.Connect(t.Context(), tap, handlers, nil)
 	if err != nil {

@@ -107,7 +107,7 @@ func (a *agentV2) prompt(ctx context.Context, peer *v2draft.AgentSession, req *v
 	}
 	return peer.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
 		s.remember(v2draft.NewSessionUpdateUserMessage(message))
-		screen := &screenV2{session: s, peer: peer, planID: v2draft.PlanID(newID("plan"))}
+		screen := &screenV2{session: s, peer: peer, planID: v2draft.PlanID(newID("plan")), begun: map[string]bool{}}
 		return v2draft.EndTurn(), play(ctx, screen, string(s.cwd), text.String())
 	})
 }
@@ -123,6 +123,7 @@ type screenV2 struct {
 	session *sessionV2
 	peer    *v2draft.AgentSession
 	planID  v2draft.PlanID
+	begun   map[string]bool // the messages that were
 }
 
 // update sends an update and keeps it for those who resume the session later.
@@ -131,7 +132,15 @@ func (s *screenV2) update(ctx context.Context, u v2draft.SessionUpdate) error {
 	return s.peer.Update(ctx, u)
 }
 
+// say keeps an update that empties the message in front of its chunks: who resumes the session may have the message
+// already, and would have it twice.
 func (s *screenV2) say(ctx context.Context, message, text string) error {
+	if !s.begun[message] {
+		s.begun[message] = true
+		s.session.remember(v2draft.NewSessionUpdateAgentMessage(v2draft.AgentMessage{
+			MessageID: v2draft.MessageID(message), Content: v2draft.Some([]v2draft.ContentBlock{}),
+		}))
+	}
 	return s.update(ctx, v2draft.AgentMessageText(v2draft.MessageID(message), text))
 }
 
@@ -173,11 +182,13 @@ func (s *screenV2) propose(ctx context.Context, c *command) (bool, error) {
 	return true, s.open(ctx, c)
 }
 
-// open shows the command's terminal, which is the agent's own and only shown, in its tool call.
+// open shows the command's terminal, which is the agent's own and only shown, in its tool call. That it has no output
+// yet is said for those who resume the session and have it already.
 func (s *screenV2) open(ctx context.Context, c *command) error {
 	terminal := v2draft.TerminalID(c.id)
 	err := s.update(ctx, v2draft.NewSessionUpdateTerminalUpdate(v2draft.TerminalUpdate{
 		TerminalID: terminal, Command: v2draft.Some(c.line), Cwd: v2draft.Some(v2draft.AbsolutePath(c.cwd)),
+		Output: v2draft.Some(v2draft.TerminalOutput{}),
 	}))
 	if err != nil {
 		return err
