@@ -45,7 +45,7 @@ func (v acpVoice) Send(ctx context.Context, chunk any) error {
 }
 
 func (v acpVoice) Read(ctx context.Context) (string, error) {
-	res, err := v.session.Conn().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: v.session.ID(), Path: filePath})
+	res, err := v.session.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: filePath})
 	if err != nil {
 		return "", err
 	}
