@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -84,8 +85,45 @@ func TestVendor(t *testing.T) {
 	}
 }
 
+// TestVendorRecipe does in an empty module what the README says about methods of one's own.
+func TestVendorRecipe(t *testing.T) {
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := readFile(t, "README.md")
+	setUp := regexp.MustCompile("(?s)```sh\n(go mod edit -require.*?)```").FindStringSubmatch(readme)
+	source := regexp.MustCompile("(?s)```go\n(// Package vendoracp.*?)```").FindStringSubmatch(readme)
+	recipe := regexp.MustCompile("(?s)```sh\n(go mod edit -tool.*?)```").FindStringSubmatch(readme)
+	if setUp == nil || source == nil || recipe == nil {
+		t.Fatal("the README does not say how to generate a package")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "vendoracp", "vendor.json"), readFile(t, "examples/acme/vendor.json"))
+	writeFile(t, filepath.Join(dir, "vendoracp", "vendoracp.go"), source[1])
+	script := "go mod init example.com/vendor\n" + strings.ReplaceAll(setUp[1], "/path/to/clone", root) + recipe[1] + "go vet ./...\n"
+	cmd := exec.CommandContext(ctx, "sh", "-ec", script)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if mod := readFile(t, filepath.Join(dir, "go.mod")); !strings.Contains(mod, "\ntool github.com/acpgo/sdk/cmd/acpgen\n") {
+		t.Errorf("go.mod has no tool line:\n%s", mod)
+	}
+	for _, name := range []string{"types_gen.go", "methods_gen.go"} {
+		if readFile(t, filepath.Join(dir, "vendoracp", name)) != readFile(t, filepath.Join("examples/acme/vendoracp", name)) {
+			t.Errorf("%s is not what it is in examples/acme", name)
+		}
+	}
+}
+
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
