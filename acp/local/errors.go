@@ -18,25 +18,31 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Reasons for which a request is refused. The errors of the handlers match them with errors.Is, and
+// A Refusal is a reason for which a request is refused. The errors of the handlers match one with errors.Is, and
 // match an *rpc.Error as well, which is what the agent gets.
-var (
+type Refusal string
+
+// Error gives the reason.
+func (r Refusal) Error() string { return string(r) }
+
+// The reasons for which requests are refused.
+const (
 	// ErrOutside says that a path is not inside the session's directories, or that a symbolic link
 	// leads out of them.
-	ErrOutside = errors.New("outside the directories of the session")
+	ErrOutside Refusal = "outside the directories of the session"
 	// ErrNotRegular says that a path is a directory, a device, a pipe or a socket.
-	ErrNotRegular = errors.New("not a regular file")
+	ErrNotRegular Refusal = "not a regular file"
 	// ErrTooLarge says that a text is longer than [FilesOptions.MaxSize].
-	ErrTooLarge = errors.New("too large")
+	ErrTooLarge Refusal = "too large"
 	// ErrNotText says that what was to be read is not UTF-8.
-	ErrNotText = errors.New("not UTF-8 text")
+	ErrNotText Refusal = "not UTF-8 text"
 	// ErrReadOnly says that [FilesOptions.ReadOnly] forbids writing.
-	ErrReadOnly = errors.New("files are read-only")
+	ErrReadOnly Refusal = "files are read-only"
 	// ErrTooMany says that [TerminalsOptions.MaxTerminals] terminals exist.
-	ErrTooMany = errors.New("too many terminals")
+	ErrTooMany Refusal = "too many terminals"
 	// ErrClosed says that [Terminals.Close], [Terminals.CloseSession] or [Roots.Close] was called, or that the
 	// connection is over.
-	ErrClosed = errors.New("files and terminals are closed")
+	ErrClosed Refusal = "files and terminals are closed"
 )
 
 var (
