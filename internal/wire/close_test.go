@@ -116,10 +116,13 @@ type failing struct{}
 func (failing) EncodeJSON(e *codec.Encoder) { e.Failf("it cannot be encoded") }
 
 // keeper is a caller that keeps what it is told.
-type keeper struct{ result string }
+type keeper struct {
+	result string
+	err    error
+}
 
 func (*keeper) Sent([]byte)             {}
-func (k *keeper) Answered(r Response)   { k.result = string(r.Result) }
+func (k *keeper) Answered(r Response)   { k.result, k.err = string(r.Result), r.Err }
 func (*keeper) TryAnswered([]byte) bool { return false }
 
 // A call that took the place of one that was given up gets its own answer, and the late one is dropped.

@@ -1,0 +1,54 @@
+// This file owns responses that are wrong: each ends its call, and nothing is written.
+
+package wire
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestMalformedResponses(t *testing.T) {
+	for _, test := range []struct{ response, want string }{
+		{`{"jsonrpc":"2.0","id":1,"result":1,"result":2}`, errTwice.Error()},
+		{`{"jsonrpc":"2.0","id":1,"id":1,"result":1}`, errTwice.Error()},
+		{`{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"result":1}`, errTwice.Error()},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a"},"error":{"code":2,"message":"b"}}`, errTwice.Error()},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2,"message":"a"}}`, errTwiceIn.Error()},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","message":"b"}}`, errTwiceIn.Error()},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","data":1,"data":2}}`, errTwiceIn.Error()},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","x":1,"x":2}}`, "a"},
+		{`{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":"a"}}`, errBoth.Error()},
+		{`{"id":1,"result":1}`, errVersion.Error()},
+		{`{"jsonrpc":"2.0","id":1}`, errNeither.Error()},
+		{`{"jsonrpc":"2.0","id":1.0,"method":null}`, errNeither.Error()},
+		{`{"id":1,"params":{}}`, errNeither.Error()},
+		{`{"jsonrpc":"2.0","id":1,"error":null}`, "malformed error object"},
+	} {
+		r, w := io.Pipe()
+		h, s := &echoer{}, &tape{in: NewLineReader(r, 1000)}
+		c := NewConn(s, Config{Handler: h})
+		h.conn = c
+		c.Run()
+		var call Call
+		var got keeper
+		if err := c.Start(t.Context(), &call, "m", nil, &got); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second is late
+			if _, err := io.WriteString(w, test.response+"\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := call.Wait(t.Context()); err != nil || got.err == nil || !strings.Contains(got.err.Error(), test.want) {
+			t.Errorf("%s: %v, %v, want %s", test.response, err, got.err, test.want)
+		}
+		if err := errors.Join(w.Close(), c.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if sent := s.out.String(); strings.Count(sent, "\n") != 1 || len(h.invalid) > 0 {
+			t.Errorf("%s: sent %q, reported %v", test.response, sent, h.invalid)
+		}
+	}
+}
