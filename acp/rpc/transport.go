@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/acpgo/sdk/internal/wire"
 )
@@ -126,6 +128,11 @@ const DefaultMaxMessage = 64 << 20
 // IO returns a Transport over one reader and one writer, one message a line: the framing of ACP's
 // stdio transport on anything else (a socket, an SSH channel). Closing the stream closes r and w.
 // Messages longer than maxMessage bytes are refused; 0 means DefaultMaxMessage. It connects once.
+//
+// r and w may be one value, a net.Conn for example, which is then closed once. If w has a method
+// CloseWrite, as sockets have, that ends the writing side, so that the peer sees the end of its input
+// behind all that was sent; and Close waits, for up to one second, until the peer has ended its side too:
+// closing a socket at once, with input unread, can destroy what is still on its way to the peer.
 func IO(r io.ReadCloser, w io.WriteCloser, maxMessage int) Transport {
 	return &ioTransport{r: r, w: w, maxMessage: maxMessage}
 }
@@ -180,7 +187,18 @@ func newLineStream(r io.ReadCloser, w io.WriteCloser, maxMessage int, end func()
 		maxMessage = DefaultMaxMessage
 	}
 	closeWrite := sync.OnceValue(w.Close)
-	if end == nil {
+	switch half, ok := w.(HalfCloser); {
+	case ok:
+		closeWrite = sync.OnceValue(half.CloseWrite)
+		if end == nil {
+			end = func() error { return closeSocket(r, w, closeWrite) }
+		}
+	case same(r, w):
+		closeWrite = func() error { return errors.ErrUnsupported }
+		if end == nil {
+			end = r.Close
+		}
+	case end == nil:
 		end = func() error { return errors.Join(closeWrite(), r.Close()) }
 	}
 	return &lineStream{
@@ -189,6 +207,32 @@ func newLineStream(r io.ReadCloser, w io.WriteCloser, maxMessage int, end func()
 		closeWrite: closeWrite,
 		close:      sync.OnceValue(end),
 	}
+}
+
+// closeSocket ends the writing side, lets the peer end its own, and closes r and w.
+func closeSocket(r io.ReadCloser, w io.WriteCloser, closeWrite func() error) error {
+	if d, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		// For a Write that the peer does not take. What keeps it from being set makes closing fail too.
+		_ = d.SetWriteDeadline(time.Now().Add(lingerTime))
+	}
+	// When it fails there is nothing to end: the peer has closed the connection, or reset it.
+	if closeWrite() == nil {
+		if d, ok := r.(interface{ SetReadDeadline(time.Time) error }); ok && d.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+			// Perhaps beside the stream's Read, of which nobody wants the rest; the end of either is the end.
+			_, _ = io.Copy(io.Discard, r)
+		}
+	}
+	err := r.Close()
+	if !same(r, w) {
+		err = errors.Join(err, w.Close())
+	}
+	return err
+}
+
+// same reports whether r and w are one value.
+func same(r io.Reader, w io.Writer) bool {
+	a, b := reflect.ValueOf(r), reflect.ValueOf(w)
+	return a.Kind() == reflect.Pointer && b.Kind() == reflect.Pointer && a.Pointer() == b.Pointer()
 }
 
 func (s *lineStream) Read() ([]byte, error) { return s.ReadLine(nil) }

@@ -1,0 +1,150 @@
+//go:build unix
+
+package rpc
+
+// This file owns IO over sockets: what was sent arrives, and the peer sees the end.
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sockets returns the two ends of a connection.
+func sockets(t *testing.T, network string) (a, b net.Conn) {
+	t.Helper()
+	if network == "pipe" {
+		return net.Pipe()
+	}
+	address := "127.0.0.1:0"
+	if network == "unix" {
+		address = filepath.Join(t.TempDir(), "s")
+	}
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if a, err = net.Dial(network, l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// What is in flight when a side closes arrives, although the other side's output was not read.
+func TestSocketIsClosedInOrder(t *testing.T) {
+	const notes = 2000
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			ours, theirs := sockets(t, network)
+			conn, err := Connect(t.Context(), IO(ours, ours, 0), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The peer writes what is not read any more when the connection closes, and reads late.
+			if _, err := fmt.Fprintln(theirs, note("_a", `{}`)); err != nil {
+				t.Fatal(err)
+			}
+			for i := range notes {
+				if err := Notify(context.Background(), conn, "_note", &echoParams{N: i, SessionID: strings.Repeat("x", 100)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			closed := make(chan error, 1)
+			go func() { closed <- conn.Close() }()
+			in := bufio.NewReader(theirs)
+			for i := 0; ; i++ {
+				line, err := in.ReadString('\n')
+				if err == io.EOF && line == "" && i == notes {
+					break
+				}
+				if err != nil {
+					t.Fatalf("after %d of %d messages: %v", i, notes, err)
+				}
+				if i%100 == 0 {
+					if _, err := fmt.Fprintln(theirs, note("_b", `{}`)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := theirs.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Half of a connection of one value is closed where that is possible, and what comes is read.
+func TestSocketIsHalfClosed(t *testing.T) {
+	for network, want := range map[string]error{"tcp": nil, "unix": nil, "pipe": errors.ErrUnsupported} {
+		t.Run(network, func(t *testing.T) {
+			ours, theirs := sockets(t, network)
+			stream, err := IO(ours, ours, 0).Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := stream.(HalfCloser).CloseWrite(); !errors.Is(err, want) {
+					t.Errorf("got %v, want %v", err, want)
+				}
+			}
+			if want == nil {
+				if _, err := theirs.Read(make([]byte, 1)); err != io.EOF {
+					t.Errorf("the peer sees %v", err)
+				}
+			}
+			go fmt.Fprintln(theirs, "{}")
+			if line, err := stream.Read(); string(line) != "{}" || err != nil {
+				t.Errorf("got %q, %v", line, err)
+			}
+			if err := errors.Join(theirs.Close(), stream.Close(), stream.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A peer that neither reads nor ends does not keep Close, nor a Read or Write that waits.
+func TestSocketOfSilentPeer(t *testing.T) {
+	for _, network := range []string{"tcp", "unix", "pipe"} {
+		t.Run(network, func(t *testing.T) {
+			ours, theirs := sockets(t, network)
+			defer theirs.Close()
+			stream, err := IO(ours, ours, 0).Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits := make(chan error, 2)
+			go func() {
+				_, err := stream.Read()
+				waits <- err
+			}()
+			go func() { waits <- stream.Write(make([]byte, 64<<20)) }()
+			start := time.Now()
+			if err := stream.Close(); err != nil {
+				t.Error(err)
+			}
+			if d := time.Since(start); d > lingerTime+patience/2 {
+				t.Errorf("Close took %v", d)
+			}
+			for range 2 {
+				if err := <-waits; err == nil {
+					t.Error("what waited ends without error")
+				}
+			}
+		})
+	}
+}
