@@ -11,11 +11,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/internal/proc"
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // CommandTransport starts a subprocess and talks to it over its standard input and output. The process
@@ -55,18 +56,17 @@ func (t *CommandTransport) Connect(context.Context) (Stream, error) {
 type ExitError struct {
 	// State says how the process ended.
 	State *os.ProcessState
-	// Stderr is the end of what the process wrote to standard error.
-	Stderr string
+	// ProcessOutput is what it said.
+	ProcessOutput
 }
 
-// Error gives the state and the last line of standard error.
+// Error gives the state, and what best says why: see [ProcessOutput].
 func (e *ExitError) Error() string {
 	msg := "subprocess ended: " + e.State.String()
-	lines := strings.Split(strings.TrimSpace(e.Stderr), "\n")
-	if last := lines[len(lines)-1]; last != "" {
-		msg += ": " + last
+	if why := e.Reason(); why != "" {
+		msg += ": " + why
 	}
-	return msg
+	return msg + e.rest()
 }
 
 // Unwrap returns io.EOF: the stream has ended.
@@ -89,6 +89,12 @@ type process struct {
 	stdout   *os.File
 	stderr   *os.File
 	tail     tail
+	noise    tail
+	began    time.Time
+	heard    atomic.Int64  // when output came last, in nanoseconds since began
+	over     atomic.Int64  // when the output ended, or 0
+	behind   []byte        // a message that stood behind noise; the reader's
+	messages bool          // there were some; the reader's
 	exited   chan struct{} // the process has ended
 	drained  chan struct{} // its standard error has
 	ended    chan struct{} // its output has; closed by Read
@@ -105,6 +111,7 @@ func (t *CommandTransport) start() (Stream, error) {
 		stopTime: cmp.Or(t.StopTime, 2*time.Second),
 		killTime: cmp.Or(t.KillTime, 3*time.Second),
 		tail:     tail{max: cmp.Or(t.StderrTail, 8<<10), also: cmd.Stderr},
+		noise:    tail{max: noiseTail},
 		exited:   make(chan struct{}),
 		drained:  make(chan struct{}),
 		ended:    make(chan struct{}),
@@ -143,7 +150,8 @@ func (t *CommandTransport) start() (Stream, error) {
 		return fail(err)
 	}
 	closeAll(child...)
-	p.lineStream = newLineStream(&output{File: p.stdout, left: leftover}, p.stdin, t.MaxMessage, p.stop)
+	p.began = time.Now()
+	p.lineStream = newLineStream(&output{File: p.stdout, left: leftover, p: p}, p.stdin, t.MaxMessage, p.stop)
 	p.lineStream.nowait = newNowait(p.stdin)
 	go p.watch()
 	go p.readStderr()
@@ -184,9 +192,18 @@ type output struct {
 	*os.File
 	over bool
 	left int
+	p    *process
 }
 
 func (o *output) Read(b []byte) (int, error) {
+	n, err := o.read(b)
+	if n > 0 {
+		o.p.heard.Store(int64(time.Since(o.p.began)))
+	}
+	return n, err
+}
+
+func (o *output) read(b []byte) (int, error) {
 	if !o.over {
 		n, err := o.File.Read(b)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -210,16 +227,34 @@ func (p *process) readStderr() {
 
 func (p *process) Read() ([]byte, error) { return p.ReadLine(nil) }
 
-// ReadLine returns an *ExitError at the end of the output if the process has ended too.
+// ReadLine returns an *ExitError at the end of the output if the process has ended too. A message behind
+// text without a newline is a line of its own.
 func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
+	if line := p.behind; line != nil {
+		p.behind = nil
+		return line, nil
+	}
 	line, err := p.lineStream.ReadLine(beforeWait)
 	if err == nil {
+		if wire.IsNoise(line) {
+			if at, ok := wire.MessageBehind(line, !p.messages); ok {
+				line, p.behind, p.messages = line[:at], line[at:], true
+			}
+			text := bytes.TrimSpace(line)
+			p.noise.Write(text[:min(len(text), noiseTail)])
+			p.noise.Write([]byte{'\n'})
+		} else {
+			p.messages = true
+		}
 		return line, nil
 	}
 	if _, long := errors.AsType[*TooLongError](err); long {
 		return nil, err
 	}
-	p.endOnce.Do(func() { close(p.ended) })
+	p.endOnce.Do(func() {
+		p.over.Store(int64(time.Since(p.began)))
+		close(p.ended)
+	})
 	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
 	for _, done := range []chan struct{}{p.exited, p.drained} {
@@ -232,15 +267,31 @@ func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
 	select {
 	case <-p.exited:
 		if state := p.cmd.ProcessState; state != nil {
-			exit := &ExitError{State: state, Stderr: p.tail.String()}
+			exit := &ExitError{State: state, ProcessOutput: p.said()}
 			if errors.Is(err, io.ErrUnexpectedEOF) {
 				return nil, fmt.Errorf("%w: %w", err, exit)
 			}
 			err = exit
 		}
 	default:
+		if said := p.said(); said.String() != "" {
+			err = fmt.Errorf("subprocess has closed its output (%s): %w", said, err)
+		}
 	}
 	return nil, err
+}
+
+// said is what the process has said so far beside its messages.
+func (p *process) said() ProcessOutput {
+	now := time.Duration(p.over.Load())
+	if now == 0 {
+		now = time.Since(p.began)
+	}
+	return ProcessOutput{
+		Stderr: p.tail.String(),
+		Noise:  p.noise.String(),
+		Silent: max(0, now-time.Duration(p.heard.Load())),
+	}
 }
 
 // stop ends the process and everything that it started.
@@ -273,34 +324,4 @@ func (p *process) exitsWithin(d time.Duration) bool {
 	case <-timer.C:
 		return false
 	}
-}
-
-// tail keeps the end of what is written to it, and passes everything on. It is safe for concurrent
-// use.
-type tail struct {
-	max  int
-	also io.Writer
-
-	mu  sync.Mutex
-	buf []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - t.max; over > 0 {
-		t.buf = append(t.buf[:0], t.buf[over:]...)
-	}
-	t.mu.Unlock()
-	if t.also != nil {
-		// Somebody's log that fails must not stop the agent.
-		_, _ = t.also.Write(b)
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.ToValidUTF8(t.buf, []byte("\uFFFD")))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,6 +48,12 @@ func child(kind string) int {
 		fmt.Print(note("update", `{"n":1}`) + "\n")
 		fmt.Fprintln(os.Stderr, strings.Repeat("noise\n", 100_000)+"fatal: out of cheese")
 		return 3
+	case "panic": // with more on standard error than is kept
+		for range 500 {
+			go func() { select {} }()
+		}
+		debug.SetTraceback("all")
+		panic("out of cheese")
 	case "stubborn": // ignores end of input and SIGTERM, and has a child that does too
 		signal.Ignore(syscall.SIGTERM)
 		if os.Getenv("ACP_TEST_GRANDCHILD") == "" {

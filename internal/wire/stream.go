@@ -91,6 +91,9 @@ type wrapped struct {
 	refused error  // by Wrapper.Write
 }
 
+// Unwrap returns the stream inside.
+func (s *wrapped) Unwrap() Stream { return s.stream }
+
 func (s *wrapped) Read() ([]byte, error) { return s.ReadLine(func() {}) }
 
 func (s *wrapped) ReadLine(beforeWait func()) ([]byte, error) {

@@ -1,0 +1,180 @@
+// This file owns what a subprocess says beside its messages, and what of that says best why it ended.
+
+package rpc
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// ProcessOutput is what a subprocess has said beside its messages.
+type ProcessOutput struct {
+	// Stderr is the end of what the process wrote to standard error. The line with which a Go or Rust
+	// program panics stands before it, if it was longer ago.
+	Stderr string
+	// Noise is the end of what stood on standard output and was no message, some hundred bytes.
+	Noise string
+	// Silent is for how long nothing came on standard output, not even noise.
+	Silent time.Duration
+}
+
+// noiseTail is how much is kept of what is no message, in bytes.
+const noiseTail = 1 << 10
+
+// ProcessOutputOf returns what the subprocess behind a stream has said so far, for an error of somebody who
+// waits for it. ok is false if the stream is neither that of a CommandTransport nor made of one by [Wrap].
+// It may be called at any time and by any goroutine.
+func ProcessOutputOf(stream Stream) (out ProcessOutput, ok bool) {
+	for s := wire.Stream(stream); ; {
+		if p, ok := s.(*process); ok {
+			return p.said(), true
+		}
+		u, ok := s.(interface{ Unwrap() wire.Stream })
+		if !ok {
+			return ProcessOutput{}, false
+		}
+		s = u.Unwrap()
+	}
+}
+
+// Reason returns the line of Stderr that best says what went wrong: that of a panic, the error of a Node.js
+// program, which stands above its stack, or the last line.
+func (o ProcessOutput) Reason() string {
+	lines := strings.Split(strings.TrimSpace(o.Stderr), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if isPanic(lines[i]) {
+			return clipped(panicOf(lines[i:]))
+		}
+	}
+	last := len(lines) - 1
+	if nodeVersion.MatchString(lines[last]) {
+		for i := last - 1; i > 0; i-- {
+			if strings.Trim(lines[i-1], " \t\r^") == "" && strings.Contains(lines[i-1], "^") || nodeError.MatchString(lines[i]) {
+				// The error follows the line that points at the place, blank lines between.
+				for ; i < last-1 && strings.TrimSpace(lines[i]) == ""; i++ {
+				}
+				return clipped(lines[i])
+			}
+		}
+	}
+	return clipped(lines[last])
+}
+
+var (
+	// nodeVersion is the last line of a Node.js program that ends by an exception.
+	nodeVersion = regexp.MustCompile(`^Node\.js v\d`)
+	// nodeError is the line of an error.
+	nodeError = regexp.MustCompile(`^(Uncaught )?[\w$.]*Error\b`)
+)
+
+// String gives all in one line, for an error; "" when there is nothing to say.
+func (o ProcessOutput) String() string {
+	text := ""
+	if why := o.Reason(); why != "" {
+		text = "; standard error: " + why
+	}
+	return strings.TrimPrefix(text+o.rest(), "; ")
+}
+
+// rest is what String says besides the reason.
+func (o ProcessOutput) rest() string {
+	text := ""
+	if noise := strings.TrimSpace(o.Noise); noise != "" {
+		lines := strings.Split(noise, "\n")
+		text += fmt.Sprintf("; standard output had %q", clipped(lines[len(lines)-1]))
+	}
+	if o.Silent >= time.Second {
+		text += "; silent for " + o.Silent.Round(time.Second/10).String()
+	}
+	return text
+}
+
+// clipped is the beginning of a line.
+func clipped(line string) string {
+	const most = 500
+	line = strings.TrimSpace(line)
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + "…"
+	}
+	return line
+}
+
+// isPanic reports whether a line is the one with which a program of Go or Rust panics.
+func isPanic[Text ~string | ~[]byte](line Text) bool {
+	s := string(line[:min(len(line), 100)])
+	return strings.HasPrefix(s, "panic: ") || strings.HasPrefix(s, "fatal error: ") ||
+		strings.HasPrefix(s, "thread '") && strings.Contains(s, "panicked at ")
+}
+
+// panicOf returns the panic that begins with the first line. Rust says what it is in the second.
+func panicOf(lines []string) string {
+	if strings.HasPrefix(lines[0], "thread '") && len(lines) > 1 {
+		return strings.TrimSpace(lines[0]) + " " + lines[1]
+	}
+	return lines[0]
+}
+
+// tail keeps the end of what is written to it, and passes everything on. It is safe for concurrent
+// use.
+type tail struct {
+	max  int
+	also io.Writer
+
+	mu      sync.Mutex
+	buf     []byte
+	seen    int    // lines before were looked at
+	panicAt int    // where in buf the last panic stands; less than 0 if it is there no more
+	panic   string // its lines; "" if there was none
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	t.buf = append(t.buf, b...)
+	t.look()
+	if over := len(t.buf) - t.max; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+		t.seen = max(0, t.seen-over)
+		t.panicAt -= over
+	}
+	t.mu.Unlock()
+	if t.also != nil {
+		// Somebody's log that fails must not stop the agent.
+		_, _ = t.also.Write(b)
+	}
+	return len(b), nil
+}
+
+// look looks for a panic in the lines that have ended; mu is held.
+func (t *tail) look() {
+	for {
+		i := bytes.IndexByte(t.buf[t.seen:], '\n')
+		if i < 0 {
+			return
+		}
+		line := t.buf[t.seen : t.seen+i]
+		switch {
+		case isPanic(line):
+			t.panic, t.panicAt = string(line[:min(len(line), 1000)])+"\n", t.seen
+		case strings.HasPrefix(t.panic, "thread '") && strings.Count(t.panic, "\n") == 1:
+			t.panic += string(line[:min(len(line), 1000)]) + "\n"
+		}
+		t.seen += i + 1
+	}
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := string(bytes.ToValidUTF8(t.buf, []byte("\uFFFD")))
+	if t.panic != "" && t.panicAt < 0 {
+		text = strings.ToValidUTF8(t.panic, "\uFFFD") + "…\n" + text
+	}
+	return text
+}

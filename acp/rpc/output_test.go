@@ -1,0 +1,134 @@
+//go:build unix
+
+package rpc
+
+// This file owns what errors say of a subprocess: its standard error, what was no message, its silence.
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestReason(t *testing.T) {
+	for name, test := range map[string]struct{ stderr, want string }{
+		"nothing":  {"", ""},
+		"blank":    {" \n\n", ""},
+		"a line":   {"warning\nfatal: out of cheese\n\n", "fatal: out of cheese"},
+		"Go panic": {"starting\npanic: boom [recovered]\n\tpanic: bang\n\ngoroutine 1 [running]:\nmain.main()\n\t/x.go:3\nexit status 2\n", "panic: boom [recovered]"},
+		"Go fatal": {"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select (no cases)]:\n", "fatal error: all goroutines are asleep - deadlock!"},
+		"Rust":     {"thread 'main' panicked at src/main.rs:2:5:\nout of cheese\nnote: run with `RUST_BACKTRACE=1`\n", "thread 'main' panicked at src/main.rs:2:5: out of cheese"},
+		"Python":   {"Traceback (most recent call last):\n  File \"a.py\", line 1\nValueError: no cheese\n", "ValueError: no cheese"},
+		"Node":     {"/a.js:1\nthrow new Error('no cheese')\n^\n\nError: no cheese\n    at Object.<anonymous> (/a.js:1:7)\n\nNode.js v22.23.3\n", "Error: no cheese"},
+		"Node, a module": {"node:internal/modules/cjs/loader:1228\n  throw err;\n  ^\n\nError: Cannot find module '/b.js'\n    at Module (node:internal:1) {\n  code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}\n\nNode.js v20.19.0\n",
+			"Error: Cannot find module '/b.js'"},
+		"Node, a code": {"    throw new ERR_MODULE_NOT_FOUND(\n          ^\n\nError [ERR_MODULE_NOT_FOUND]: Cannot find package 'x'\n    at y\n\nNode.js v22.0.0", "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'x'"},
+		"Node, a rejection": {"node:internal/process/promises:394\n      triggerUncaughtException(err, true);\n      ^\n\n[UnhandledPromiseRejection: reason \"x\".] {\n  code: 'ERR_UNHANDLED_REJECTION'\n}\n\nNode.js v22.23.3\n",
+			`[UnhandledPromiseRejection: reason "x".] {`},
+		"Node, a string":      {"/a.js:1\nthrow 'x'\n^\nx\n(Use `node --trace-uncaught ...`)\n\nNode.js v22.23.3\n", "x"},
+		"Node, cut":           {"cket.<anonymous>\nTypeError: x is not a function\n    at y\n\nNode.js v22.23.3\n", "TypeError: x is not a function"},
+		"Node, nothing known": {"Node.js v22.23.3\n", "Node.js v22.23.3"},
+		"long":                {strings.Repeat("é", 400), strings.Repeat("é", 250) + "…"},
+	} {
+		if got := (ProcessOutput{Stderr: test.stderr}).Reason(); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// The line of a panic is kept although more was written after it than is kept.
+func TestPanicIsKept(t *testing.T) {
+	c := connectChild(t, "panic", nil)
+	err := c.Wait()
+	exit, ok := errors.AsType[*ExitError](err)
+	if !ok || !strings.HasPrefix(exit.Stderr, "panic: out of cheese\n…\n") || !strings.Contains(err.Error(), "exit status 2: panic: out of cheese") {
+		t.Errorf("got %.300v", err)
+	}
+	// However it arrives.
+	for size := 1; size < 30; size++ {
+		out := tail{max: 100}
+		text := []byte("one\npanic: no cheese\n" + strings.Repeat("goroutine\n", 20))
+		for len(text) > 0 {
+			n := min(size, len(text))
+			out.Write(text[:n])
+			text = text[n:]
+		}
+		if got := out.String(); got != "panic: no cheese\n…\n"+strings.Repeat("goroutine\n", 10) {
+			t.Errorf("in pieces of %d: %q", size, got)
+		}
+	}
+}
+
+// shell connects to a script.
+func shell(t *testing.T, script string, ext *Extensions[Conn], opts *Options) *Conn {
+	t.Helper()
+	c, err := Connect(t.Context(), Command(exec.Command("sh", "-c", script)), ext, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// What was skipped on standard output, and how long nothing came, stand in the error.
+func TestExitSaysWhatWasSkipped(t *testing.T) {
+	c := shell(t, `echo 'npm WARN deprecated'; printf 'Usage: agent'; sleep 1.1; echo oops >&2; exit 4`, nil, nil)
+	err := c.Wait()
+	exit, ok := errors.AsType[*ExitError](err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	if exit.Noise != "npm WARN deprecated\nUsage: agent\n" || exit.Stderr != "oops\n" || exit.Silent < time.Second || exit.Silent > patience {
+		t.Errorf("got %+v", exit)
+	}
+	if want := `exit status 4: oops; standard output had "Usage: agent"; silent for 1.`; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// A process that closes its output and lives on says what it has said.
+func TestOutputIsClosed(t *testing.T) {
+	c := shell(t, `echo 'no such option' >&2; exec >&-; read -r line; exec sleep 60`, nil, nil)
+	_, err := Call[struct{}](t.Context(), c, "_m", nil)
+	if !errors.Is(err, io.EOF) || !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "closed its output (standard error: no such option") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A message behind a banner without a newline is read, and the banner reported.
+func TestMessageBehindBanner(t *testing.T) {
+	noise := make(chan string, 10)
+	opts := &Options{SkipNoise: true, Hooks: Hooks{Invalid: func(line []byte, _ error) { noise <- string(line) }}}
+	updates := make(chan int, 10)
+	ext := &Extensions[Conn]{}
+	HandleNotification(ext, "update", func(_ context.Context, _ *Conn, p *echoParams) error {
+		updates <- p.N
+		return nil
+	})
+	c := shell(t, `read -r line; printf 'Loading... {"jsonrpc":"2.0","id":1,"result":{"n":1}}\n'
+		printf '\033[?25hReady{"jsonrpc":"2.0","method":"update","params":{"n":2}}\n'
+		printf 'sent: {"jsonrpc":"2.0","method":"update","params":{"n":3}}\n'
+		read -r line; printf 'done{"result":{"n":2},"id":2,"jsonrpc":"2.0"}\n'
+		cat >/dev/null`, ext, opts)
+	for n := 1; n <= 2; n++ {
+		if res, err := echoMethod.Call(t.Context(), c, &echoParams{}); err != nil || res.N != n {
+			t.Fatalf("call %d: %v, %v", n, res, err)
+		}
+	}
+	if n := receive(t, updates); n != 2 || len(updates) > 0 {
+		t.Errorf("update %d came, and %d more", n, len(updates))
+	}
+	for _, want := range []string{"Loading... ", "\x1b[?25hReady", `sent: {"jsonrpc":"2.0","method":"update","params":{"n":3}}`, "done"} {
+		if got := receive(t, noise); got != want {
+			t.Errorf("reported %q, want %q", got, want)
+		}
+	}
+}
