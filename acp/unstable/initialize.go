@@ -4,6 +4,7 @@ package unstable
 
 import (
 	"context"
+	"time"
 
 	"github.com/acpgo/sdk/internal/engine"
 )
@@ -57,6 +58,9 @@ type ClientOptions struct {
 	Subagents bool
 	// Initialize, if set, may edit the initialize request before it is sent.
 	Initialize func(req *InitializeRequest)
+	// ConnectTimeout bounds how long connecting may take, up to the answer to initialize, if the context of
+	// Connect has no deadline. 0 means two minutes; less than 0 means no bound.
+	ConnectTimeout time.Duration
 	// Conn tunes the connection.
 	Conn ConnOptions
 }

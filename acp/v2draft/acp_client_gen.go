@@ -6,9 +6,11 @@
 package v2draft
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
@@ -27,8 +29,10 @@ func (e *VersionError) Error() string {
 }
 
 // Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards;
-// ending a subprocess that does not answer takes up to its StopTime and KillTime more.
-// The error matches ErrClosed when the agent ended meanwhile, and is then or wraps an *ExitError if it
+// ending a subprocess that does not answer takes up to its StopTime and KillTime more. If ctx has no deadline,
+// ClientOptions.ConnectTimeout bounds them.
+// The error of an agent that does not answer in time matches context.DeadlineExceeded, and says what the
+// agent wrote in the meantime if it is a subprocess. The error matches ErrClosed when the agent ended meanwhile, and is then or wraps an *ExitError if it
 // was a subprocess; it is an *Error that the agent answered, or a *VersionError.
 //
 // Handlers of requests are called by one goroutine each; that of updates is called one at a time for
@@ -44,14 +48,52 @@ func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, 
 	if c.handshake, err = c.request(); err != nil {
 		return nil, err
 	}
-	conn, err := rpc.ConnectRoutes(ctx, transport, c.routes, &c.opts.Conn)
+	ctx, cancel := c.withTimeout(ctx)
+	defer cancel()
+	opened := &openedTransport{Transport: transport}
+	conn, err := rpc.ConnectRoutes(ctx, opened, c.routes, &c.opts.Conn)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.initialize(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = opened.explain(err)
+		}
 		return nil, errors.Join(err, conn.Close())
 	}
 	return c.conn, nil
+}
+
+// defaultConnectTimeout leaves time for a package runner that downloads the agent first.
+const defaultConnectTimeout = 2 * time.Minute
+
+// withTimeout bounds connecting if ctx does not.
+func (c *clientSide) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	timeout := cmp.Or(c.opts.ConnectTimeout, defaultConnectTimeout)
+	if _, bounded := ctx.Deadline(); bounded || timeout < 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded))
+}
+
+// openedTransport is a transport that keeps its stream, to ask it about the agent.
+type openedTransport struct {
+	Transport
+	stream rpc.Stream
+}
+
+// Connect implements Transport.
+func (t *openedTransport) Connect(ctx context.Context) (stream rpc.Stream, err error) {
+	t.stream, err = t.Transport.Connect(ctx)
+	return t.stream, err
+}
+
+// explain adds to an error what the agent said, if that is known.
+func (t *openedTransport) explain(err error) error {
+	if out, ok := rpc.ProcessOutputOf(t.stream); ok && out.String() != "" {
+		return fmt.Errorf("%w (%s)", err, out)
+	}
+	return err
 }
 
 // clientSide is a client that is connected.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -78,6 +79,9 @@ type ClientOptions struct {
 	TerminalAuth bool
 	// Initialize, if set, may edit the initialize request before it is sent.
 	Initialize func(req *InitializeRequest)
+	// ConnectTimeout bounds how long connecting may take, up to the answer to initialize, if the context of
+	// Connect has no deadline. 0 means two minutes; less than 0 means no bound.
+	ConnectTimeout time.Duration
 	// Conn tunes the connection.
 	Conn ConnOptions
 }

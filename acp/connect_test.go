@@ -1,0 +1,102 @@
+package acp_test
+
+// This file owns how long a client waits for an agent that does not answer, and what it says then.
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/negotiate"
+	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// silent reads what comes and says nothing, until the client ends the connection.
+func silent(t *testing.T, transport acp.Transport) {
+	stream, err := transport.Connect(context.Background())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for err == nil {
+		_, err = stream.Read()
+	}
+	if err := stream.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConnectToSilentAgent(t *testing.T) {
+	for name, test := range map[string]struct {
+		option, deadline, want time.Duration
+		text                   string
+	}{
+		"default":     {0, 0, 2 * time.Minute, "no answer within 2m0s"},
+		"option":      {time.Second, 0, time.Second, "no answer within 1s"},
+		"deadline":    {time.Second, time.Hour, time.Hour, "initialize"},
+		"no bound":    {-1, 3 * time.Hour, 3 * time.Hour, "initialize"},
+		"much longer": {24 * time.Hour, 0, 24 * time.Hour, "no answer within 24h0m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if test.deadline > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, test.deadline)
+					defer cancel()
+				}
+				ours, theirs := acp.Pipe()
+				go silent(t, theirs)
+				start := time.Now()
+				_, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{}, &acp.ClientOptions{ConnectTimeout: test.option})
+				if d := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), test.text) || d != test.want {
+					t.Errorf("after %v: %v, want %v: %s", d, err, test.want, test.text)
+				}
+			})
+		})
+	}
+	t.Run("negotiating", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := acp.Pipe()
+			go silent(t, theirs)
+			client := negotiate.Client{
+				V1: func(ctx context.Context, transport acp.Transport) error {
+					_, err := acp.Connect(ctx, transport, acp.ClientHandlers{}, nil)
+					return err
+				},
+				V2: func(ctx context.Context, transport acp.Transport) error {
+					_, err := v2draft.Connect(ctx, transport, v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: v2draft.Implementation{Name: "test", Version: "1"}})
+					return err
+				},
+			}
+			start := time.Now()
+			_, err := client.Connect(t.Context(), ours)
+			if d := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || d != 2*time.Minute {
+				t.Errorf("after %v: %v", d, err)
+			}
+		})
+	})
+}
+
+// The error says what a subprocess wrote in place of an answer.
+func TestConnectSaysWhatTheAgentWrote(t *testing.T) {
+	cmd := exec.Command("sh", "-c", `echo 'Press any key'; echo 'warning: not a terminal' >&2; cat >/dev/null`)
+	tapped := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{
+		Ignore: func(f conformance.Finding) bool { return true }, // it is no agent
+	})
+	_, err := acp.Connect(t.Context(), tapped, acp.ClientHandlers{}, &acp.ClientOptions{ConnectTimeout: 1500 * time.Millisecond})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"initialize: no answer within 1.5s", "standard error: warning: not a terminal", `standard output had "Press any key"`, "silent for 1."} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %s", err, want)
+		}
+	}
+}
