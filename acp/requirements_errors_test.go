@@ -5,6 +5,7 @@ package acp_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,6 +37,7 @@ func TestADD1_ServedAfterErrors(t *testing.T) {
 		}
 		return script.String()
 	}
+	quiet := acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)}
 	t.Run("agent", func(t *testing.T) {
 		const served = `-> session/prompt#"p" {"sessionId":"s","prompt":[]}` + "\n" + `<- #"p" {"stopReason":"end_turn"}`
 		fails := func(what, code string) string {
@@ -52,7 +54,7 @@ func TestADD1_ServedAfterErrors(t *testing.T) {
 				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 			},
 		}
-		playClient(t, handlers, nil, hello(`{}`)+refused("->", "<-", served)+
+		playClient(t, handlers, &acp.AgentOptions{Conn: quiet}, hello(`{}`)+refused("->", "<-", served)+
 			`-> session/prompt#5 {"sessionId":7,"prompt":[]}`+"\n"+`<- #5 -32602 {"pointer":"/sessionId","...":""}`+"\n"+served+"\n"+
 			fails("plain", "-32603")+fails("auth", "-32000")+fails("own", "-7")+fails("panic", "-32603"))
 	})
@@ -78,7 +80,7 @@ func TestADD1_ServedAfterErrors(t *testing.T) {
 				return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("yes")}, nil
 			},
 		}
-		playAgent(t, handlers, nil, plainAgent, refused("<-", "->", served)+script.String(), func(conn *acp.ClientConn) {
+		playAgent(t, handlers, &acp.ClientOptions{Conn: quiet}, plainAgent, refused("<-", "->", served)+script.String(), func(conn *acp.ClientConn) {
 			select {
 			case <-last:
 			case <-conn.Done():
