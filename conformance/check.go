@@ -1,5 +1,5 @@
-// A value against a definition: the compiled schema made fit for judging, and the library's tree of
-// errors turned into a few findings.
+// Validation of a value by a definition: how the compiled schema is prepared, and how the library's tree
+// of errors becomes a few findings.
 
 package conformance
 
@@ -20,10 +20,9 @@ const maxFindings = 20
 // extension names our keyword among those of a compiled schema.
 const extension = "acp"
 
-// prepare replaces, in a compiled schema and all that it refers to, what the library would judge
-// without measure: unions by trying every branch, arrays and maps by listing every bad element.
-// Schemas shared with definitions that are in use already were prepared with those and stay as they
-// are.
+// prepare replaces keywords in a compiled schema, and in all that it refers to, where the library would do
+// too much: try every branch of a union, and list every bad element of an array or map. Schemas that it
+// shares with definitions in use were prepared with those, and are not changed.
 func (s *Schema) prepare(c *jsonschema.Schema) {
 	if c == nil || s.prepared[c] {
 		return
@@ -62,8 +61,8 @@ func (s *Schema) prepare(c *jsonschema.Schema) {
 	}
 }
 
-// resolve follows references that add nothing, {"allOf": [{"$ref": …}]} among them: each costs the
-// library as much as an object does.
+// resolve follows references that add nothing, such as {"allOf": [{"$ref": …}]}: each takes the library as
+// long as an object.
 func resolve(s *jsonschema.Schema) *jsonschema.Schema {
 	for {
 		if s.Always != nil || s.Types != nil || s.Constant != nil || s.Properties != nil || s.Required != nil ||
@@ -141,8 +140,8 @@ type flaw struct {
 	definition string
 }
 
-// check judges a value by a definition: first the schema's demands, then, as warnings, the members
-// that it does not know.
+// check validates a value by a definition, and then reports the members that the schema does not know, as
+// warnings.
 func (s *Schema) check(name string, v any) []flaw {
 	c, err := s.definition(name)
 	if err != nil {
@@ -213,7 +212,7 @@ func instance(location string) string {
 	return "/" + strings.Join(tokens, "/")
 }
 
-// phrase puts the library's most frequent verdicts in the words of ours.
+// phrase rewords the library's most frequent errors.
 func phrase(message string) string {
 	if names, ok := strings.CutPrefix(message, "missing properties: "); ok {
 		noun := "property "
@@ -237,7 +236,7 @@ func phrase(message string) string {
 	return message
 }
 
-// redundant says whether a flaw adds nothing to the one before it: a number below its minimum is
+// redundant reports whether a flaw adds nothing to the one before it: a number below its minimum is
 // outside its format too.
 func redundant(f, before flaw) bool {
 	return f.pointer == before.pointer &&

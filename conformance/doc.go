@@ -1,12 +1,12 @@
-// Package conformance judges ACP traffic: it checks every message on a connection against the
-// exact definition of the published schema, whoever wrote the two ends.
+// Package conformance validates ACP messages: it checks every message of a connection against the exact
+// definition of the published schema. It does not matter which programs are at the two ends.
 //
-// A [Schema] holds one version of the protocol's JSON schema; it is compiled on demand and shared.
-// [V1], [V2] and the others are those of this module, and [Negotiated] is for connections that settle
-// between two of them.
-// A [Validator] follows one connection and turns each of its messages into findings; it knows by
-// the ids which method a response answers. A [Monitor] puts a validator on every connection of a
-// transport, and a [Tap] does that in a test and fails it.
+// A [Schema] is one version of the protocol's JSON schema, compiled when it is needed. [V1], [V2] and the
+// others are the schemas in this module; [Negotiated] is for connections that choose between two versions.
+// A [Validator] checks the messages of one connection and returns findings; it knows from the ids which
+// method a response answers. A [Monitor] wraps transports, so that every connection has a validator; [Tap]
+// does this in a test, and fails the test for each finding. A [Recording] keeps the messages, in memory or
+// as a file.
 //
-// What no schema can say (the order of messages, the gating by capabilities) is not judged here.
+// Rules that a schema cannot express (the order of messages, capabilities) are not checked here.
 package conformance

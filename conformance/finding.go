@@ -1,4 +1,4 @@
-// What a validator reports, and the words for who said what to whom.
+// What a validator reports: findings, sides, directions, kinds of messages.
 
 package conformance
 
@@ -52,7 +52,7 @@ func (d Direction) Sender() Side {
 	return Agent
 }
 
-// String names both ends: "client → agent" or "agent → client".
+// String is "client → agent" or "agent → client".
 func (d Direction) String() string {
 	switch d {
 	case ToAgent, ToClient:
@@ -69,7 +69,7 @@ func (s Side) direction() Direction {
 	return ToClient
 }
 
-// Kind is what a message is in JSON-RPC; it is empty where that cannot be told.
+// Kind is what a message is in JSON-RPC; it is empty where that is not clear.
 type Kind string
 
 // The kinds of message.
@@ -80,14 +80,14 @@ const (
 	Notification Kind = "notification"
 )
 
-// Severity says how much a finding weighs.
+// Severity says how serious a finding is.
 type Severity int
 
 const (
 	// Error is a message that the protocol forbids.
 	Error Severity = iota + 1
-	// Warning is a message that peers must cope with but that should not have been sent so, such as
-	// a member that the schema does not know.
+	// Warning is something that peers must accept but that should not be sent, such as a member that
+	// the schema does not know.
 	Warning
 )
 
@@ -105,13 +105,12 @@ func (s Severity) String() string {
 // Envelope is the Definition of a finding about the JSON-RPC message itself.
 const Envelope = "JSON-RPC"
 
-// Finding is one thing that is wrong with one message. Its texts are short whatever the message
-// held: long values are cut.
+// Finding is one thing that is wrong with one message. Its texts are always short: long values are cut.
 type Finding struct {
 	Severity  Severity
 	Direction Direction
-	// Method is the method of a request or notification, or the one that a response answers; empty
-	// where it cannot be told.
+	// Method is the method of a request or notification, or of the request that a response answers;
+	// empty where it is not known.
 	Method string
 	Kind   Kind
 	// ID is the JSON text of the message's id, empty when there is none.

@@ -1,4 +1,4 @@
-// The formats that the schema uses and that validators by default take for mere annotations.
+// The formats that the schema uses. By default validators ignore formats.
 
 package conformance
 
@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// formats maps a format to its check. A value of another JSON type passes: its type is another
-// keyword's matter. The library knows the rest (uri, date-time).
+// formats maps a format to its check. A value of another JSON type passes: the keyword "type" is for that.
+// The library has the other formats (uri, date-time).
 var formats = map[string]func(any) bool{
 	"int32":  signed(32),
 	"int64":  signed(64),

@@ -1,4 +1,4 @@
-// Watching connections: a transport that validates what passes through it.
+// Transports that validate the messages that pass through them.
 
 package conformance
 
@@ -10,8 +10,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// Monitor validates the messages of connections, and counts them. Its methods may be called from
-// several goroutines.
+// Monitor validates the messages of connections, and counts them. Its methods are safe for concurrent use.
 type Monitor struct {
 	schema  *Schema
 	options MonitorOptions
@@ -20,10 +19,10 @@ type Monitor struct {
 	stats Stats
 }
 
-// MonitorOptions configure a Monitor. The functions are called for one message at a time, with a
-// lock held: they must not use the connection, nor the Monitor.
+// MonitorOptions configure a Monitor. The functions are called for one message at a time, while a lock is
+// held: they must not use the connection or the Monitor.
 type MonitorOptions struct {
-	// OnMessage is called for every message, in an order in which each request precedes its answer.
+	// OnMessage is called for every message; each request comes before its answer.
 	OnMessage func(Message)
 	// Ignore says which findings do not count and are not shown to OnMessage.
 	Ignore func(Finding) bool
@@ -72,18 +71,18 @@ func (m *Monitor) Stats() Stats {
 	return m.stats
 }
 
-// WrapClient returns a transport for a client: it connects by the one given, and validates what the
-// client writes, before it is sent, and what it reads.
+// WrapClient returns a transport for a client that connects with the given one. It validates what the
+// client writes, before it is sent, and what the client reads.
 func (m *Monitor) WrapClient(transport rpc.Transport) rpc.Transport { return m.wrap(Client, transport) }
 
-// WrapAgent does for an agent's transport what WrapClient does for a client's.
+// WrapAgent is WrapClient for the transport of an agent.
 func (m *Monitor) WrapAgent(transport rpc.Transport) rpc.Transport { return m.wrap(Agent, transport) }
 
 func (m *Monitor) wrap(side Side, transport rpc.Transport) rpc.Transport {
 	return &watchedTransport{monitor: m, side: side, inner: transport}
 }
 
-// see judges one message of a connection.
+// see validates one message of a connection.
 func (m *Monitor) see(v *Validator, direction Direction, line []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,4 +1,4 @@
-// The schema: which definition judges which message, and its compilation on demand.
+// The schema: which definition is for which message, and how it is compiled when it is needed.
 
 package conformance
 
@@ -16,9 +16,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Schema is one published version of the protocol's JSON schema. Definitions are compiled when a
-// message first needs them and are then shared; a Schema may be used by any number of validators
-// at once.
+// Schema is one published version of the protocol's JSON schema. Each definition is compiled when a
+// message first needs it. A Schema is safe for concurrent use, by any number of validators.
 type Schema struct {
 	definitions map[string]any
 	methods     map[methodKey]string // the definition of what is sent
@@ -40,8 +39,8 @@ type methodKey struct {
 	kind    Kind // Request, Response or Notification
 }
 
-// NewSchema reads a schema. It must be one that marks the definitions of its methods with x-method
-// and x-side, as all do since August 2025.
+// NewSchema parses a schema. The schema must mark the definitions of its methods with x-method and
+// x-side, as all published ones do since August 2025; otherwise it is an error.
 func NewSchema(schemaJSON []byte) (*Schema, error) {
 	dec := json.NewDecoder(bytes.NewReader(schemaJSON))
 	dec.UseNumber()
@@ -282,7 +281,7 @@ func (s *Schema) roles(method string) (roles []methodKey) {
 	return roles
 }
 
-// extension says whether a method is one that the schema leaves to others.
+// extension reports whether a method is an extension and so not defined by the schema.
 func (s *Schema) extension(method string) bool {
 	return (strings.HasPrefix(method, "_") || strings.HasPrefix(method, "$/")) && len(s.roles(method)) == 0
 }

@@ -1,4 +1,4 @@
-// Watching the connections of a test, and failing it.
+// The tap of a test: it fails the test for each finding.
 
 package conformance
 
@@ -10,8 +10,8 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// TB is what a Tap needs of a *testing.T, *testing.B or *testing.F, so that programs that are no
-// tests do not link package testing.
+// TB has the methods of *testing.T, *testing.B and *testing.F that a Tap uses. With it, programs that
+// are no tests do not link package testing.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -19,23 +19,23 @@ type TB interface {
 	Cleanup(func())
 }
 
-// TapOptions configure a Tap. The functions are called as those of MonitorOptions are.
+// TapOptions configure a Tap. For the functions, the same holds as for those of MonitorOptions.
 type TapOptions struct {
 	// Schema is the one to validate against; nil means the stable version 1.
 	Schema *Schema
-	// Expect lists findings that the test provokes. A finding whose String contains one of the texts
-	// does not fail the test; a text that no finding contained does, when the test ends.
+	// Expect lists findings that the test causes on purpose. A finding whose String contains one of the
+	// texts does not fail the test. If no finding contained a text, the test fails when it ends.
 	Expect []string
-	// Ignore says which other findings are no failures, such as those of a peer that is not ours.
+	// Ignore says which other findings do not fail the test, such as those about a peer that the test
+	// does not check.
 	Ignore func(Finding) bool
-	// OnMessage is called for every message, to record it.
+	// OnMessage is called for every message; Recording.Add records it.
 	OnMessage func(Message)
 }
 
-// Tap returns a transport that validates every message of a test's connection, both ways, and fails
-// the test for each finding, warnings included. The side is the one that will use the transport.
-// Connections must be closed before the test ends; what passes later is not judged. Options may be
-// nil.
+// Tap returns a transport that validates every message of a test's connection, in both directions, and
+// fails the test for each finding, warnings included. The side is the one that uses the transport. Close
+// the connection before the test ends: later messages are not checked. Options may be nil.
 func Tap(tb TB, side Side, transport rpc.Transport, options *TapOptions) rpc.Transport {
 	tb.Helper()
 	t := &tap{tb: tb}

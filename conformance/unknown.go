@@ -1,5 +1,5 @@
-// The closed pass: members that no schema in force at their place declares. JSON Schema lets them
-// through, ACP keeps the names for itself (custom data belongs in _meta).
+// The search for unknown members: those that no schema declares at their place. JSON Schema allows them,
+// but ACP reserves the names (custom data belongs in _meta).
 
 package conformance
 
@@ -12,8 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// unknownMembers lists them as warnings. It follows the branch that a value meant, also where the
-// value is invalid, so that a misspelt member shows beside the one that is missing.
+// unknownMembers lists them as warnings. It follows the branch that the value means, also if the value is
+// invalid, so that a misspelt member is reported together with the missing one.
 func unknownMembers(c *jsonschema.Schema, v any) []flaw {
 	var w closedPass
 	w.visit([]*jsonschema.Schema{c}, v, "")
@@ -130,7 +130,7 @@ func (f *force) add(s *jsonschema.Schema, v any) {
 	}
 }
 
-// anything says whether a schema demands nothing, as those of raw input and extensions do.
+// anything reports whether a schema allows any value, as those of raw input and extensions do.
 func anything(s *jsonschema.Schema) bool {
 	return s.Always != nil && *s.Always ||
 		s.Always == nil && s.Ref == nil && len(s.AllOf) == 0 && len(s.Types) == 0 && len(s.Constant) == 0 &&

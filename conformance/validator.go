@@ -16,10 +16,10 @@ import (
 	"github.com/acpgo/sdk/internal/ledger"
 )
 
-// Validator judges the messages of one connection, in the order in which they were written. It
-// remembers which requests wait for their answer, and nothing else. Its methods may be called from
-// several goroutines; then each request must be given to it before its answer, which holds if what
-// is written is judged before it leaves.
+// Validator checks the messages of one connection, in the order in which they were written. It
+// remembers which requests wait for their answer, and nothing else. Its methods are safe for concurrent
+// use, but each request must be given to it before its answer. That holds if messages are checked before
+// they are written.
 type Validator struct {
 	versions map[int]*Schema // of a negotiated connection
 
@@ -29,8 +29,8 @@ type Validator struct {
 	lost    map[Direction]bool  // more requests than maxPending: unmatched answers are then accepted
 }
 
-// call is a request that was not answered yet. Its definition is the one for its result, "" where
-// any result will do.
+// call is a request that was not answered yet. Its definition is the one of its result, or "" if any
+// result is right.
 type call struct {
 	method     string
 	definition string
@@ -49,9 +49,8 @@ func NewValidator(schema *Schema) *Validator {
 	return v
 }
 
-// Message judges one message, given as the line that carried it; the newline at its end may be
-// missing. It returns at most a few tens of findings, none for a message that is as it should be,
-// whatever the line holds. It does not keep the line.
+// Message checks one message, given as its line, with or without the newline. It returns no findings for a
+// correct message, and never more than a few tens. It does not keep the line.
 func (v *Validator) Message(direction Direction, line []byte) []Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -60,7 +59,7 @@ func (v *Validator) Message(direction Direction, line []byte) []Finding {
 	return m.findings
 }
 
-// message is the judgement of one message: what is known of it so far, which every finding repeats.
+// message is one message while it is checked: what is known of it so far, which every finding repeats.
 type message struct {
 	Finding
 	validator *Validator
@@ -216,7 +215,7 @@ func (m *message) version() {
 	}
 }
 
-// checkID judges the form of an id, by the schema's definition where it has one.
+// checkID checks an id, by the schema's definition if it has one.
 func (m *message) checkID(id any) {
 	if name := m.validator.schema.id; name != "" {
 		for _, f := range m.validator.schema.check(name, id) {
@@ -230,7 +229,7 @@ func (m *message) checkID(id any) {
 	}
 }
 
-// call judges a request or notification, and remembers a request.
+// call checks a request or notification, and remembers a request.
 func (m *message) call(method string, id any) {
 	v := m.validator
 	key := methodKey{m.Direction.Sender().Peer(), method, m.Kind}
@@ -259,7 +258,7 @@ func (m *message) call(method string, id any) {
 	}
 }
 
-// misplaced says why a method is not one for this message.
+// misplaced says why a message must not have this method.
 func (m *message) misplaced(method string) string {
 	roles := m.validator.schema.roles(method)
 	if len(roles) == 0 {
@@ -312,7 +311,7 @@ func (m *message) answer(id any, hasID bool) (c call, problem string) {
 	return call{}, "answers no request"
 }
 
-// content judges a value by a definition. None means that any value will do.
+// content checks a value by a definition; with the definition "" any value is right.
 func (m *message) content(definition string, value any) {
 	if definition == "" {
 		return

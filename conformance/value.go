@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxValues bounds the JSON values of one message, and with them the memory that judging it takes.
+// maxValues bounds the number of JSON values in one message, and so the memory that validation takes.
 const maxValues = 1 << 20
 
 var errTooManyValues = fmt.Errorf("more than %d values in one message: not validated", maxValues)
@@ -163,8 +163,8 @@ func pointer(at string, tokens ...string) string {
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// maxMagnitude bounds the decimal order of the numbers handed to the library, which computes with
-// rationals and knows no limit: 1e999999 would cost megabytes, and a longer exponent its panic.
+// maxMagnitude bounds the decimal exponent of the numbers that the library gets. The library computes with
+// rational numbers and has no limit: 1e999999 would take megabytes, and a longer exponent makes it panic.
 const maxMagnitude = 400
 
 // exact returns the number in a form that is cheap to compute with: integers in plain digits (1.0

@@ -13,8 +13,8 @@ import (
 	"github.com/acpgo/sdk"
 )
 
-// V1 returns the schema of the protocol's stable version 1, as this module embeds it. It is read
-// once, so that all who use it share what was compiled. So are those of the other versions.
+// V1 returns the schema of the protocol's stable version 1, as this module embeds it. It is parsed once,
+// and everybody shares the compiled schema; the same holds for the other versions.
 func V1() *Schema { return v1() }
 
 // V1Unstable returns the schema of version 1 with unstable features.
@@ -43,9 +43,9 @@ func embedded(text func() string) func() *Schema {
 	})
 }
 
-// Negotiated returns a schema for connections that may be of version 1 or 2. A validator holds their
-// initialize request to the version that it asks for, and all from its answer on to the version
-// answered. What such a request says for agents of the other version is held to that one.
+// Negotiated returns a schema for connections that may be of version 1 or 2. A validator checks the
+// initialize request by the version that it asks for, and all messages from its answer on by the version of
+// the answer. Members of the request that are for agents of the other version are checked by that one.
 func Negotiated(v1, v2 *Schema) *Schema {
 	return &Schema{versions: map[int]*Schema{1: v1, 2: v2}}
 }
@@ -53,8 +53,8 @@ func Negotiated(v1, v2 *Schema) *Schema {
 // methodInitialize is the method that negotiates the version, in all of them.
 const methodInitialize = "initialize"
 
-// negotiate lets what initialize asks for or answers choose the schema. It is nothing where there is
-// nothing to choose.
+// negotiate chooses the schema by the version in an initialize request or its answer. Without a choice of
+// versions it does nothing.
 func (v *Validator) negotiate(kind Kind, content any) {
 	number, _ := object(content)["protocolVersion"].(json.Number)
 	version, err := strconv.Atoi(string(number))
@@ -73,8 +73,8 @@ func (v *Validator) negotiate(kind Kind, content any) {
 	}
 }
 
-// initialize judges the parameters of an initialize request: its own version's members by that version,
-// and those that only another version knows by that one.
+// initialize checks the parameters of an initialize request: by the version that it asks for, and the
+// members that only another version has by that other version.
 func (m *message) initialize(definition string, params map[string]any) {
 	v := m.validator
 	own := maps.Clone(params)
@@ -92,7 +92,7 @@ func (m *message) initialize(definition string, params map[string]any) {
 	m.content(definition, own)
 }
 
-// member judges one member of a value by a schema.
+// member checks one member of a value by a schema.
 func (m *message) member(s *Schema, definition string, value map[string]any, name string) {
 	where := pointer("", name)
 	for _, f := range s.check(definition, value) {

@@ -32,8 +32,8 @@ func variableName(pattern any) (string, bool) {
 	return m[1], true
 }
 
-// match compares a value with a pattern. Names that the pattern meets first are bound in names, also
-// where it then fails. The error says where they differ.
+// match compares a value with a pattern. A name that the pattern uses for the first time is bound in names,
+// also if the comparison fails later. The error says where the two differ.
 func match(pattern, got any, names map[string]any, at string) error {
 	if name, ok := variableName(pattern); ok {
 		if name == anything {
@@ -104,7 +104,7 @@ func place(at string) string {
 	return at
 }
 
-// equal compares JSON values, numbers by what they are worth.
+// equal compares JSON values, numbers by their value.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -126,7 +126,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// fill makes a value of a pattern: names get the values they are bound to.
+// fill makes a value from a pattern: names are replaced by the values that they are bound to.
 func fill(pattern any, names, values map[string]any) (any, error) {
 	if name, ok := variableName(pattern); ok {
 		if name == anything {

@@ -20,8 +20,8 @@ import (
 // Patience is how long Run waits for a whole script.
 const Patience = 30 * time.Second
 
-// Run plays one side of a script in a test, within Patience, and fails the test when the peer
-// departs from it. It may be called from any goroutine of the test.
+// Run plays one side of a script in a test, for at most Patience, and fails the test if the peer sends
+// anything else than the script. It may be called from any goroutine of the test.
 func Run(tb conformance.TB, script *Script, side conformance.Side, transport rpc.Transport) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), Patience, fmt.Errorf("nothing more within %v", Patience))
@@ -31,11 +31,11 @@ func Run(tb conformance.TB, script *Script, side conformance.Side, transport rpc
 	}
 }
 
-// Play connects and plays one side of the script: it writes that side's messages and compares what
-// the peer writes with the other's. It returns at the first difference, when the peer ends the
-// connection too early, or when ctx is done, and closes the connection in every case. What the peer
-// writes after the last message is not looked at, so a script that shows that something is not
-// answered ends with a request that is.
+// Play connects and plays one side of the script: it writes the messages of that side and compares the
+// peer's messages with those of the other side. It returns an error at the first difference, if the peer
+// ends the connection too early, or if ctx ends; it always closes the connection. Messages after the last
+// one of the script are not checked. So a script that shows that something is not answered ends with a
+// request that is answered.
 func (s *Script) Play(ctx context.Context, side conformance.Side, transport rpc.Transport) error {
 	stream, err := transport.Connect(ctx)
 	if err != nil {
@@ -63,8 +63,8 @@ type player struct {
 	inbox  inbox
 }
 
-// inbox holds what was read, without bound: a peer that must get rid of a message before it reads
-// the next one shall not lock up with a player that does the same.
+// inbox has what was read, without a limit. Otherwise the player and a peer could both wait until the other
+// one reads.
 type inbox struct {
 	more chan struct{} // of capacity one: something was put since the last look
 
@@ -154,7 +154,7 @@ func (p *player) write(run []step) error {
 	return nil
 }
 
-// expect reads until every step of the run was met that must be.
+// expect reads until every step of the run has come, except those that may be missing.
 func (p *player) expect(ctx context.Context, run []step) error {
 	for {
 		at := slices.IndexFunc(run, func(s step) bool { return !s.repeated })
@@ -204,7 +204,7 @@ func (p *player) meet(run []step, at int, line []byte) (met int, err error) {
 	return 0, p.fail(run[at], difference)
 }
 
-// is says whether a line is a step's message, and keeps the names that it binds if it is.
+// is returns nil if a line is a step's message, and then keeps the names that it binds.
 func (p *player) is(s step, line []byte) error {
 	got := fmt.Errorf("got %q", line)
 	if s.raw != nil {

@@ -8,13 +8,14 @@
 //	    "params": {"cwd": "/tmp", "mcpServers": []}}
 //	<- {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "$session", "...": "..."}}
 //
-// An arrow to the right is what the client writes, one to the left what the agent writes; a message
-// goes on in the indented lines below it. Lines that begin with # are comments. One side is played:
-// its messages are written as they stand, one a line. The other is under test: what it writes must
-// be the same JSON, in the same order, but that
+// An arrow to the right is a message of the client, one to the left a message of the agent; a message
+// continues in the indented lines below it. Lines that begin with # are comments. One side is played: its
+// messages are written as they are, one a line. The other side is tested: its messages must be the same
+// JSON, in the same order, with two exceptions:
 //
-//   - a string that is a name after a dollar sign ("$session") stands for any value, the same
-//     wherever the name occurs again, in what is written too; "$any" stands for any value each time;
+//   - a string with a dollar sign and a name ("$session") stands for any value, and for the same value
+//     wherever the name occurs again, also in messages that are written; "$any" stands for any value each
+//     time;
 //   - an object with the member "..." may have more members than are listed.
 //
 // A sign behind the arrow changes what is expected:
@@ -43,7 +44,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// Script is a transcript that was read. It may be played any number of times, also at once.
+// Script is a transcript that was read. It may be played any number of times, also concurrently.
 type Script struct {
 	name   string
 	steps  []step

@@ -1,6 +1,6 @@
 package badlines
 
-// This file owns what comes back: single answers, and whether they are those that were owed.
+// This file owns the answers, and whether they are the right ones.
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/acpgo/sdk/internal/ledger"
 )
 
-// An Answer is a response of the side under test.
+// An Answer is a response that the side under test sent.
 type Answer struct {
 	ID      json.RawMessage
 	Result  json.RawMessage // nil if it is an error
@@ -28,8 +28,8 @@ func (a *Answer) String() string {
 	return fmt.Sprintf("%.100s: error %d %.300q %.300s", a.ID, a.Code, a.Message, a.Data)
 }
 
-// ReadAnswer reads a line of the side under test, which must be a whole message. It returns nil for a
-// request or notification.
+// ReadAnswer reads a line that the side under test sent. It fails if that is not a well-formed message, and
+// returns nil for a request or notification.
 func ReadAnswer(line []byte) (*Answer, error) {
 	var m struct {
 		JSONRPC string           `json:"jsonrpc"`
@@ -75,14 +75,13 @@ func ReadAnswer(line []byte) (*Answer, error) {
 	return a, nil
 }
 
-// internals are what no error may tell the peer.
+// internals are texts that no error may send to the peer.
 var internals = []string{
 	"goroutine", "runtime", "reflect", "panic", ".go", "0xc000", "acp.", "rpc.", "codec.", "wire.", "json: cannot", "interface", "nil pointer", "*",
 	"Go struct", "/usr/", "/home/", "/tmp/",
 }
 
-// Leak returns what the error says of this side's insides, or "". What the peer sent itself may be
-// repeated.
+// Leak returns a text of internals that the error has, or "". What the peer itself sent may be repeated.
 func (a *Answer) Leak(sent []byte) string {
 	if bytes.Contains(sent, []byte(`\u`)) {
 		return "" // it may hold anything
@@ -96,7 +95,7 @@ func (a *Answer) Leak(sent []byte) string {
 	return ""
 }
 
-// A Ledger compares what was sent to a side with what it answered.
+// A Ledger compares the lines that were sent to a side with its answers.
 type Ledger struct {
 	MaxDepth  int
 	MaxLine   int
@@ -135,11 +134,11 @@ func (l *Ledger) Sent(line []byte) {
 // Answered notes an answer of that side.
 func (l *Ledger) Answered(a *Answer) { l.requests.Answer(Key(a.ID)) }
 
-// Owed returns how many answers the lines with an id are owed, those that have come included.
+// Owed returns how many answers are due for the lines with an id, whether they have come or not.
 func (l *Ledger) Owed(id string) int { return l.requests.Get(Key([]byte(id))).Asked }
 
-// Check returns an error unless the answers are those that are owed: all of them or, unless all is set,
-// some.
+// Check returns an error if an answer came that was not due, or, if all is set, if one that is due is
+// missing.
 func (l *Ledger) Check(all bool) error {
 	for id, e := range l.requests.All() {
 		switch {

@@ -4,7 +4,7 @@ package badlines
 
 import "strings"
 
-// A Line is one of them, and what it must be answered with.
+// A Line is one of them, with the answer that it must get.
 type Line struct {
 	Name string
 	Text string
@@ -12,8 +12,8 @@ type Line struct {
 	Code int    // of the error that is the answer; 0 when it is a result
 }
 
-// Lines returns lines about a request that the side under test serves: its method, and the members of
-// its parameters, of which there must be one.
+// Lines returns lines that are made from a request which the side under test serves: its method, and the
+// members of its parameters, at least one.
 func Lines(method, members string) []Line {
 	r := strings.NewReplacer("METHOD", method, "MEMBERS", members)
 	var out []Line
@@ -31,7 +31,7 @@ const served = `{"jsonrpc":"2.0","id":"r","method":"METHOD","params":{MEMBERS}}`
 // with is served with something in front of its last brace.
 func with(more string) string { return strings.TrimSuffix(served, "}") + more + "}" }
 
-// nested is n levels of arrays round what.
+// nested puts n arrays around a text.
 func nested(n int, what string) string {
 	return strings.Repeat("[", n) + what + strings.Repeat("]", n)
 }
@@ -76,7 +76,7 @@ func ids() []Line {
 	return out
 }
 
-// texts are requests that are JSON only nearly, or in an unusual way.
+// texts are requests that are unusual JSON, or not quite JSON.
 func texts() []Line {
 	fine := func(name, text string) Line { return Line{name, text, `"r"`, 0} }
 	bad := func(name, text string) Line { return Line{name, text, "null", ParseError} }
@@ -185,7 +185,7 @@ func envelopes() []Line {
 	}
 }
 
-// silent are lines that must not be answered, or two peers could answer each other forever.
+// silent are lines that must not be answered: otherwise two peers could answer each other forever.
 func silent() []Line {
 	none := func(name, text string) Line { return Line{name, text, "", 0} }
 	return []Line{

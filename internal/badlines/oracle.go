@@ -1,8 +1,8 @@
-// Package badlines holds lines that no peer should send, and says what JSON-RPC makes of any line: by
-// encoding/json, and so independently of the code under test. Tests use it.
+// Package badlines has lines that no peer should send, and says how any line must be answered. It uses
+// encoding/json, so that it does not depend on the code under test. Tests use it.
 package badlines
 
-// This file owns the judgement of any line.
+// This file owns how any line must be answered.
 
 import (
 	"bytes"
@@ -25,28 +25,28 @@ const (
 	Response                 // never answered
 )
 
-// The codes of the errors that answer what is no message.
+// The codes of the errors that answer a line that is no message.
 const (
 	ParseError     = -32700
 	InvalidRequest = -32600
 )
 
-// A Message is a line as JSON-RPC has it.
+// A Message is what a line is in JSON-RPC.
 type Message struct {
 	Kind   Kind
 	Method string
 	Params json.RawMessage // nil when absent
-	// ID is that of the answer; nil when a line that is Unread may have any.
+	// ID is the id that the answer must have; nil if any is right, as for some lines that are Unread.
 	ID json.RawMessage
-	// Codes are those of which an error must have one that answers what is Unread or Refused.
+	// Codes are the codes, of which the error that answers an Unread or Refused line must have one.
 	Codes []int
-	// Silent says that it may as well go unanswered, because it may be the remains of a response.
+	// Silent says that no answer is right too, because the line may be a damaged response.
 	Silent bool
 }
 
 var null = json.RawMessage("null")
 
-// Read judges a line where texts may be nested maxDepth levels deep.
+// Read says what a line is, if texts may be nested maxDepth levels deep.
 func Read(line []byte, maxDepth int) Message {
 	if m, bad := unread(line, maxDepth); bad {
 		return m
@@ -82,7 +82,7 @@ func Read(line []byte, maxDepth int) Message {
 	}
 }
 
-// unread judges what is not JSON, or too deep.
+// unread says how a line that is not JSON, or too deep, must be answered.
 func unread(line []byte, maxDepth int) (m Message, bad bool) {
 	valid, deep := json.Valid(line) && utf8.Valid(line), depth(line) > maxDepth
 	if valid && !deep {
@@ -100,7 +100,7 @@ func unread(line []byte, maxDepth int) (m Message, bad bool) {
 	return m, true
 }
 
-// MayBeResponse reports whether a line that cannot be read may be what is left of a response.
+// MayBeResponse reports whether a line that cannot be read may be a damaged response.
 func MayBeResponse(line []byte) bool {
 	return slices.ContainsFunc([]string{"result", "error", `\`}, func(s string) bool {
 		return bytes.Contains(line, []byte(s))
@@ -165,8 +165,8 @@ func text(value json.RawMessage) (s string, ok bool) {
 	return s, json.Unmarshal(value, &s) == nil
 }
 
-// Key is the same for ids that are: strings are compared by value, unless they hold what is no text, and
-// numbers as they are written.
+// Key is equal for equal ids. Strings are compared by value, unless they contain half a surrogate pair;
+// numbers are compared as they are written.
 func Key(id json.RawMessage) string {
 	s, ok := text(id)
 	if !ok || strings.ContainsRune(s, utf8.RuneError) && bytes.Contains(id, []byte(`\u`)) {

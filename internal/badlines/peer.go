@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// A Peer writes bytes that need not mean anything, and keeps the answers to them.
+// A Peer writes any bytes and keeps the answers to them.
 type Peer struct {
 	w      io.WriteCloser
 	onLine func(line []byte)
@@ -24,7 +24,7 @@ type Peer struct {
 	err     error // the first thing that was wrong
 }
 
-// NewPeer starts to read from r, until it ends. onLine, if not nil, is shown every line.
+// NewPeer starts to read from r, until that ends. onLine, if not nil, is called with every line.
 func NewPeer(r io.Reader, w io.WriteCloser, ledger Ledger, onLine func(line []byte)) *Peer {
 	p := &Peer{w: w, onLine: onLine, ledger: ledger, done: make(chan struct{})}
 	go p.read(r)
@@ -60,8 +60,8 @@ func (p *Peer) take(line []byte, err error) {
 	}
 }
 
-// Write sends lines, the last of them ended too, in pieces, whose sizes come round and round; without
-// sizes it is one piece.
+// Write sends lines, each with its newline, in pieces. The sizes of the pieces are used one after the other
+// and then again from the first; without sizes there is one piece.
 func (p *Peer) Write(lines, sizes []byte) error {
 	p.mu.Lock()
 	for line := range bytes.Lines(lines) {
@@ -82,7 +82,7 @@ func (p *Peer) Write(lines, sizes []byte) error {
 	return nil
 }
 
-// Answers returns the answers with an id, of those that came so far.
+// Answers returns the answers with an id that have come so far.
 func (p *Peer) Answers(id string) []*Answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *Peer) Answers(id string) []*Answer {
 	return found
 }
 
-// Owed returns how many answers an id is owed, by what was sent so far.
+// Owed returns how many answers are due for an id by what was sent so far.
 func (p *Peer) Owed(id string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,8 +105,8 @@ func (p *Peer) Owed(id string) int {
 // End ends the peer's writing.
 func (p *Peer) End() error { return p.w.Close() }
 
-// Verdict waits for the end of the other side's writing. It returns an error if what was sent is not
-// well formed, if the answers are not those that were owed, see Ledger.Check, or if one tells too much.
+// Verdict waits until the other side's output ends. It returns an error if that side sent a malformed line,
+// if its answers are not the right ones (see Ledger.Check), or if an error tells internals.
 func (p *Peer) Verdict(all bool) error {
 	<-p.done
 	p.mu.Lock()

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// End is one end of a Pipe. Closing W ends what the other end reads, closing R makes the other end's
-// writing fail with io.ErrClosedPipe; closing again does nothing. One goroutine may read while another
-// writes, and any may close.
+// End is one end of a Pipe. After W is closed the other end reads to the end; after R is closed the other
+// end's writes fail with io.ErrClosedPipe. Closing again does nothing. Reading, writing and closing may
+// happen concurrently.
 type End struct {
 	R io.ReadCloser
 	W io.WriteCloser
@@ -52,7 +52,7 @@ type direction struct {
 	change    chan struct{}
 }
 
-// part is bytes, or a wait before what follows them.
+// part is bytes, or a wait before the next part.
 type part struct {
 	data []byte
 	gate <-chan struct{}
@@ -77,7 +77,7 @@ func (d *direction) changed() {
 	d.change = make(chan struct{})
 }
 
-// wait waits for a change, or for gate; mu is held, but not meanwhile.
+// wait waits for a change, or for gate. It is called with mu held, and releases mu while it waits.
 func (d *direction) wait(gate <-chan struct{}) {
 	change := d.change
 	d.mu.Unlock()
@@ -88,7 +88,7 @@ func (d *direction) wait(gate <-chan struct{}) {
 	d.mu.Lock()
 }
 
-// until is how many of the next n bytes may pass before the next fault, or the next look for one.
+// until returns how many of the next bytes may pass before the next fault or the end of the line.
 func (d *direction) until(next []byte) int {
 	n := len(next)
 	if i := bytes.IndexByte(next, '\n'); i >= 0 {
@@ -114,7 +114,7 @@ func (d *direction) act() {
 	}
 }
 
-// pass takes bytes of one line up to the next fault; mu is held.
+// pass takes the bytes of a line up to the next fault; mu is held.
 func (d *direction) pass(b []byte) {
 	ended := b[len(b)-1] == '\n'
 	d.offset += len(b)
@@ -144,7 +144,7 @@ func (d *direction) pass(b []byte) {
 	}
 }
 
-// put puts bytes on their way; mu is held.
+// put appends bytes to those that can be read; mu is held.
 func (d *direction) put(b []byte) {
 	if len(b) == 0 {
 		return
@@ -158,7 +158,7 @@ func (d *direction) put(b []byte) {
 	d.changed()
 }
 
-// finish ends the direction: the reader gets what is on its way and then err; mu is held.
+// finish ends the direction: the reader gets what was written, and then err; mu is held.
 func (d *direction) finish(err error) {
 	if d.end == nil {
 		d.end = err
@@ -168,7 +168,7 @@ func (d *direction) finish(err error) {
 
 type writer struct{ d *direction }
 
-// Write returns when all bytes are on their way.
+// Write returns when all bytes are in the pipe.
 func (w writer) Write(b []byte) (int, error) {
 	d := w.d
 	d.mu.Lock()
@@ -199,7 +199,7 @@ func (w writer) Close() error {
 
 type reader struct{ d *direction }
 
-// Read returns what is on its way, as much as the script hands over at once.
+// Read returns what is in the pipe, at most as much as Script.Chunks says.
 func (r reader) Read(b []byte) (int, error) {
 	d := r.d
 	d.mu.Lock()
@@ -226,7 +226,7 @@ func (r reader) Read(b []byte) (int, error) {
 	}
 }
 
-// take hands bytes over; mu is held.
+// take copies bytes to b; mu is held.
 func (d *direction) take(b []byte) int {
 	data := d.parts[0].data
 	n := min(len(data), len(b))
@@ -243,7 +243,7 @@ func (d *direction) take(b []byte) int {
 	return n
 }
 
-// Close throws away what is on its way, and makes reading and writing fail.
+// Close discards what is in the pipe, and makes reading and writing fail.
 func (r reader) Close() error {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()

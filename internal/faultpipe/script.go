@@ -1,4 +1,4 @@
-// This file owns the script: what can happen, and where.
+// This file owns the script: which faults happen, and where.
 
 package faultpipe
 
@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// DefaultCapacity is how many bytes fit into a direction unread unless a Script says otherwise: as many
-// as into a pipe of Linux.
+// DefaultCapacity is how many unread bytes fit into a direction by default: as many as into a pipe of Linux.
 const DefaultCapacity = 64 << 10
 
 // Script says what happens to the bytes of one direction. The zero Script passes them on as they are.
 type Script struct {
-	// Faults happen in their order, each at its place, or where the one before has happened if that
-	// is later.
+	// Faults happen in this order, each at its place, or at the place of the one before it if that is
+	// later.
 	Faults []Fault
-	// Chunks says how many bytes the reader is given at most each time; nil is all that are there.
+	// Chunks returns how many bytes one Read returns at most; nil means no limit.
 	Chunks func() int
 	// Capacity is how many bytes may be unread before a writer waits; 0 means DefaultCapacity.
 	Capacity int
 }
 
-// A Fault does something at a place: as soon as Byte bytes were written after the beginning of the line
-// with the number Line, which counts from 0. Newlines count as bytes, so that a Byte of line 0 is an
-// offset into the stream. Places are those of what is written, whatever earlier faults made of it.
+// A Fault does something at a place: as soon as Byte bytes were written after the beginning of line Line,
+// counted from 0. Newlines count as bytes, so a Byte of line 0 is an offset into the stream. Places count
+// what was written, not what earlier faults made of it.
 type Fault struct {
 	Line, Byte int
 	Do         Action
@@ -35,8 +34,8 @@ type Fault struct {
 // An Action is what a fault does.
 type Action func(*direction)
 
-// Cut ends the connection as the death of a process does: both directions end, what is on its way still
-// arrives and then err (nil is io.EOF), and writing fails with io.ErrClosedPipe.
+// Cut ends the connection as the death of a process does. Both directions end: readers get what was already
+// written and then err (nil means io.EOF), and writing fails with io.ErrClosedPipe.
 func Cut(err error) Action {
 	return func(d *direction) {
 		HalfClose(err)(d)
@@ -44,7 +43,7 @@ func Cut(err error) Action {
 	}
 }
 
-// HalfClose is Cut for this direction alone: the other one goes on.
+// HalfClose is Cut for this direction only.
 func HalfClose(err error) Action {
 	if err == nil {
 		err = io.EOF
@@ -62,12 +61,12 @@ func Drop(n int) Action {
 	return func(d *direction) { d.losing = n }
 }
 
-// Truncate loses the rest of the line, but for its newline.
+// Truncate loses the rest of the line, except the newline.
 func Truncate() Action {
 	return func(d *direction) { d.cutting = true }
 }
 
-// Repeat makes the rest of the line, from here on, arrive a second time behind the line.
+// Repeat makes the rest of the line arrive again after the line.
 func Repeat() Action {
 	return func(d *direction) { d.repeating = true }
 }
@@ -77,8 +76,7 @@ func Hold(release <-chan struct{}) Action {
 	return func(d *direction) { d.parts = append(d.parts, part{gate: release, wait: true}) }
 }
 
-// Stall keeps what follows from ever arriving: the peer does not read any more, and soon the pipe is
-// full.
+// Stall keeps what follows from arriving for ever: the peer reads no more, and soon the pipe is full.
 func Stall() Action { return Hold(nil) }
 
 // Delay keeps what follows from arriving for some time.
@@ -93,14 +91,14 @@ func Delay(by time.Duration) Action {
 // OneByte hands over one byte at a time.
 func OneByte() int { return 1 }
 
-// RandomChunks hands over up to most bytes at a time. It is for one direction.
+// RandomChunks hands over from 1 to most bytes at a time. Use it for one direction only.
 func RandomChunks(seed uint64, most int) func() int {
 	r := rand.New(rand.NewPCG(seed, 0))
 	return func() int { return 1 + r.IntN(most) }
 }
 
-// Random returns n faults at random places of the lines from first to before end. None of them ends the
-// connection, or holds it up for more than a second at a time.
+// Random returns n faults at random places of the lines from first up to but not including end. None of
+// them ends the connection or delays it by more than a second.
 func Random(seed uint64, n, first, end int) []Fault {
 	r := rand.New(rand.NewPCG(seed, 1))
 	places := make([]int, n)

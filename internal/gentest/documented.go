@@ -1,7 +1,7 @@
 package gentest
 
-// This file owns messages that others have written, such as those of the protocol's documents. They lie
-// outside the repository, in the folder that ACP_SHARED names.
+// This file owns the example messages of the protocol's pages. They are not in the repository but in the
+// folder that ACP_SHARED names.
 
 import (
 	"encoding/json"
@@ -16,8 +16,8 @@ import (
 	"github.com/acpgo/sdk/gen/sample"
 )
 
-// Shared returns the path of a folder in the one that ACP_SHARED names, or else in ../shared beside the
-// module. Without it the test is skipped.
+// Shared returns the path of a subfolder of the folder that ACP_SHARED names, which is ../shared beside the
+// module if that is not set. It skips the test if there is none.
 func Shared(t *testing.T, name string) string {
 	t.Helper()
 	root := os.Getenv("ACP_SHARED")
@@ -53,11 +53,11 @@ func moduleRoot(t *testing.T) string {
 	}
 }
 
-// Before lists the messages that the page on migration to version 2 shows as they were in version 1.
+// Before lists the example messages of version 1 on the page about migration to version 2.
 var Before = []string{"v2-migration-1", "v2-migration-3", "v2-migration-6"}
 
-// Documented decodes and encodes every valid message of the protocol's documents on a version, 1 or 2. What
-// comes out must be the same, and nothing may be repaired. It logs how many there were.
+// Documented decodes and encodes every valid example message of a version, 1 or 2. The result must be equal,
+// and nothing may be repaired. It logs how many messages there were.
 func (p *Package) Documented(t *testing.T, version int) {
 	t.Helper()
 	s, err := sample.Load(p.Schema)
@@ -119,7 +119,8 @@ func payload(path, kind string) (json.RawMessage, error) {
 	return m.Params, nil
 }
 
-// ComesOutTheSame decodes and encodes a value of the definition, and compares but for what was repaired.
+// ComesOutTheSame decodes and encodes a value of the definition, and compares the two, except for what was
+// repaired. It returns the number of repairs.
 func (p *Package) ComesOutTheSame(s *sample.Schema, definition string, data []byte) (repairs int, err error) {
 	d := codec.NewDecoder(data)
 	v := p.Definitions[definition]()

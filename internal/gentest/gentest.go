@@ -1,5 +1,5 @@
-// Package gentest tries generated packages against the schema that they come from: what they decode they
-// encode again, what they repair they report, and what they send the schema allows. Tests use it.
+// Package gentest has the tests that every generated package passes, against the schema that it was
+// generated from: values decode and encode without loss, repairs are reported, and what is sent is valid.
 package gentest
 
 import (
@@ -27,7 +27,7 @@ type Package struct {
 	Handlers    map[string]string             // names of handlers that do not follow from the definitions of parameters
 }
 
-// each runs do for every definition, in parallel. The seed is different for each, and always the same.
+// each runs do for every definition, in parallel. Each definition has its own seed, the same in every run.
 func (p *Package) each(t *testing.T, do func(t *testing.T, s *sample.Schema, definition string, seed uint64)) {
 	t.Helper()
 	s, err := sample.Load(p.Schema)
@@ -47,9 +47,9 @@ func (p *Package) each(t *testing.T, do func(t *testing.T, s *sample.Schema, def
 // tooMany is how many failures of one definition are shown.
 const tooMany = 5
 
-// RoundTrips decodes and encodes n values of each definition: with each variant, optional members absent,
-// null and there, the limits of numbers, unknown members, variants and enum values. What comes out must be
-// the same but for members that hold their default. It logs how many there were.
+// RoundTrips decodes and encodes n values of each definition: every variant, optional members that are
+// absent, null or present, the limits of numbers, unknown members, variants and enum values. The result
+// must be equal, except for members that have their default. It logs how many values there were.
 func (p *Package) RoundTrips(t *testing.T, n int) {
 	t.Helper()
 	var total atomic.Int64
@@ -91,9 +91,9 @@ func encodesAs(s *sample.Schema, definition string, v codec.Value, want any) err
 	return s.Same(definition, want, got)
 }
 
-// Mutations replaces what stands at each place of a valid value, n times for each definition, by a value
-// of every kind, and leaves out each required member. What leniency allows must be lost and reported, and
-// nothing else; any other mistake must be refused at its place. It logs how many of each there were.
+// Mutations replaces each member and element of a valid value, n times for each definition, by a value of
+// every JSON type, and removes each required member. Where the schema marks leniency, that value alone must
+// be lost, and reported; anywhere else decoding must fail with the right pointer. It logs the numbers.
 func (p *Package) Mutations(t *testing.T, n int) {
 	t.Helper()
 	var fine, repaired, refused atomic.Int64
@@ -123,7 +123,7 @@ func (p *Package) Mutations(t *testing.T, n int) {
 		fine.Load()+repaired.Load()+refused.Load(), len(p.Definitions), repaired.Load(), refused.Load(), fine.Load())
 }
 
-// judge decodes the mutation, and encodes what that gave.
+// judge decodes the mutation and encodes the result.
 func (p *Package) judge(s *sample.Schema, definition string, m sample.Mutation) error {
 	d := codec.NewDecoder(marshal(m.Value))
 	v := p.Definitions[definition]()
@@ -161,9 +161,9 @@ func (p *Package) judge(s *sample.Schema, definition string, m sample.Mutation) 
 	return err
 }
 
-// Sends encodes n valid values of each definition, after decoding them, and the zero value. The schema,
-// with its formats, must accept what is sent; a zero value that it would not accept must be refused with
-// an error that says where.
+// Sends decodes and encodes n valid values of each definition, and encodes the zero value. What is encoded
+// must be valid by the schema and its formats; a zero value that would not be valid must fail with an error
+// that has a pointer.
 func (p *Package) Sends(t *testing.T, n int) {
 	t.Helper()
 	validators, err := p.validators()

@@ -1,7 +1,7 @@
 package gentest
 
-// This file owns texts that are blown up to as much memory as can be: arrays and objects of the smallest
-// items.
+// This file owns texts that need the most memory for their size: arrays and objects with very many items,
+// each as short as possible.
 
 import (
 	"cmp"
@@ -17,15 +17,14 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 )
 
-// What package codec promises of a text that has more than some KiB, in bytes of memory for each byte of
-// it: what the value takes that was read, and all that was allocated on the way, most of it garbage by
-// then.
+// What package codec promises for a text of more than a few KiB, in bytes of memory for each byte of text:
+// the memory of the decoded value, and everything that was allocated while decoding.
 const (
 	keptFactor  = 20
 	allocFactor = 64
 )
 
-// Cost is what reading one text took, in bytes of memory for each byte of it.
+// Cost is the memory that decoding a text took, in bytes for each byte of text.
 type Cost struct {
 	Name  string
 	Kept  float64
@@ -40,8 +39,8 @@ func (c Cost) String() string {
 // Excessive reports whether it is more than promised.
 func (c Cost) Excessive() bool { return c.Kept > keptFactor || c.Alloc > allocFactor }
 
-// Measure reads a text into a new value, and returns also why it was refused, if it was. What the value
-// takes is only found out where it may be much, because that is slow.
+// Measure decodes a text into a new value and returns the cost, and the error of decoding. The memory of the
+// value is measured only where it may be large, because measuring is slow.
 func Measure(name string, value func() codec.Value, text []byte) (c Cost, err error) {
 	var before, after, start runtime.MemStats
 	read := func() (v codec.Value, repairs []codec.Repair) {
@@ -70,9 +69,9 @@ func Measure(name string, value func() codec.Value, text []byte) (c Cost, err er
 	return c, err
 }
 
-// Memory reads, for each array and object without fixed members in each definition, a text that is all items
-// of it, of each smallest form, and of what is no item at all. None may take more memory than package
-// codec promises. It logs the worst.
+// Memory decodes texts for each array, and each object without fixed members, of each definition: very many
+// items of each shortest form, and very many values that are no valid items. None may take more memory than
+// package codec promises. It logs the largest cost.
 func (p *Package) Memory(t *testing.T) {
 	t.Helper()
 	if Race {
@@ -163,7 +162,7 @@ func (s *smallest) values(n any, depth int) []any {
 	return out
 }
 
-// own is what a node says by itself.
+// own returns the smallest values by the node's own keywords, without those it refers to.
 func (s *smallest) own(m map[string]any, depth int) any {
 	kind, _ := m["type"].(string)
 	if kinds, ok := m["type"].([]any); ok {
@@ -236,8 +235,8 @@ func ManyMembers(item string, size int) string {
 	return b.String()
 }
 
-// crowded yields texts of a definition that are all items of one array or object in it: of each variant of
-// the item, and of what is no item at all.
+// crowded yields texts of a definition in which one array or object has very many items: of each variant of
+// the item, and of values that are no valid items.
 func (s *smallest) crowded(definition string, size int, yield func(name, text string)) {
 	for _, v := range s.values(s.defs[definition], 6) {
 		o, ok := v.(object)

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// envelopes are the definitions that no schema's package has as types: those of whole messages, which the
-// runtime owns with all that only they use, and what codec.ID and rpc.Error stand for.
+// envelopes are the definitions for which no type is generated: those of whole messages and what only they
+// use, which the runtime has, and those that codec.ID and rpc.Error replace.
 var envelopes = []string{
 	"AgentNotification", "AgentRequest", "AgentResponse",
 	"ClientNotification", "ClientRequest", "ClientResponse",
@@ -135,8 +135,8 @@ func receiver(f *ast.FuncDecl) string {
 	return "?."
 }
 
-// HasDefinitions requires of the package in the working folder that each definition but the envelopes is a
-// type that reads and writes itself, and that there are as many as wanted.
+// HasDefinitions requires that the package in the working folder has a type, with its codec, for each
+// definition but the envelopes, and that their number is the given one.
 func (p *Package) HasDefinitions(t *testing.T, want int) {
 	t.Helper()
 	types, _ := declared(t)
@@ -176,8 +176,9 @@ func (p *Package) HasDefinitions(t *testing.T, want int) {
 	t.Logf("%d of %d definitions are types; the others are %s", count, len(schema), strings.Join(leftOut, ", "))
 }
 
-// HasMethods requires of the package in the working folder that each method has a name, a handler and a
-// call, and that there are as many as wanted, a name that is a request and a notification counted twice.
+// HasMethods requires that the package in the working folder has a name, a handler and a call for each
+// method, and that their number is the given one; a method that is both request and notification counts
+// twice.
 func (p *Package) HasMethods(t *testing.T, want int) {
 	t.Helper()
 	_, others := declared(t)
@@ -214,8 +215,8 @@ func (p *Package) HasMethods(t *testing.T, want int) {
 	t.Logf("%d methods", count)
 }
 
-// methodName returns the name of the handler of the method with that definition of parameters. What is a
-// request and a notification keeps the last word for the latter.
+// methodName returns the name of the handler of the method whose parameters have that definition. If the
+// method is both, the notification's name keeps the word Notification.
 func (p *Package) methodName(name string, schema map[string]definition) string {
 	if goName, ok := p.Handlers[name]; ok {
 		return goName

@@ -2,9 +2,8 @@
 
 package gentest
 
-// Race says that the race detector is on, which makes tests of generated code ten times slower, and
-// Values how many values of each definition a test of a package tries unless it is told otherwise, and
-// Spoilt how many it spoils at every place.
+// Race says whether the race detector is on, which makes tests of generated code ten times slower. Values is
+// how many values of each definition the tests of a package try by default, and Spoilt how many they mutate.
 const (
 	Race   = true
 	Values = 100

@@ -1,5 +1,5 @@
-// Package proc starts commands so that everything they start can be ended with them: a session and
-// process group of their own on Unix, a job object on Windows.
+// Package proc starts commands so that they can be ended together with all processes that they start: in a
+// session and process group of their own on Unix, in a job object on Windows.
 package proc
 
 import (
@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// attributes returns the attributes of cmd to add to, and keeps what its maker has set.
+// attributes returns the attributes of cmd, with what the caller has already set in them.
 func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// A Group is a command and the processes that it started, except those that left for a session or
+// A Group is a command and the processes that it started, except those that have moved to a session or
 // group of their own. Its methods are safe for concurrent use.
 type Group struct {
 	mu sync.Mutex
@@ -18,7 +18,7 @@ type Group struct {
 // Start starts a command. It has no controlling terminal, so that a password prompt fails instead of
 // stopping in the background, and a Ctrl-C meant for this program does not reach it.
 func Start(cmd *exec.Cmd) (*Group, error) {
-	// A new session brings a new group; asking for both is an error.
+	// A new session has a new group; setting both is an error.
 	a := attributes(cmd)
 	a.Setsid, a.Setpgid = true, false
 	if err := cmd.Start(); err != nil {
@@ -36,11 +36,11 @@ func (g *Group) Ask() bool {
 // Kill ends all processes.
 func (g *Group) Kill() { g.signal(syscall.SIGKILL) }
 
-// Reaped says that the command's own exit was collected. If it left nobody behind, the group's number
-// is free from here on.
+// Reaped tells the Group that the command's own exit status was collected. If no other process is left, the
+// system may use the group's number again.
 func (g *Group) Reaped() { g.signal(0) }
 
-// Free gives back what the system holds for the group, which is nothing here.
+// Free releases the system's resources of the group. On Unix there are none.
 func (g *Group) Free() {}
 
 func (g *Group) signal(sig syscall.Signal) {
@@ -49,7 +49,7 @@ func (g *Group) signal(sig syscall.Signal) {
 	if g.id == 0 {
 		return
 	}
-	// Other failures mean that some process may not be signalled, which is no reason to lose the rest.
+	// Another error means that some process may not be signalled: the others still may.
 	if err := syscall.Kill(-g.id, sig); err == syscall.ESRCH {
 		g.id = 0
 	}

@@ -21,7 +21,7 @@ const (
 	createNoWindow  = 0x08000000
 )
 
-// killedCode is the exit code of what is killed; Windows has no signals that could tell.
+// killedCode is the exit code of killed processes: Windows has no signals to report.
 const killedCode = 1
 
 // A Group is a command and the processes that it started. Its methods are safe for concurrent use.
@@ -30,8 +30,8 @@ type Group struct {
 	job syscall.Handle // 0 once it was freed
 }
 
-// Start starts a command without a window, and out of reach of the client's Ctrl-C. It is
-// suspended until it belongs to its job, so that none of its children can escape.
+// Start starts a command without a window; a Ctrl-C for this program does not reach it. The command is
+// suspended until it belongs to its job, so that none of its children is outside the job.
 func Start(cmd *exec.Cmd) (*Group, error) {
 	job, _, err := createJobObject.Call(0, 0)
 	if job == 0 {
@@ -63,7 +63,7 @@ func Start(cmd *exec.Cmd) (*Group, error) {
 	return g, nil
 }
 
-// Ask reports that there is no way to ask a process without a window to end.
+// Ask returns false: there is no way to ask a process without a window to end.
 func (g *Group) Ask() bool { return false }
 
 // Kill ends all processes.
@@ -78,7 +78,7 @@ func (g *Group) Kill() {
 // Reaped has nothing to do: the job lasts until it is freed.
 func (g *Group) Reaped() {}
 
-// Free gives back the job.
+// Free releases the job.
 func (g *Group) Free() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

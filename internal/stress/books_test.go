@@ -1,5 +1,4 @@
-// This file owns the accounts: what passed on the wire, what became of each call, and whether the two
-// agree.
+// This file owns the accounts: which messages passed, how each call ended, and whether the two agree.
 
 package stress
 

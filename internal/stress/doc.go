@@ -1,8 +1,8 @@
-// Package stress holds the tests of this module under load: an agent and a client in processes of their
-// own, over stdio, with the public API. They show order, that nothing is lost, and that memory stays within
-// what the options of a connection say. Every test prints its figures.
+// Package stress has the tests under load: an agent and a client in processes of their own, over stdio, with
+// the public API. They show that order holds, that nothing is lost, and that memory stays within the limits
+// of a connection's options. Every test prints what it measured.
 //
-// The tests run at a small scale by default; flags, which make load and make soak pass, make them large.
-// The messages are those that the tests of package acp send through conformance.Tap, so it is left out
-// here, where it would be most of what is measured.
+// The tests are small by default; `make load` and `make soak` set flags that make them large. They do not
+// use conformance.Tap, which would take most of the time measured; tests of package acp send the same kinds
+// of messages through it.
 package stress
