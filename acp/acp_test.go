@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"sync"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"

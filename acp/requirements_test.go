@@ -26,7 +26,6 @@ var shownElsewhere = map[string][]string{
 	"FS-4":   {"TestPathsAndLinesAreChecked"},
 	"TRM-3":  {"TestPathsAndLinesAreChecked"},
 	"ERR-4":  {"TestHostileParams", "TestPathsAndLinesAreChecked"},
-	"ADD-1":  {"TestBadInput", "TestHostileLines", "TestHostileParams"},
 }
 
 // The tests of the rules that package rpc states, by number.
