@@ -63,8 +63,8 @@ const (
 type options struct {
 	schema, pkg, out, root, module, protocol, versions string
 
-	base *gen.Base // of a target of this repository
-	facade, tests, check, api                          bool
+	base                      *gen.Base // of a target of this repository
+	facade, tests, check, api bool
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
