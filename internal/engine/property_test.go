@@ -23,6 +23,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
 	"github.com/acpgo/sdk/internal/gentest"
+	"github.com/acpgo/sdk/internal/ledger"
 )
 
 var (
@@ -656,25 +657,20 @@ func (w *world) numbers(method, session string, before int) (numbers []int) {
 
 // Every request is answered exactly once; when the connection was closed, at most once.
 func (w *world) checkAnswers() {
-	type key struct {
-		byAgent bool
-		id      string
-	}
-	open := map[key]int{}
-	for _, l := range w.trace {
-		switch k := (key{l.byAgent, string(l.ID)}); {
-		case l.request():
-			open[k]++
-		case l.response():
-			k.byAgent = !k.byAgent
-			if open[k]--; open[k] < 0 {
-				w.t.Errorf("an answer too many to %s", l.ID)
-			}
+	var l ledger.Ledger[struct{}] // sent are those of the agent
+	for _, m := range w.trace {
+		switch {
+		case m.request():
+			l.Request(m.byAgent, string(m.ID), struct{}{})
+		case m.response():
+			l.Answer(m.byAgent, string(m.ID))
 		}
 	}
-	for k, n := range open {
-		if n != 0 && !w.closed.Load() {
-			w.t.Errorf("%s of the agent's (%t) is not answered", k.id, k.byAgent)
+	for _, agent := range []bool{true, false} {
+		for id, e := range l.Of(agent).All() {
+			if e.Unasked > 0 || e.Open() > 0 && !w.closed.Load() {
+				w.t.Errorf("request %s, of the agent's: %t, was answered %d times", id, agent, e.Answered+e.Unasked)
+			}
 		}
 	}
 }
