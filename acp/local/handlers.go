@@ -30,8 +30,8 @@ func RegisterFiles[S Session](
 
 // ReadTextFile returns the lines of a text file that the request asks for, and all of them if it does
 // not say (fs/read_text_file). Lines end after "\n"; lines behind the end of the file are empty. A
-// missing file is rpc.ErrResourceNotFound with the file's URI as data; other refusals are
-// rpc.ErrInvalidParams.
+// missing file is rpc.ErrResourceNotFound with the file's URI as data and "No such file or directory" in its
+// message; other refusals are rpc.ErrInvalidParams.
 func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 	lines := window{first: req.Line.Or(1), count: -1}
 	if count, ok := req.Limit.Get(); ok {

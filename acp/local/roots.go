@@ -107,8 +107,7 @@ func (r *Roots) removeAll(conn *rpc.Conn) {
 	}
 }
 
-// Close closes all directories. Requests that are being served end with an error or as they would;
-// later ones fail.
+// Close closes all directories. Requests in progress may fail, later ones do. It returns nil.
 func (r *Roots) Close() error {
 	r.mu.Lock()
 	if !r.closed {

@@ -1,4 +1,4 @@
-// This file owns whose a request is: the session that a handler is given, and the end of its connection.
+// This file owns how sessions are told apart, and what happens when a connection ends.
 
 package local
 
@@ -11,8 +11,8 @@ import (
 )
 
 // Session is a session as a client's handlers are given it: an *acp.ClientSession, or the ClientSession of
-// acp/unstable. Which session a request belongs to is decided by the connection and the id together, because
-// agents choose the ids.
+// acp/unstable. Connection and id together say which session it is, because agents choose the ids. The
+// handlers of this package go by the session that they are given, not by the id in the request.
 type Session interface {
 	ID() acp.SessionID
 	RPC() *rpc.Conn

@@ -57,10 +57,10 @@ type TerminalsOptions struct {
 // Terminals serves terminal/create, output, wait_for_exit, kill and release with processes of this
 // machine.
 //
-// A command is started without a shell: command is the executable, found by the PATH of the command's
-// environment, and args are its arguments as they are. Its input is empty, its output is read from a
-// pipe, stdout and stderr in the order they were written. It runs inside the session's directories if
-// the request does not name another one inside them.
+// A command is started without a shell, unless [TerminalsOptions.Shell] says otherwise: command is the
+// executable, found by the PATH of the command's environment, and args are its arguments as they are. Its
+// input is empty, its output is read from a pipe, stdout and stderr in the order they were written. It
+// starts in the first of the session's directories, or in the one inside them that the request names.
 //
 // Killing reaches all processes of the command but those that put themselves into a session or group
 // of their own. What a command leaves running when it exits goes on until the terminal is killed or
