@@ -49,11 +49,14 @@ func (p *printer) ask(text string) {
 	p.asked = text
 }
 
-// answered says that the question was answered, which has ended the line, or that nobody waits for that any more.
+// answered says that the question was answered, which has ended the line, or that there will be no answer.
 func (p *printer) answered(answered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked, p.mid = "", !answered
+	p.asked, p.mid = "", false
+	if !answered {
+		fmt.Fprintln(p.w)
+	}
 }
 
 func (p *printer) printf(format string, args ...any) {
