@@ -82,9 +82,13 @@ const flood = 200 // chunks at a time
 
 func TestAllocationsSent(t *testing.T) {
 	near, far := osPipes(t)
-	out, drained := open(t, far), make(chan struct{})
+	out, answered, drained := open(t, far), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(drained)
+		if _, err := out.Read(); err != nil {
+			t.Error(err)
+		}
+		close(answered)
 		for {
 			if _, err := out.Read(); err != nil {
 				return // the agent has closed
@@ -95,6 +99,10 @@ func TestAllocationsSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := out.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)); err != nil {
+		t.Fatal(err)
+	}
+	<-answered
 	session := agent.Session("sess_0196f8c0a1b27c3d")
 	update := acp.AgentMessageText(strings.Repeat("x", 64))
 	within(t, "a chunk sent", chunkSent, flood, func() {

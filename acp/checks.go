@@ -3,27 +3,27 @@
 package acp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
+
+	"github.com/acpgo/sdk/acp/codec"
 )
 
-// checkParams refuses paths that are not absolute, and lines that do not count from 1.
-func checkParams(params any) error {
+// checkParams refuses paths that are not absolute, and lines that do not count from 1. It is for what the
+// peer asks.
+func checkParams(params any) *flaw {
 	switch p := params.(type) {
 	case *NewSessionRequest:
-		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
+		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	case *LoadSessionRequest:
-		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
+		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	case *ResumeSessionRequest:
-		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
+		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	case *ListSessionsRequest:
 		return checkOptPath("/cwd", p.Cwd)
 	case *ReadTextFileRequest:
-		if line, ok := p.Line.Get(); ok && line == 0 {
-			return invalid("/line", "lines count from 1")
-		}
-		return checkPath("/path", p.Path)
+		return cmp.Or(checkPath("/path", p.Path), checkLine("/line", p.Line))
 	case *WriteTextFileRequest:
 		return checkPath("/path", p.Path)
 	case *CreateTerminalRequest:
@@ -33,21 +33,264 @@ func checkParams(params any) error {
 	}
 }
 
-// checkSetup is checkParams for what sets a session up, and refuses MCP servers that the agent did not
-// advertise.
-func (a *agentSide) checkSetup(params any) error {
-	if err := checkParams(params); err != nil {
-		return err
+// checkSent is for what this side says, to which more applies than to what the peer asks: ids that are not
+// empty, values of closed lists, paths in tool calls, commands of MCP servers, options that are offered once.
+func checkSent(params any) *flaw {
+	if wrong := checkIDs(params); wrong != nil {
+		return wrong
 	}
-	servers := serversOf(params)
-	for i := range servers {
-		_, unknown := servers[i].Variant.(*MCPServerUnknown)
-		one := &NewSessionRequest{MCPServers: servers[i : i+1]}
-		if unknown || a.handshake.Load().capabilities().lacksForNewSession(one) != "" {
-			return invalid("/mcpServers/"+strconv.Itoa(i)+"/type", "a type of MCP servers that was not advertised")
+	switch p := params.(type) {
+	case *SessionNotification:
+		return checkUpdate(&p.Update)
+	case *RequestPermissionRequest:
+		if wrong := checkToolCall("/toolCall", &p.ToolCall); wrong != nil {
+			return wrong
+		}
+		for i := range p.Options {
+			if wrong := checkKnown("/options", p.Options[i].Kind); wrong != nil {
+				return &flaw{fmt.Sprintf("/options/%d/kind", i), wrong.reason}
+			}
+		}
+		return checkPermissionOptions("/options", p.Options)
+	case *CreateElicitationRequest:
+		return checkElicitationIDs(p)
+	}
+	return cmp.Or(checkParams(params), checkCommands(serversOf(params)))
+}
+
+// checkUpdate refuses what is wrong in an update.
+func checkUpdate(update *SessionUpdate) *flaw {
+	switch u := update.Variant.(type) {
+	case *SessionUpdateToolCall:
+		const at = "/update"
+		if u.Kind != "" && !u.Kind.Known() {
+			return checkKnown(at+"/kind", u.Kind)
+		}
+		if u.Status != "" && !u.Status.Known() {
+			return checkKnown(at+"/status", u.Status)
+		}
+		return cmp.Or(checkID(at+"/toolCallId", u.ToolCallID),
+			checkToolContent(at+"/content", u.Content), checkLocations(at+"/locations", u.Locations),
+			checkRaw(at+"/rawInput", u.RawInput), checkRaw(at+"/rawOutput", u.RawOutput))
+	case *SessionUpdateToolCallUpdate:
+		return checkToolCall("/update", (*ToolCallUpdate)(u))
+	case *SessionUpdatePlan:
+		for i := range u.Entries {
+			e := &u.Entries[i]
+			if wrong := cmp.Or(checkKnown("priority", e.Priority), checkKnown("status", e.Status)); wrong != nil {
+				return &flaw{fmt.Sprintf("/update/entries/%d/%s", i, wrong.pointer), wrong.reason}
+			}
+		}
+	case *SessionUpdateCurrentModeUpdate:
+		return checkID("/update/currentModeId", u.CurrentModeID)
+	}
+	return nil
+}
+
+// checkToolCall refuses what is wrong in a description of a tool call.
+func checkToolCall(at string, u *ToolCallUpdate) *flaw {
+	if u.ToolCallID == "" {
+		return &flaw{at + "/toolCallId", "must not be empty"}
+	}
+	if kind, ok := u.Kind.Get(); ok && !kind.Known() {
+		return checkKnown(at+"/kind", kind)
+	}
+	if status, ok := u.Status.Get(); ok && !status.Known() {
+		return checkKnown(at+"/status", status)
+	}
+	if content, ok := u.Content.Get(); ok {
+		if wrong := checkToolContent(at+"/content", content); wrong != nil {
+			return wrong
+		}
+	}
+	if locations, ok := u.Locations.Get(); ok {
+		if wrong := checkLocations(at+"/locations", locations); wrong != nil {
+			return wrong
+		}
+	}
+	if u.RawInput == nil && u.RawOutput == nil {
+		return nil
+	}
+	return cmp.Or(checkRaw(at+"/rawInput", u.RawInput), checkRaw(at+"/rawOutput", u.RawOutput))
+}
+
+// checkToolContent refuses diffs whose path is not absolute, and terminals without an id.
+func checkToolContent(at string, content []ToolCallContent) *flaw {
+	for i := range content {
+		switch c := content[i].Variant.(type) {
+		case *ToolCallContentDiff:
+			if !absolute(c.Path) {
+				return &flaw{fmt.Sprintf("%s/%d/path", at, i), "not an absolute path"}
+			}
+		case *ToolCallContentTerminal:
+			if c.TerminalID == "" {
+				return &flaw{fmt.Sprintf("%s/%d/terminalId", at, i), "must not be empty"}
+			}
 		}
 	}
 	return nil
+}
+
+// check refuses what an agent must not send.
+func (c *AgentConn) check(method string, params any) error {
+	if c.handshake.Load() == nil {
+		return fmt.Errorf("%s: %w", method, errNotInitialized)
+	}
+	wrong := checkSent(params)
+	if n, ok := params.(*SessionNotification); ok && wrong == nil {
+		if u, ok := n.Update.Variant.(*SessionUpdateConfigOptionUpdate); ok {
+			wrong = c.checkConfigOptions("/update/configOptions", u.ConfigOptions)
+		}
+	}
+	if wrong != nil {
+		return fmt.Errorf("%s: %w", method, wrong.invalidParams())
+	}
+	return nil
+}
+
+// checkConfigOptions refuses options of the same id, and boolean options for a client that did not say that
+// it knows them (CFG-3).
+func (c *AgentConn) checkConfigOptions(pointer string, options []SessionConfigOption) *flaw {
+	if wrong := checkConfigIDs(pointer, options); wrong != nil {
+		return wrong
+	}
+	if c.SupportsBooleanConfig() {
+		return nil
+	}
+	for i := range options {
+		if _, boolean := options[i].Variant.(*SessionConfigOptionBoolean); boolean {
+			return &flaw{fmt.Sprintf("%s/%d/type", pointer, i), "the client does not know boolean options"}
+		}
+	}
+	return nil
+}
+
+// check refuses what a client must not send.
+func (c *ClientConn) check(method string, params any) error {
+	handshake := c.handshake.Load()
+	if handshake == nil {
+		return fmt.Errorf("%s: %w", method, errNotInitialized)
+	}
+	wrong := checkSent(params)
+	if wrong == nil {
+		switch p := params.(type) {
+		case *AuthenticateRequest:
+			if err := checkOffered(handshake.AuthMethods, p.MethodID); err != nil {
+				return fmt.Errorf("%s: %w", method, err)
+			}
+		case *SetSessionModeRequest:
+			wrong = c.checkMode(p)
+		case *SetSessionConfigOptionRequest:
+			wrong = c.checkConfigOption(p)
+		}
+	}
+	if wrong != nil {
+		return fmt.Errorf("%s: %w", method, wrong.invalidParams())
+	}
+	return nil
+}
+
+// checkMode refuses modes that the session does not have, as far as this connection knows them.
+func (c *ClientConn) checkMode(req *SetSessionModeRequest) *flaw {
+	s := c.sessions.get(req.SessionID)
+	if s == nil {
+		return nil
+	}
+	modes, ok := s.Modes().Get()
+	if !ok {
+		return nil
+	}
+	for i := range modes.AvailableModes {
+		if modes.AvailableModes[i].ID == req.ModeID {
+			return nil
+		}
+	}
+	return &flaw{"/modeId", "not a mode of the session"}
+}
+
+// checkConfigOption refuses options and values that the session does not have, as far as this connection
+// knows them.
+func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw {
+	s := c.sessions.get(req.SessionID)
+	if s == nil {
+		return nil
+	}
+	options, ok := s.ConfigOptions().Get()
+	if !ok {
+		return nil
+	}
+	switch v := req.Variant.(type) {
+	case *SetSessionConfigOptionRequestValueID:
+		return checkConfigValue(options, req.ConfigID, v.Value)
+	case *SetSessionConfigOptionRequestBoolean:
+		return checkConfigBoolean(options, req.ConfigID)
+	}
+	return nil
+}
+
+func newSetConfigOption(session SessionID, option SessionConfigID, value SessionConfigValueID) SetSessionConfigOptionRequest {
+	return NewSetSessionConfigOptionRequestValueID(session, option, value)
+}
+
+// configID is the id of a config option.
+func configID(x *SessionConfigOption) SessionConfigID { return x.ID }
+
+// checkAuthenticate refuses methods that were not offered, and those that are not for authenticate.
+func (a *agentSide) checkAuthenticate(params any) *flaw {
+	req, ok := params.(*AuthenticateRequest)
+	if ok && checkOffered(a.handshake.Load().AuthMethods, req.MethodID) != nil {
+		return &flaw{"/methodId", "not the id of an authentication method for authenticate"}
+	}
+	return nil
+}
+
+var errTerminalAuth = errors.New("terminal methods are run, not passed to authenticate")
+
+// checkOffered says what is wrong with the id of a method for authenticate. Methods of types that are not
+// known are for it.
+func checkOffered(methods []AuthMethod, id AuthMethodID) error {
+	for i := range methods {
+		switch m := methods[i].Variant.(type) {
+		case *AuthMethodTerminal:
+			if m.ID == id {
+				return errTerminalAuth
+			}
+		case *AuthMethodAgent:
+			if m.ID == id {
+				return nil
+			}
+		case *AuthMethodUnknown:
+			if rawID(m.Raw, "id") == string(id) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%w: the agent does not offer the method %q", ErrUnsupported, id)
+}
+
+// checkSetup is checkParams for what sets a session up. It also refuses MCP servers that the agent did not
+// advertise. A command that is not an absolute path is reported and left to the agent, which may find it as
+// a shell does.
+func (a *agentSide) checkSetup(method string) func(params any) *flaw {
+	return func(params any) *flaw {
+		if wrong := checkParams(params); wrong != nil {
+			return wrong
+		}
+		servers := serversOf(params)
+		for i := range servers {
+			_, unknown := servers[i].Variant.(*MCPServerUnknown)
+			one := &NewSessionRequest{MCPServers: servers[i : i+1]}
+			if unknown || a.handshake.Load().capabilities().lacksForNewSession(one) != "" {
+				return &flaw{fmt.Sprintf("/mcpServers/%d/type", i), "a type of MCP servers that was not advertised"}
+			}
+			if wrong := checkCommands(servers[i : i+1]); wrong != nil && a.opts.Conn.Hooks.Repair != nil {
+				a.opts.Conn.Hooks.Repair(method, codec.Repair{
+					Pointer: fmt.Sprintf("/mcpServers/%d/command", i), Msg: wrong.reason + "; kept as it came",
+				})
+			}
+		}
+		return nil
+	}
 }
 
 // serversOf are the MCP servers of a request.
@@ -62,69 +305,4 @@ func serversOf(params any) []MCPServer {
 	default:
 		return nil
 	}
-}
-
-func (c *ClientConn) checkNewSession(req *NewSessionRequest) error {
-	return checkCall(MethodNewSession, req)
-}
-
-func (c *ClientConn) checkLoadSession(req *LoadSessionRequest) error {
-	return checkCall(MethodLoadSession, req)
-}
-
-func (c *ClientConn) checkResumeSession(req *ResumeSessionRequest) error {
-	return checkCall(MethodResumeSession, req)
-}
-
-func (c *ClientConn) checkListSessions(req *ListSessionsRequest) error {
-	if req == nil {
-		return nil // no parameters
-	}
-	return checkCall(MethodListSessions, req)
-}
-
-// checkCall is checkParams for what is about to be sent.
-func checkCall(method string, params any) error {
-	if err := checkParams(params); err != nil {
-		return fmt.Errorf("%s: %w", method, err)
-	}
-	return nil
-}
-
-// checkAuthenticate refuses methods that were not offered, and those that are not for authenticate.
-func (a *agentSide) checkAuthenticate(params any) error {
-	req, ok := params.(*AuthenticateRequest)
-	if !ok {
-		return nil
-	}
-	for _, m := range a.handshake.Load().AuthMethods {
-		if m, ok := m.Variant.(*AuthMethodAgent); ok && m.ID == req.MethodID {
-			return nil
-		}
-	}
-	return invalid("/methodId", "not the id of an authentication method for authenticate")
-}
-
-var errTerminalAuth = errors.New("terminal methods are run, not passed to authenticate")
-
-// checkAuthenticate refuses the ids of terminal methods, which are not for authenticate, and ids that
-// the agent did not offer.
-func (c *ClientConn) checkAuthenticate(req *AuthenticateRequest) error {
-	handshake := c.handshake.Load()
-	if handshake == nil {
-		return nil
-	}
-	for _, m := range handshake.AuthMethods {
-		switch m := m.Variant.(type) {
-		case *AuthMethodTerminal:
-			if m.ID == req.MethodID {
-				return fmt.Errorf("%s: %w", MethodAuthenticate, errTerminalAuth)
-			}
-		case *AuthMethodAgent:
-			if m.ID == req.MethodID {
-				return nil
-			}
-		}
-	}
-	return fmt.Errorf("%s: %w: the agent does not offer the method %q", MethodAuthenticate, ErrUnsupported, req.MethodID)
 }

@@ -16,11 +16,13 @@ import "context"
 //
 // See protocol docs: [Initialization]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to
+// be run in a terminal.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v1/initialization
 func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest) (*AuthenticateResponse, error) {
-	if err := c.checkAuthenticate(req); err != nil {
+	req = orEmpty(req)
+	if err := c.check(MethodAuthenticate, req); err != nil {
 		return nil, err
 	}
 	return methodAuthenticate.Call(ctx, c.rpc, req)
@@ -33,6 +35,10 @@ func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest)
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise auth.logout.
 func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodLogout, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Auth.Logout.Present() {
 		return nil, unsupported(MethodLogout, "auth.logout")
 	}
@@ -42,11 +48,12 @@ func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutRes
 // newSession calls session/new. The reader calls then with the answer, before anything behind it is
 // handled.
 func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodNewSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForNewSession(req); missing != "" {
 		return nil, unsupported(MethodNewSession, missing)
-	}
-	if err := c.checkNewSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
@@ -54,11 +61,12 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 // loadSession calls session/load. The reader calls then with the answer, before anything behind it
 // is handled.
 func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, then func(*LoadSessionResponse)) (*LoadSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodLoadSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForLoadSession(req); missing != "" {
 		return nil, unsupported(MethodLoadSession, missing)
-	}
-	if err := c.checkLoadSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodLoadSession, req, then)
 }
@@ -71,11 +79,12 @@ func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, t
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.list.
 func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodListSessions, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().SessionCapabilities.List.Present() {
 		return nil, unsupported(MethodListSessions, "sessionCapabilities.list")
-	}
-	if err := c.checkListSessions(req); err != nil {
-		return nil, err
 	}
 	return methodListSessions.Call(ctx, c.rpc, req)
 }
@@ -87,6 +96,10 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.delete.
 func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodDeleteSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().SessionCapabilities.Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "sessionCapabilities.delete")
 	}
@@ -96,11 +109,12 @@ func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionReques
 // resumeSession calls session/resume. The reader calls then with the answer, before anything behind
 // it is handled.
 func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodResumeSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForResumeSession(req); missing != "" {
 		return nil, unsupported(MethodResumeSession, missing)
-	}
-	if err := c.checkResumeSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
@@ -115,35 +129,14 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.close.
 func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCloseSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().SessionCapabilities.Close.Present() {
 		return nil, unsupported(MethodCloseSession, "sessionCapabilities.close")
 	}
 	return methodCloseSession.Call(ctx, c.rpc, req)
-}
-
-// SetSessionMode sets the current mode for a session (session/set_mode).
-//
-// Allows switching between different agent modes (e.g., "ask", "architect", "code") that affect
-// system prompts, tool availability, and permission behaviors.
-//
-// The mode must be one of the modes advertised in `availableModes` during session creation or
-// loading. Agents may also change modes autonomously and notify the client via
-// `current_mode_update` notifications.
-//
-// This method can be called at any time during a session, whether the Agent is idle or actively
-// generating a response.
-//
-// See protocol docs: [Session Modes]
-//
-// [Session Modes]: https://agentclientprotocol.com/protocol/v1/session-modes
-func (c *ClientConn) SetSessionMode(ctx context.Context, req *SetSessionModeRequest) (*SetSessionModeResponse, error) {
-	return methodSetSessionMode.Call(ctx, c.rpc, req)
-}
-
-// SetSessionConfigOption sets the current value for a session configuration option
-// (session/set_config_option).
-func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
-	return methodSetSessionConfigOption.Call(ctx, c.rpc, req)
 }
 
 // WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
@@ -157,6 +150,10 @@ func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSession
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/overview#client
 func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodWriteTextFile, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().FS.WriteTextFile {
 		return nil, unsupported(MethodWriteTextFile, "fs.writeTextFile")
 	}
@@ -174,6 +171,10 @@ func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/overview#client
 func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodReadTextFile, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().FS.ReadTextFile {
 		return nil, unsupported(MethodReadTextFile, "fs.readTextFile")
 	}
@@ -193,6 +194,10 @@ func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) 
 //
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/tool-calls#requesting-permission
 func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodRequestPermission, req); err != nil {
+		return nil, err
+	}
 	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
@@ -214,6 +219,10 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
 func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*CreateTerminalResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCreateTerminal, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodCreateTerminal, "terminal")
 	}
@@ -231,6 +240,10 @@ func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalReque
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
 func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputRequest) (*TerminalOutputResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodTerminalOutput, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodTerminalOutput, "terminal")
 	}
@@ -254,6 +267,10 @@ func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputReque
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
 func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodReleaseTerminal, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodReleaseTerminal, "terminal")
 	}
@@ -269,6 +286,10 @@ func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalReq
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
 func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodWaitForTerminalExit, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodWaitForTerminalExit, "terminal")
 	}
@@ -291,6 +312,10 @@ func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTermina
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/terminals
 func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) (*KillTerminalResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodKillTerminal, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodKillTerminal, "terminal")
 	}
@@ -305,6 +330,10 @@ func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) 
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v1/elicitation
 func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCreateElicitation, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
 		return nil, unsupported(MethodCreateElicitation, missing)
 	}
@@ -326,6 +355,10 @@ func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitatio
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/prompt-turn#3-agent-reports-output
 func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodSessionUpdate, n); err != nil {
+		return err
+	}
 	if missing := c.capabilities().lacksForSessionUpdate(n); missing != "" {
 		return unsupported(MethodSessionUpdate, missing)
 	}
@@ -336,6 +369,10 @@ func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) e
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodCompleteElicitation, n); err != nil {
+		return err
+	}
 	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
 		return unsupported(MethodCompleteElicitation, missing)
 	}

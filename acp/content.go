@@ -10,6 +10,23 @@ func (x ContentBlock) Text() (text string, ok bool) {
 	return "", false
 }
 
+// AgentText returns the text of an update with a piece of the agent's answer; ok is false for other updates,
+// and for pieces that are no text.
+func (x SessionUpdate) AgentText() (text string, ok bool) {
+	if c, is := x.Variant.(*SessionUpdateAgentMessageChunk); is {
+		return c.Content.Text()
+	}
+	return "", false
+}
+
+// Text returns the text of a tool call's content; ok is false for other content.
+func (x ToolCallContent) Text() (text string, ok bool) {
+	if c, is := x.Variant.(*ToolCallContentContent); is {
+		return c.Content.Text()
+	}
+	return "", false
+}
+
 // Selected returns the option that the user chose; ok is false when the request was cancelled, or
 // answered in a way that is not known.
 func (x RequestPermissionOutcome) Selected() (option PermissionOptionID, ok bool) {

@@ -55,7 +55,7 @@ func willingAgent() acp.AgentHandlers {
 	}
 	h.Authenticate = empty
 	h.Logout = empty
-	h.NewSession = empty
+	h.NewSession = newSession
 	h.LoadSession = empty
 	h.ListSessions = empty
 	h.DeleteSession = empty
@@ -98,7 +98,9 @@ func willingClient() acp.ClientHandlers {
 	}
 	h.WriteTextFile = empty
 	h.ReadTextFile = empty
-	h.CreateTerminal = empty
+	h.CreateTerminal = func(context.Context, *acp.ClientSession, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+		return &acp.CreateTerminalResponse{TerminalID: "t"}, nil
+	}
 	h.TerminalOutput = empty
 	h.ReleaseTerminal = empty
 	h.WaitForTerminalExit = empty

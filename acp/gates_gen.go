@@ -216,3 +216,113 @@ func (h *ClientHandlers) capabilities() (x ClientCapabilities, err error) {
 	}
 	return x, nil
 }
+
+// emptyID returns the JSON pointer of the first required id that is empty in the parameters or the
+// result of a method, or "".
+func emptyID(v any) string {
+	switch v := v.(type) {
+	case *AuthenticateRequest:
+		if v.MethodID == "" {
+			return "/methodId"
+		}
+	case *NewSessionResponse:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *LoadSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *DeleteSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *ResumeSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CloseSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *SetSessionModeRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.ModeID == "" {
+			return "/modeId"
+		}
+	case *SetSessionConfigOptionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.ConfigID == "" {
+			return "/configId"
+		}
+	case *PromptRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CancelNotification:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *WriteTextFileRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *ReadTextFileRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *RequestPermissionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CreateTerminalRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CreateTerminalResponse:
+		if v.TerminalID == "" {
+			return "/terminalId"
+		}
+	case *TerminalOutputRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.TerminalID == "" {
+			return "/terminalId"
+		}
+	case *ReleaseTerminalRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.TerminalID == "" {
+			return "/terminalId"
+		}
+	case *WaitForTerminalExitRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.TerminalID == "" {
+			return "/terminalId"
+		}
+	case *KillTerminalRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.TerminalID == "" {
+			return "/terminalId"
+		}
+	case *SessionNotification:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CompleteElicitationNotification:
+		if v.ElicitationID == "" {
+			return "/elicitationId"
+		}
+	}
+	return ""
+}

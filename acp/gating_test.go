@@ -263,7 +263,6 @@ func TestPathsAndLinesAreChecked(t *testing.T) {
 		{conn.RPC(), acp.MethodNewSession, `{"cwd":"C:a","mcpServers":[]}`, "/cwd"},
 		{conn.RPC(), acp.MethodNewSession, `{"cwd":"~/a","mcpServers":[]}`, "/cwd"},
 		{conn.RPC(), acp.MethodNewSession, `{"cwd":"/a","mcpServers":[],"additionalDirectories":["/b","./c"]}`, "/additionalDirectories/1"},
-		{conn.RPC(), acp.MethodNewSession, `{"cwd":"/a","mcpServers":[{"name":"m","command":"m","args":[],"env":[]}]}`, "/mcpServers/0/command"},
 		{conn.RPC(), acp.MethodLoadSession, `{"sessionId":"s","cwd":"a","mcpServers":[]}`, "/cwd"},
 		{conn.RPC(), acp.MethodResumeSession, `{"sessionId":"s","cwd":"a"}`, "/cwd"},
 		{conn.RPC(), acp.MethodListSessions, `{"cwd":"a"}`, "/cwd"},

@@ -173,7 +173,7 @@ func (s *stream) play(t testing.TB, text string) {
 	}
 	handlers := AgentHandlers{
 		NewSession: func(context.Context, *AgentConn, *NewSessionRequest) (*NewSessionResponse, error) {
-			return &NewSessionResponse{}, nil
+			return &NewSessionResponse{SessionID: "s"}, nil
 		},
 		Prompt: func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error) {
 			return &PromptResponse{StopReason: StopReasonEndTurn}, nil

@@ -150,6 +150,14 @@ type AgentHandlers struct {
 	//
 	// See protocol docs: [Prompt Turn]
 	//
+	// When the client cancels the turn, or closes or deletes the session, ctx ends with the cause
+	// ErrTurnCancelled. The handler should then stop what it does, may still send updates, and
+	// returns: its error, or its result with another stop reason, is answered as
+	// StopReasonCancelled, so that it can return ctx.Err() or any error that follows from it. Calls
+	// that were made with ctx have ended too, open permission requests among them. When the
+	// connection ends, ctx ends as well, with a cause that matches ErrClosed, and nobody reads the
+	// answer.
+	//
 	// [Prompt Turn]: https://agentclientprotocol.com/protocol/v1/prompt-turn
 	Prompt func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error)
 
@@ -165,6 +173,9 @@ type AgentHandlers struct {
 	//   - Respond to the original `session/prompt` request with the `cancelled` stop reason
 	//
 	// See protocol docs: [Cancellation]
+	//
+	// The runtime has then ended the context of the turn already: an agent whose handlers look at
+	// their context needs no handler here. It is also called when no turn runs.
 	//
 	// [Cancellation]: https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation
 	Cancel func(ctx context.Context, session *AgentSession, n *CancelNotification) error

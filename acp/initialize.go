@@ -6,6 +6,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -58,6 +59,9 @@ type ClientOptions struct {
 	Info Implementation
 	// Elicitation says which modes of elicitation/create the client's handler serves.
 	Elicitation ElicitationCapabilities
+	// BooleanConfig says that the client understands boolean config options, as Session can say in more
+	// words. Agents must not send them otherwise.
+	BooleanConfig bool
 	// Session says which session features the client understands: boolean config options, notices,
 	// compaction.
 	Session ClientSessionCapabilities
@@ -78,7 +82,13 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	if e := o.Elicitation; e.Form.Present() || e.URL.Present() {
 		caps.Elicitation = Some(e)
 	}
-	if s := o.Session; s.Compaction.Present() || s.ConfigOptions.Present() || s.Notices.Present() || s.Meta != nil {
+	s := o.Session
+	if o.BooleanConfig && !s.ConfigOptions.Value().Boolean.Present() {
+		options := s.ConfigOptions.Value()
+		options.Boolean = Some(BooleanConfigOptionCapabilities{})
+		s.ConfigOptions = Some(options)
+	}
+	if s.Compaction.Present() || s.ConfigOptions.Present() || s.Notices.Present() || s.Meta != nil {
 		caps.Session = Some(s)
 	}
 }
@@ -117,7 +127,59 @@ func (a *agentSide) prepare() (err error) {
 		return err
 	}
 	a.opts.advertise(&a.caps)
+	a.verify()
 	return nil
+}
+
+// verify has the results of the handlers checked before they are sent.
+func (a *agentSide) verify() {
+	h, opts := &a.handlers, &a.opts.Conn
+	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
+		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+	})
+	h.LoadSession = verified(opts, MethodLoadSession, h.LoadSession, func(_ *LoadSessionRequest, res *LoadSessionResponse) *flaw {
+		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+	})
+	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession, func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
+		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+	})
+	h.SetSessionConfigOption = verified(opts, MethodSetSessionConfigOption, h.SetSessionConfigOption,
+		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
+			return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions)
+		})
+	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
+	h.Prompt = verified(opts, MethodPrompt, cancelled(h.Prompt), func(_ *PromptRequest, res *PromptResponse) *flaw {
+		return checkKnown("/stopReason", res.StopReason)
+	})
+}
+
+// checkListed refuses sessions without an id, or whose directory is not an absolute path.
+func checkListed(_ *ListSessionsRequest, res *ListSessionsResponse) *flaw {
+	for i := range res.Sessions {
+		switch s := &res.Sessions[i]; {
+		case s.SessionID == "":
+			return &flaw{fmt.Sprintf("/sessions/%d/sessionId", i), "must not be empty"}
+		case !absolute(s.Cwd):
+			return &flaw{fmt.Sprintf("/sessions/%d/cwd", i), "not an absolute path"}
+		}
+	}
+	return nil
+}
+
+// cancelled wraps the handler of prompts: what it returns after its turn was cancelled has the stop reason
+// cancelled. An error then is answered so by the runtime.
+func cancelled(
+	prompt func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error),
+) func(context.Context, *AgentSession, *PromptRequest) (*PromptResponse, error) {
+	return func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error) {
+		res, err := prompt(ctx, session, req)
+		if err == nil && res != nil && res.StopReason != StopReasonCancelled && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
+			own := *res // which may be the handler's for every turn
+			own.StopReason = StopReasonCancelled
+			res = &own
+		}
+		return res, err
+	}
 }
 
 // configureRoute sets the turn, cancel and check options of a route.
@@ -131,9 +193,9 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 	case MethodCloseSession, MethodDeleteSession:
 		r.EndsTurn = true
 	case MethodAuthenticate:
-		r.Check = a.checkAuthenticate
+		r.Check = asParams(a.checkAuthenticate)
 	case MethodNewSession, MethodLoadSession, MethodResumeSession:
-		r.Check = a.checkSetup
+		r.Check = asParams(a.checkSetup(r.Method))
 	}
 }
 
@@ -163,10 +225,10 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 	return res, nil
 }
 
-// authMethods leaves out the terminal methods for clients that did not advertise them.
+// authMethods leaves out the terminal methods for clients that do not ask for them.
 func (a *agentSide) authMethods(client *ClientCapabilities) []AuthMethod {
 	methods := slices.Clone(a.opts.AuthMethods)
-	if !client.Auth.Terminal {
+	if !client.Auth.Terminal && !runsTerminals(client.Meta) {
 		methods = slices.DeleteFunc(methods, func(m AuthMethod) bool {
 			_, terminal := m.Variant.(*AuthMethodTerminal)
 			return terminal
@@ -185,6 +247,8 @@ func (c *clientSide) request() (*InitializeRequest, error) {
 	if caps.Elicitation.Present() && c.handlers.CreateElicitation == nil {
 		return nil, errors.New("acp: a client that advertises elicitation needs the handler CreateElicitation")
 	}
+	c.handlers.CreateTerminal = verified(
+		&c.opts.Conn, MethodCreateTerminal, c.handlers.CreateTerminal, nothingMore[CreateTerminalRequest, CreateTerminalResponse])
 	req := &InitializeRequest{ProtocolVersion: Version, ClientCapabilities: caps}
 	if c.opts.Info.Name != "" {
 		req.ClientInfo = Some(c.opts.Info)
@@ -212,7 +276,8 @@ func (c *clientSide) configureRoute(r *engine.Route) {
 		r.Cancelled = func() any { return &RequestPermissionResponse{Outcome: PermissionCancelled()} }
 	case MethodSessionUpdate:
 		r.Feeds = true
+		r.Check = c.conn.follow
 	case MethodCreateElicitation:
-		r.Check = c.checkElicitation
+		r.Check = asParams(c.checkElicitation)
 	}
 }

@@ -609,7 +609,8 @@ func TestAgentKeeps(t *testing.T) {
 				-> #$b {}
 				<- terminal/release#$c {"sessionId":"s","terminalId":"t"}
 				-> #$c {}
-				` + answered1,
+				<- #"p" {"stopReason":"cancelled"}
+				`,
 		},
 	})
 }

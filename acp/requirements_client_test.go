@@ -216,14 +216,20 @@ func TestClientKeeps(t *testing.T) {
 			},
 		},
 		{
-			name:        "AUT2_AUT3_OfferedMethodsOnly",
-			initialized: `{"protocolVersion":1,"authMethods":[{"type":"terminal","id":"t","name":"T"},{"id":"a","name":"A"},7]}`,
+			name: "AUT2_AUT3_OfferedMethodsOnly",
+			initialized: `{"protocolVersion":1,"authMethods":[{"type":"terminal","id":"t","name":"T"},{"id":"a","name":"A"},7,` +
+				`{"type":"agent","id":"b","name":"B"},{"type":"env_var","id":"e","name":"E","vars":[]}]}`,
 			script: `
 				-> authenticate#$a {"methodId":"a"}
 				<- #$a {}
+				-> authenticate#$b {"methodId":"b"}
+				<- #$b {}
+				-> authenticate#$e {"methodId":"e"}
+				<- #$e {}
 				`,
 			do: func(conn *acp.ClientConn) {
-				for id, ok := range map[acp.AuthMethodID]bool{"t": false, "nope": false, "": false, "a": true} {
+				for _, id := range []acp.AuthMethodID{"t", "nope", "", "a", "b", "e"} {
+					ok := id == "a" || id == "b" || id == "e" // whatever type the schema does not know
 					_, err := conn.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: id})
 					if _, sent := errors.AsType[*acp.CallError](err); sent || (err == nil) != ok {
 						t.Errorf("%q: %v", id, err)
@@ -307,7 +313,7 @@ func TestClientKeeps(t *testing.T) {
 			script: `
 				-> session/new#$a {"cwd":"/","mcpServers":[]}
 				<- #$a {"sessionId":"s","configOptions":[{"id":"x","name":"X","type":"slider","min":0},7,` + selectOption + `]}
-				-> session/set_config_option#$b {"sessionId":"s","configId":"b","type":"boolean","value":true}
+				-> session/set_config_option#$b {"sessionId":"s","configId":"x","type":"boolean","value":true}
 				<- #$b {"configOptions":[` + selectOption + `,{"id":"x","name":"X","type":"slider"}]}
 				-> session/set_config_option#$c {"sessionId":"s","configId":"c","value":"v"}
 				<- #$c {"configOptions":[]}
@@ -328,13 +334,14 @@ func TestClientKeeps(t *testing.T) {
 				if !unknown || !choice {
 					t.Errorf("got %T, %T", options[0].Variant, options[1].Variant)
 				}
-				for _, req := range []acp.SetSessionConfigOptionRequest{
-					acp.NewSetSessionConfigOptionRequestBoolean("", "b", true),
-					acp.NewSetSessionConfigOptionRequestValueID("", "c", "v"),
-				} {
-					if _, err := session.SetSessionConfigOption(t.Context(), &req); err != nil {
-						t.Error(err)
-					}
+				if err := session.SetBooleanConfigOption(t.Context(), "x", true); err != nil {
+					t.Error(err)
+				}
+				wants(acp.ErrInvalidParams, session.SetConfigOption(t.Context(), "nope", "v"))
+				wants(acp.ErrInvalidParams, session.SetConfigOption(t.Context(), "c", "nope"))
+				wants(acp.ErrInvalidParams, session.SetBooleanConfigOption(t.Context(), "c", true))
+				if err := session.SetConfigOption(t.Context(), "c", "v"); err != nil {
+					t.Error(err)
 				}
 			},
 		},

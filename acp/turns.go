@@ -24,17 +24,33 @@ func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 // cancelled, and the agent's answer, stop reason cancelled, is waited for, for at most
 // ConnOptions.CancelGrace; only then the cause of ctx is returned.
 func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
-	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
-		return nil, unsupported(MethodPrompt, missing)
+	req = orEmpty(req)
+	if err := c.checkPrompt(req); err != nil {
+		return nil, err
 	}
 	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
 	return engine.RunTurn(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID))
+}
+
+// checkPrompt refuses what must not be sent, or what the agent did not advertise.
+func (c *ClientConn) checkPrompt(req *PromptRequest) error {
+	if err := c.check(MethodPrompt, req); err != nil {
+		return err
+	}
+	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
+		return unsupported(MethodPrompt, missing)
+	}
+	return nil
 }
 
 // Cancel cancels the session's turns (session/cancel): those of this connection's own go on as Prompt
 // says when its context ends. Without any the client's open permission requests of the session are
 // answered as cancelled all the same, and to the agent it is harmless.
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodCancel, n); err != nil {
+		return err
+	}
 	spec := turnSpec(n.SessionID)
 	spec.CancelParams = n
 	return (*engine.Conn)(c.rpc).CancelSession(ctx, spec)
@@ -83,8 +99,7 @@ func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 // Result returns.
 func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
 	req := &PromptRequest{SessionID: s.id, Prompt: prompt}
-	if missing := s.conn.capabilities().lacksForPrompt(req); missing != "" {
-		err := unsupported(MethodPrompt, missing)
+	if err := s.conn.checkPrompt(req); err != nil {
 		return &Turn{engine.FailedTurn[SessionUpdate, PromptResponse]((*engine.Conn)(s.conn.rpc), err)}
 	}
 	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)

@@ -37,9 +37,11 @@ const (
 	Needs
 	// Derived says that the runtime deals with a method itself, and why. Of: the method.
 	Derived
-	// Checked says that hand-written code looks at a call too before it is sent, and for what. Of: the
-	// method.
-	Checked
+	// CallNote is what the documentation of the connection's call of a method says beyond the schema's. Of:
+	// the method.
+	CallNote
+	// HandlerNote is the same for the handler of a method. Of: the method.
+	HandlerNote
 	// ConnByHand says that the connection's call of a method is written by hand, and why. Of: the method.
 	ConnByHand
 	// MakesSession says that the connection's call of a method makes a session of the answer. It is written
@@ -53,7 +55,7 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"Name", "Handler", "Constructor", "Capabilities", "Capability", "Needs", "Derived", "Checked", "ConnByHand", "MakesSession", "SessionByHand", "Always"}[k]
+	return [...]string{"Name", "Handler", "Constructor", "Capabilities", "Capability", "Needs", "Derived", "CallNote", "HandlerNote", "ConnByHand", "MakesSession", "SessionByHand", "Always"}[k]
 }
 
 // Override is one judgement.
@@ -71,6 +73,17 @@ var Overrides = map[string][]Override{
 	"v2":          v2,
 	"v2.unstable": slices.Concat(v2, v2Unstable),
 }
+
+// What authors of agents must know about cancellation.
+const (
+	notePrompt = "When the client cancels the turn, or closes or deletes the session, ctx ends with the cause ErrTurnCancelled." +
+		" The handler should then stop what it does, may still send updates, and returns: its error, or its result with" +
+		" another stop reason, is answered as StopReasonCancelled, so that it can return ctx.Err() or any error that" +
+		" follows from it. Calls that were made with ctx have ended too, open permission requests among them. When the" +
+		" connection ends, ctx ends as well, with a cause that matches ErrClosed, and nobody reads the answer."
+	noteCancel = "The runtime has then ended the context of the turn already: an agent whose handlers look at their context" +
+		" needs no handler here. It is also called when no turn runs."
+)
 
 var v1 = []Override{
 	{Handler, "SessionNotification", "SessionUpdate"},
@@ -125,16 +138,16 @@ var v1 = []Override{
 	{Needs, "elicitation/create .url", "elicitation.url"},
 	{Needs, "elicitation/complete", "elicitation.url"},
 
-	{Checked, "authenticate", "the agent offers the method"},
-	{Checked, "session/new", "paths are absolute"},
-	{Checked, "session/load", "the same"},
-	{Checked, "session/resume", "the same"},
-	{Checked, "session/list", "the same"},
+	{CallNote, "authenticate", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal."},
+	{HandlerNote, "session/prompt", notePrompt},
+	{HandlerNote, "session/cancel", noteCancel},
 
 	{MakesSession, "session/new", "with its modes and config options"},
 	{MakesSession, "session/load", "the same"},
 	{MakesSession, "session/resume", "the same"},
 
+	{ConnByHand, "session/set_mode", "keeps the mode"},
+	{ConnByHand, "session/set_config_option", "keeps the answer"},
 	{ConnByHand, "session/prompt", "runs a turn"},
 	{ConnByHand, "session/cancel", "acts on the turn"},
 
@@ -150,6 +163,7 @@ var v1 = []Override{
 	{SessionByHand, "session/close", "needs no parameters"},
 	{SessionByHand, "session/delete", "needs no parameters"},
 	{SessionByHand, "session/set_mode", "takes the mode alone"},
+	{SessionByHand, "session/set_config_option", "takes the value alone"},
 	{SessionByHand, "session/prompt", "takes the content alone"},
 	{SessionByHand, "session/cancel", "needs no parameters"},
 
@@ -186,8 +200,6 @@ var v1Unstable = []Override{
 	{Needs, "session/update update.subagent_update", "subagents"},
 	{Needs, "session/update update.session_message", "subagents"},
 	{Needs, "session/update update.session_message_chunk", "subagents"},
-
-	{Checked, "session/fork", "paths are absolute"},
 
 	{MakesSession, "session/fork", "with its modes and config options"},
 
@@ -248,16 +260,18 @@ var v2 = []Override{
 	{Needs, "elicitation/create .url", "elicitation.url"},
 	{Needs, "elicitation/complete", "elicitation.url"},
 
-	{Checked, "auth/login", "the agent offers the method"},
-	{Checked, "auth/logout", "the agent offers a method"},
-	{Checked, "session/new", "paths are absolute"},
-	{Checked, "session/resume", "the same"},
+	{CallNote, "auth/login", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal."},
+	{CallNote, "auth/logout", "It fails with ErrUnsupported, unsent, when the agent offers no method to log in."},
+	{HandlerNote, "session/prompt", "The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what that returns."},
+	{HandlerNote, "session/cancel", noteCancel},
 
 	{MakesSession, "session/new", "with its config options and commands"},
 	{MakesSession, "session/resume", "the same"},
 
+	{ConnByHand, "session/set_config_option", "keeps the answer"},
 	{ConnByHand, "session/cancel", "acts on the turn"},
 
+	{SessionByHand, "session/set_config_option", "takes the value alone"},
 	{SessionByHand, "session/update", "takes the update alone"},
 	{SessionByHand, "session/request_permission", "tells that user action is required"},
 	{SessionByHand, "session/resume", "makes the session"},
@@ -294,8 +308,6 @@ var v2Unstable = []Override{
 	{Needs, "session/fork mcpServers.http", "session.mcp.http"},
 	{Needs, "session/fork mcpServers.acp", "session.mcp.acp"},
 	{Needs, "session/list archived", "session.archive"},
-
-	{Checked, "session/fork", "paths are absolute"},
 
 	{MakesSession, "session/fork", "with its modes and config options"},
 
@@ -356,7 +368,8 @@ func judge(pkg *model.Package, j *judgements) error {
 	}
 	for _, m := range pkg.Methods {
 		_, m.Derived = j.of(Derived, m.Name)
-		_, m.Checked = j.of(Checked, m.Name)
+		m.CallNote, _ = j.of(CallNote, m.Name)
+		m.HandlerNote, _ = j.of(HandlerNote, m.Name)
 		_, m.ConnByHand = j.of(ConnByHand, m.Name)
 		_, m.MakesSession = j.of(MakesSession, m.Name)
 		_, m.SessionByHand = j.of(SessionByHand, m.Name)

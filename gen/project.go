@@ -20,7 +20,7 @@ type Shared struct {
 }
 
 // versionless are the files of package acp that say nothing about a version of the protocol.
-var versionless = Shared{"acp", []string{"agent", "alias", "client", "content", "paths", "conns", "routes", "session"}}
+var versionless = Shared{"acp", []string{"agent", "alias", "client", "config", "content", "values", "conns", "routes", "session", "toolcalls"}}
 
 // Targets are the generated packages of this repository, beside the one at its root.
 var Targets = []Target{

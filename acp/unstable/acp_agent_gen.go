@@ -59,8 +59,6 @@ type agentSide struct {
 	used      atomic.Bool                        // something was asked for after initialize
 }
 
-var errNotInitialized = ErrInvalidRequest.WithMessagef("Invalid request: initialize comes first")
-
 // routes says what an agent serves.
 func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	a.conn = &AgentConn{rpc: conn}
@@ -74,10 +72,8 @@ func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	}
 	for i := range routes {
 		r := &routes[i]
-		r.Check = checkParams
-		if !r.Notification {
-			r.Gate = func() error { return a.gate(r.Method) }
-		}
+		r.Check = asParams(checkParams)
+		r.Gate = func() error { return a.gate(r) }
 		a.configureRoute(r)
 	}
 	initialize := a.initializeRoute()
@@ -85,15 +81,25 @@ func (a *agentSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	return append(routes, initialize), nil
 }
 
-// gate refuses requests before initialize, and what initialize did not advertise.
-func (a *agentSide) gate(method string) error {
+func (a *agentSide) gate(r *engine.Route) error {
 	handshake := a.handshake.Load()
-	if handshake == nil {
+	switch {
+	case handshake == nil:
 		return errNotInitialized
+	case r.Notification:
+		return nil
 	}
 	a.used.Store(true)
-	if !handshake.serves(method) {
-		return engine.MethodNotFound(method)
+	if !handshake.serves(r.Method) {
+		return engine.MethodNotFound(r.Method)
 	}
 	return nil
+}
+
+// runsTerminals reports whether a client asks, by a member of _meta that is older than the capability, for
+// authentication methods that are run in a terminal. The registry of agents does so.
+func runsTerminals(meta Meta) bool {
+	var on bool
+	ok, err := meta.Get("terminal-auth", &on)
+	return ok && err == nil && on
 }

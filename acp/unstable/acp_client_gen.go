@@ -28,17 +28,19 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("acp: the agent speaks protocol version %d, not %d", e.Got, Version)
 }
 
-// Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards;
-// ending a subprocess that does not answer takes up to its StopTime and KillTime more. If ctx has no deadline,
-// ClientOptions.ConnectTimeout bounds them.
-// The error of an agent that does not answer in time matches context.DeadlineExceeded, and says what the
-// agent wrote in the meantime if it is a subprocess. The error matches ErrClosed when the agent ended meanwhile, and is then or wraps an *ExitError if it
-// was a subprocess; it is an *Error that the agent answered, or a *VersionError.
+// Connect starts a connection to an agent and initializes it. ctx bounds both, and nothing afterwards; if it
+// has no deadline, ClientOptions.ConnectTimeout does. Ending a subprocess that does not answer takes up to
+// its StopTime and KillTime more.
 //
-// Handlers of requests are called by one goroutine each; that of updates is called one at a time for
-// each session, in the order in which they came, and before the answer to a call returns that
-// came after them. A call made from it must use the context that it is given, or it could
-// wait for itself.
+// The error matches ErrClosed if the agent ended meanwhile; for a subprocess it is or wraps an *ExitError. If
+// the agent refused, it is a *CallError; if it speaks another version, a *VersionError; if there was no answer
+// in time, it is the cause of ctx or matches context.DeadlineExceeded, and says what a subprocess wrote in the
+// meantime.
+//
+// Each request of the agent is handled in a goroutine of its own. Updates are handled one at a time for each
+// session, in the order in which they came; a call returns after the updates that came before its answer have
+// been handled. A call that is made in a handler must use the context that the handler was given: with another
+// one it could wait for its own handler.
 func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, opts *ClientOptions) (*ClientConn, error) {
 	c := &clientSide{handlers: handlers}
 	if opts != nil {
@@ -107,17 +109,7 @@ type clientSide struct {
 // routes says what a client serves.
 func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	c.conn = &ClientConn{rpc: conn}
-	if ask := c.handlers.RequestPermission; ask != nil {
-		c.handlers.RequestPermission = func(
-			ctx context.Context, session *ClientSession, req *RequestPermissionRequest,
-		) (*RequestPermissionResponse, error) {
-			res, err := ask(ctx, session, req)
-			if err == nil && res != nil {
-				err = checkOutcome(req, res)
-			}
-			return res, err
-		}
-	}
+	c.handlers.RequestPermission = verified(&c.opts.Conn, MethodRequestPermission, c.handlers.RequestPermission, checkOutcome)
 	extensions, err := c.handlers.Extensions.Routes(c.conn)
 	if err != nil {
 		return nil, err
@@ -125,37 +117,40 @@ func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	routes := append(c.handlers.routes(c.conn), extensions...)
 	for i := range routes {
 		r := &routes[i]
-		r.Check = checkParams
-		if !r.Notification && !c.handshake.serves(r.Method) {
-			r.Gate = func() error { return engine.MethodNotFound(r.Method) }
-		}
+		r.Check = asParams(checkParams)
+		r.Gate = func() error { return c.gate(r) }
 		c.configureRoute(r)
 	}
 	return routes, nil
 }
 
+// gate refuses what comes before initialize has been answered, and requests that were not advertised.
+func (c *clientSide) gate(r *engine.Route) error {
+	switch {
+	case c.conn.handshake.Load() == nil:
+		return errNotInitialized
+	case !r.Notification && !c.handshake.serves(r.Method):
+		return engine.MethodNotFound(r.Method)
+	}
+	return nil
+}
+
 // checkOutcome refuses a choice that was not offered (TOL-5).
-func checkOutcome(req *RequestPermissionRequest, res *RequestPermissionResponse) error {
-	chosen, ok := res.Outcome.Selected()
-	if !ok {
-		return nil
+func checkOutcome(req *RequestPermissionRequest, res *RequestPermissionResponse) *flaw {
+	if chosen, ok := res.Outcome.Selected(); ok && !offered(req.Options, chosen) {
+		return &flaw{"/outcome/optionId", "the option was not offered"}
 	}
-	for _, option := range req.Options {
-		if option.OptionID == chosen {
-			return nil
-		}
-	}
-	return rpc.Errorf(rpc.ErrInternal, "the client chose an option that was not offered")
+	return nil
 }
 
 // checkElicitation refuses modes that the client did not advertise (ELI-23).
-func (c *clientSide) checkElicitation(params any) error {
+func (c *clientSide) checkElicitation(params any) *flaw {
 	req, ok := params.(*CreateElicitationRequest)
 	if !ok {
 		return nil
 	}
 	if _, unknown := req.Variant.(*CreateElicitationRequestUnknown); unknown || c.handshake.capabilities().lacksForCreateElicitation(req) != "" {
-		return invalid("/mode", "an elicitation mode that was not advertised")
+		return &flaw{"/mode", "an elicitation mode that was not advertised"}
 	}
 	return nil
 }

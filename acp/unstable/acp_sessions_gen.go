@@ -8,9 +8,7 @@ package unstable
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"slices"
 	"sync/atomic"
 )
 
@@ -21,9 +19,10 @@ type AgentSession struct {
 	id   SessionID
 }
 
-// RequestPermission asks the user whether a tool call may go on (session/request_permission). When the
-// turn is cancelled it returns an error, which the prompt's handler may return as it is. An outcome of
-// a kind that is not known must be taken for a refusal.
+// RequestPermission asks the user whether a tool call may go on (session/request_permission). call says what
+// to show: the client may know nothing else of it; see AboutToolCall. options are the answers that the user
+// may choose from; see AllowOnce. When the turn is cancelled it returns an error, which the prompt's handler
+// may return as it is. An outcome of a kind that is not known must be taken for a refusal.
 func (s *AgentSession) RequestPermission(
 	ctx context.Context, call ToolCallUpdate, options ...PermissionOption,
 ) (RequestPermissionOutcome, error) {
@@ -43,42 +42,106 @@ func (s *AgentSession) RequestPermission(
 type ClientSession struct {
 	conn  *ClientConn
 	id    SessionID
-	setup atomic.Pointer[sessionSetup] // nil if the connection has not opened the session
+	state atomic.Pointer[sessionState] // nil until something is known; only the reader changes it
 }
 
-// sessionSetup is what an agent answers when a session is created, loaded or resumed.
-type sessionSetup struct {
+// sessionState is what an agent has said of a session.
+type sessionState struct {
 	modes         Opt[SessionModeState]
 	configOptions Opt[[]SessionConfigOption]
 	meta          Meta
 }
 
-func (s *ClientSession) answered() *sessionSetup {
-	if setup := s.setup.Load(); setup != nil {
-		return setup
+func (s *ClientSession) known() *sessionState {
+	if state := s.state.Load(); state != nil {
+		return state
 	}
-	return &sessionSetup{}
+	return &sessionState{}
 }
 
-// Modes are the modes that the agent named when the session was created, loaded or resumed. Later
-// changes come as updates.
-func (s *ClientSession) Modes() Opt[SessionModeState] { return s.answered().modes }
+// opened takes note of the answer that created, loaded or resumed the session. What it leaves out stays as an
+// earlier update has said it.
+func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
+	state := *s.known()
+	if modes.Present() {
+		state.modes = modes
+	}
+	if options.Present() {
+		state.configOptions = options
+	}
+	state.meta = meta
+	s.state.Store(&state)
+}
 
-// ConfigOptions are the config options that the agent named when the session was created, loaded or
-// resumed. Later changes come as updates.
-func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.answered().configOptions }
+func (s *ClientSession) configure(options []SessionConfigOption) {
+	state := *s.known()
+	state.configOptions = Some(options)
+	s.state.Store(&state)
+}
+
+func (s *ClientSession) switchMode(mode SessionModeID) {
+	state := *s.known()
+	modes, ok := state.modes.Get()
+	if !ok {
+		return // a mode of a list that is not known
+	}
+	modes.CurrentModeID = mode
+	state.modes = Some(modes)
+	s.state.Store(&state)
+}
+
+// follow takes note of what an update says of its session. It is a route's Check, which the reader calls, and
+// refuses nothing.
+func (c *ClientConn) follow(params any) error {
+	n, ok := params.(*SessionNotification)
+	if !ok {
+		return nil
+	}
+	switch u := n.Update.Variant.(type) {
+	case *SessionUpdateCurrentModeUpdate:
+		if s := c.sessions.get(n.SessionID); s != nil {
+			s.switchMode(u.CurrentModeID)
+		}
+	case *SessionUpdateConfigOptionUpdate:
+		if s := c.sessions.get(n.SessionID); s != nil {
+			s.configure(u.ConfigOptions)
+		}
+	}
+	return nil
+}
+
+// Modes are the session's modes, and the one in force, as the agent has last said it: when the session was
+// created, loaded or resumed, and since in updates and by accepting SetMode. An update counts before the
+// client's handler is given it. What is returned must not be changed.
+func (s *ClientSession) Modes() Opt[SessionModeState] { return s.known().modes }
+
+// ConfigOptions are the session's config options with their values, as the agent has last said it: when the
+// session was created, loaded or resumed, and since in updates and in answer to SetConfigOption. An update
+// counts before the client's handler is given it. What is returned must not be changed.
+func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.known().configOptions }
 
 // Meta is the _meta of the agent's answer when the session was created, loaded or resumed.
-func (s *ClientSession) Meta() Meta { return s.answered().meta }
+func (s *ClientSession) Meta() Meta { return s.known().meta }
 
 // SetMode chooses one of the session's modes (session/set_mode).
 // It fails with ErrInvalidParams, unsent, when the agent named modes and this is none of them.
 func (s *ClientSession) SetMode(ctx context.Context, mode SessionModeID) error {
-	if modes, ok := s.Modes().Get(); ok && !slices.ContainsFunc(modes.AvailableModes, func(m SessionMode) bool { return m.ID == mode }) {
-		return fmt.Errorf("%s: %w", MethodSetSessionMode, invalid("/modeId", "not a mode of the session"))
-	}
 	_, err := s.conn.SetSessionMode(ctx, &SetSessionModeRequest{SessionID: s.id, ModeID: mode})
 	return err
+}
+
+// SetSessionMode chooses one of a session's modes (session/set_mode). See ClientSession.SetMode.
+func (c *ClientConn) SetSessionMode(ctx context.Context, req *SetSessionModeRequest) (*SetSessionModeResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodSetSessionMode, req); err != nil {
+		return nil, err
+	}
+	id, mode := req.SessionID, req.ModeID
+	return callThen(ctx, c.rpc, methodSetSessionMode, req, func(*SetSessionModeResponse) {
+		if s := c.sessions.get(id); s != nil {
+			s.switchMode(mode)
+		}
+	})
 }
 
 // NewSession creates a session (session/new).
@@ -88,7 +151,7 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 	s := &ClientSession{conn: c}
 	_, err := c.newSession(ctx, req, func(res *NewSessionResponse) {
 		s.id = res.SessionID
-		s.setup.Store(&sessionSetup{res.Modes, res.ConfigOptions, res.Meta})
+		s.opened(res.Modes, res.ConfigOptions, res.Meta)
 		c.sessions.add(s)
 	})
 	if err != nil {
@@ -102,10 +165,11 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 //
 // It fails with ErrUnsupported, unsent, when the agent did not advertise loadSession or what req needs.
 func (c *ClientConn) LoadSession(ctx context.Context, req *LoadSessionRequest) (*ClientSession, error) {
+	req = orEmpty(req)
 	s := c.Session(req.SessionID)
 	return c.opening(s, func() error {
 		_, err := c.loadSession(ctx, req, func(res *LoadSessionResponse) {
-			s.setup.Store(&sessionSetup{res.Modes, res.ConfigOptions, res.Meta})
+			s.opened(res.Modes, res.ConfigOptions, res.Meta)
 		})
 		return err
 	})
@@ -116,17 +180,18 @@ func (c *ClientConn) LoadSession(ctx context.Context, req *LoadSessionRequest) (
 // It fails with ErrUnsupported, unsent, when the agent did not advertise sessionCapabilities.resume or what
 // req needs.
 func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ClientSession, error) {
+	req = orEmpty(req)
 	s := c.Session(req.SessionID)
 	return c.opening(s, func() error {
 		_, err := c.resumeSession(ctx, req, func(res *ResumeSessionResponse) {
-			s.setup.Store(&sessionSetup{res.Modes, res.ConfigOptions, res.Meta})
+			s.opened(res.Modes, res.ConfigOptions, res.Meta)
 		})
 		return err
 	})
 }
 
 // Sessions yields the agent's sessions, page by page (session/list). cwd limits them to one working
-// directory; "" is all. After an error it ends.
+// directory; "" is all. After an error it ends; that the agent repeats a cursor is one.
 func (c *ClientConn) Sessions(ctx context.Context, cwd string) iter.Seq2[SessionInfo, error] {
 	req := &ListSessionsRequest{}
 	if cwd != "" {

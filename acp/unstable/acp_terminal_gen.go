@@ -18,7 +18,7 @@ func (s *AgentSession) CreateTerminal(ctx context.Context, req *CreateTerminalRe
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	r := *req
+	r := *orEmpty(req)
 	r.SessionID = s.id
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)

@@ -31,3 +31,50 @@ func WholePlan(entries ...PlanEntry) SessionUpdate {
 func ToolEdit(path, oldText, newText string) ToolCallContent {
 	return ToolCallContent{Variant: &ToolCallContentDiff{Path: path, OldText: Some(oldText), NewText: newText}}
 }
+
+// ModeUpdate is an update that the session is in another of its modes, which the agent has chosen.
+func ModeUpdate(mode SessionModeID) SessionUpdate {
+	return NewSessionUpdateCurrentModeUpdate(CurrentModeUpdate{CurrentModeID: mode})
+}
+
+// ConfigUpdate is an update with all config options of the session and their values.
+func ConfigUpdate(options ...SessionConfigOption) SessionUpdate {
+	return NewSessionUpdateConfigOptionUpdate(ConfigOptionUpdate{ConfigOptions: options})
+}
+
+// CommandsUpdate is an update with all commands that the user may begin a prompt with.
+func CommandsUpdate(commands ...AvailableCommand) SessionUpdate {
+	return NewSessionUpdateAvailableCommandsUpdate(AvailableCommandsUpdate{AvailableCommands: commands})
+}
+
+// TitleUpdate is an update with the title of the session.
+func TitleUpdate(title string) SessionUpdate {
+	return NewSessionUpdateSessionInfoUpdate(SessionInfoUpdate{Title: Some(title)})
+}
+
+// StartToolCall is an update that a tool call begins; further ones about it are made by [UpdateToolCall]. It is
+// pending unless an option says otherwise.
+func StartToolCall(id ToolCallID, title string, options ...ToolCallOption) SessionUpdate {
+	u := AboutToolCall(id, options...)
+	call := ToolCall{ToolCallID: id, Title: title, Status: ToolCallStatusPending}
+	call.Apply(u)
+	return NewSessionUpdateToolCall(call)
+}
+
+// WithLocation adds a place in a file that the tool call is about, so that the client can follow. The path is
+// absolute; lines count from 1, and 0 is the whole file.
+func WithLocation(path string, line uint32) ToolCallOption {
+	return func(u *ToolCallUpdate) {
+		place := ToolCallLocation{Path: path}
+		if line > 0 {
+			place.Line = Some(line)
+		}
+		u.Locations = Some(append(u.Locations.Value(), place))
+	}
+}
+
+func set[T any](to *T, from Opt[T]) {
+	if v, ok := from.Get(); ok {
+		*to = v
+	}
+}

@@ -16,11 +16,13 @@ import "context"
 //
 // See protocol docs: [Initialization]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to
+// be run in a terminal.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v1/draft/initialization
 func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest) (*AuthenticateResponse, error) {
-	if err := c.checkAuthenticate(req); err != nil {
+	req = orEmpty(req)
+	if err := c.check(MethodAuthenticate, req); err != nil {
 		return nil, err
 	}
 	return methodAuthenticate.Call(ctx, c.rpc, req)
@@ -34,6 +36,10 @@ func (c *ClientConn) Authenticate(ctx context.Context, req *AuthenticateRequest)
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
 func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersRequest) (*ListProvidersResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodListProviders, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodListProviders, "providers")
 	}
@@ -48,6 +54,10 @@ func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersReques
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
 func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (*SetProviderResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodSetProvider, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodSetProvider, "providers")
 	}
@@ -62,6 +72,10 @@ func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
 func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRequest) (*DisableProviderResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodDisableProvider, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodDisableProvider, "providers")
 	}
@@ -75,6 +89,10 @@ func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRe
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise auth.logout.
 func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodLogout, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Auth.Logout.Present() {
 		return nil, unsupported(MethodLogout, "auth.logout")
 	}
@@ -92,6 +110,10 @@ func (c *ClientConn) Logout(ctx context.Context, req *LogoutRequest) (*LogoutRes
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise auth.status.
 func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*AuthStatusResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodAuthStatus, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Auth.Status.Present() {
 		return nil, unsupported(MethodAuthStatus, "auth.status")
 	}
@@ -101,11 +123,12 @@ func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*A
 // newSession calls session/new. The reader calls then with the answer, before anything behind it is
 // handled.
 func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodNewSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForNewSession(req); missing != "" {
 		return nil, unsupported(MethodNewSession, missing)
-	}
-	if err := c.checkNewSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
@@ -113,11 +136,12 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 // loadSession calls session/load. The reader calls then with the answer, before anything behind it
 // is handled.
 func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, then func(*LoadSessionResponse)) (*LoadSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodLoadSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForLoadSession(req); missing != "" {
 		return nil, unsupported(MethodLoadSession, missing)
-	}
-	if err := c.checkLoadSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodLoadSession, req, then)
 }
@@ -130,11 +154,12 @@ func (c *ClientConn) loadSession(ctx context.Context, req *LoadSessionRequest, t
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodListSessions, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForListSessions(req); missing != "" {
 		return nil, unsupported(MethodListSessions, missing)
-	}
-	if err := c.checkListSessions(req); err != nil {
-		return nil, err
 	}
 	return methodListSessions.Call(ctx, c.rpc, req)
 }
@@ -146,6 +171,10 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.delete.
 func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodDeleteSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().SessionCapabilities.Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "sessionCapabilities.delete")
 	}
@@ -155,11 +184,12 @@ func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionReques
 // forkSession calls session/fork. The reader calls then with the answer, before anything behind it
 // is handled.
 func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, then func(*ForkSessionResponse)) (*ForkSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodForkSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForForkSession(req); missing != "" {
 		return nil, unsupported(MethodForkSession, missing)
-	}
-	if err := c.checkForkSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodForkSession, req, then)
 }
@@ -176,6 +206,10 @@ func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, t
 // It fails with ErrUnsupported, unsent, when the peer did not advertise
 // sessionCapabilities.archive.
 func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodArchiveSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().SessionCapabilities.Archive.Present() {
 		return nil, unsupported(MethodArchiveSession, "sessionCapabilities.archive")
 	}
@@ -194,6 +228,10 @@ func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequ
 // It fails with ErrUnsupported, unsent, when the peer did not advertise
 // sessionCapabilities.archive.
 func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodUnarchiveSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().SessionCapabilities.Archive.Present() {
 		return nil, unsupported(MethodUnarchiveSession, "sessionCapabilities.archive")
 	}
@@ -211,6 +249,10 @@ func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSession
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.status.
 func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusRequest) (*SessionStatusResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodSessionStatus, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().SessionCapabilities.Status.Present() {
 		return nil, unsupported(MethodSessionStatus, "sessionCapabilities.status")
 	}
@@ -230,6 +272,10 @@ func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusReques
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.title.
 func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodSetSessionTitle, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().SessionCapabilities.Title.Present() {
 		return nil, unsupported(MethodSetSessionTitle, "sessionCapabilities.title")
 	}
@@ -239,11 +285,12 @@ func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRe
 // resumeSession calls session/resume. The reader calls then with the answer, before anything behind
 // it is handled.
 func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodResumeSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForResumeSession(req); missing != "" {
 		return nil, unsupported(MethodResumeSession, missing)
-	}
-	if err := c.checkResumeSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
@@ -258,35 +305,14 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.close.
 func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCloseSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().SessionCapabilities.Close.Present() {
 		return nil, unsupported(MethodCloseSession, "sessionCapabilities.close")
 	}
 	return methodCloseSession.Call(ctx, c.rpc, req)
-}
-
-// SetSessionMode sets the current mode for a session (session/set_mode).
-//
-// Allows switching between different agent modes (e.g., "ask", "architect", "code") that affect
-// system prompts, tool availability, and permission behaviors.
-//
-// The mode must be one of the modes advertised in `availableModes` during session creation or
-// loading. Agents may also change modes autonomously and notify the client via
-// `current_mode_update` notifications.
-//
-// This method can be called at any time during a session, whether the Agent is idle or actively
-// generating a response.
-//
-// See protocol docs: [Session Modes]
-//
-// [Session Modes]: https://agentclientprotocol.com/protocol/v1/draft/session-modes
-func (c *ClientConn) SetSessionMode(ctx context.Context, req *SetSessionModeRequest) (*SetSessionModeResponse, error) {
-	return methodSetSessionMode.Call(ctx, c.rpc, req)
-}
-
-// SetSessionConfigOption sets the current value for a session configuration option
-// (session/set_config_option).
-func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
-	return methodSetSessionConfigOption.Call(ctx, c.rpc, req)
 }
 
 // MessageMCPNotification **UNSTABLE** (mcp/message).
@@ -295,6 +321,10 @@ func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSession
 //
 // Sends an MCP-over-ACP notification.
 func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodMessageMCPNotification, n); err != nil {
+		return err
+	}
 	return methodMessageMCPNotification.Notify(ctx, c.rpc, n)
 }
 
@@ -309,6 +339,10 @@ func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNo
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodWriteTextFile, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().FS.WriteTextFile {
 		return nil, unsupported(MethodWriteTextFile, "fs.writeTextFile")
 	}
@@ -326,6 +360,10 @@ func (c *AgentConn) WriteTextFile(ctx context.Context, req *WriteTextFileRequest
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodReadTextFile, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().FS.ReadTextFile {
 		return nil, unsupported(MethodReadTextFile, "fs.readTextFile")
 	}
@@ -345,6 +383,10 @@ func (c *AgentConn) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) 
 //
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v1/draft/tool-calls#requesting-permission
 func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodRequestPermission, req); err != nil {
+		return nil, err
+	}
 	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
@@ -366,6 +408,10 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*CreateTerminalResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCreateTerminal, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodCreateTerminal, "terminal")
 	}
@@ -383,6 +429,10 @@ func (c *AgentConn) CreateTerminal(ctx context.Context, req *CreateTerminalReque
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputRequest) (*TerminalOutputResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodTerminalOutput, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodTerminalOutput, "terminal")
 	}
@@ -406,6 +456,10 @@ func (c *AgentConn) TerminalOutput(ctx context.Context, req *TerminalOutputReque
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalRequest) (*ReleaseTerminalResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodReleaseTerminal, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodReleaseTerminal, "terminal")
 	}
@@ -421,6 +475,10 @@ func (c *AgentConn) ReleaseTerminal(ctx context.Context, req *ReleaseTerminalReq
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTerminalExitRequest) (*WaitForTerminalExitResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodWaitForTerminalExit, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodWaitForTerminalExit, "terminal")
 	}
@@ -443,6 +501,10 @@ func (c *AgentConn) WaitForTerminalExit(ctx context.Context, req *WaitForTermina
 //
 // [Terminals]: https://agentclientprotocol.com/protocol/v1/draft/terminals
 func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) (*KillTerminalResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodKillTerminal, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Terminal {
 		return nil, unsupported(MethodKillTerminal, "terminal")
 	}
@@ -457,6 +519,10 @@ func (c *AgentConn) KillTerminal(ctx context.Context, req *KillTerminalRequest) 
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v1/draft/elicitation
 func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCreateElicitation, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
 		return nil, unsupported(MethodCreateElicitation, missing)
 	}
@@ -469,6 +535,10 @@ func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitatio
 //
 // Exchanges an MCP-over-ACP message.
 func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*MessageMCPResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodMessageMCP, req); err != nil {
+		return nil, err
+	}
 	return methodMessageMCP.Call(ctx, c.rpc, req)
 }
 
@@ -487,6 +557,10 @@ func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*Me
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v1/draft/prompt-turn#3-agent-reports-output
 func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodSessionUpdate, n); err != nil {
+		return err
+	}
 	if missing := c.capabilities().lacksForSessionUpdate(n); missing != "" {
 		return unsupported(MethodSessionUpdate, missing)
 	}
@@ -497,6 +571,10 @@ func (c *AgentConn) SessionUpdate(ctx context.Context, n *SessionNotification) e
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodCompleteElicitation, n); err != nil {
+		return err
+	}
 	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
 		return unsupported(MethodCompleteElicitation, missing)
 	}
@@ -511,6 +589,10 @@ func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitat
 //
 // Only sent by agents that advertise the `auth.status` capability.
 func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodAuthStatusUpdate, n); err != nil {
+		return err
+	}
 	return methodAuthStatusUpdate.Notify(ctx, c.rpc, n)
 }
 
@@ -519,6 +601,7 @@ func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNot
 // Sent by a conductor to each component that has a successor, instead of `initialize`. The params
 // and response are the same as for `initialize`.
 func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
+	req = orEmpty(req)
 	return methodInitializeProxy.Call(ctx, c.rpc, req)
 }
 
@@ -528,6 +611,7 @@ func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyReq
 // proxy to deliver a request from the successor. The wrapped request's result or error is returned
 // unchanged.
 func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
+	req = orEmpty(req)
 	return methodProxySuccessor.Call(ctx, c.rpc, req)
 }
 
@@ -537,5 +621,6 @@ func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorReque
 // A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to
 // the proxy to deliver a notification from the successor.
 func (c *ProxyConn) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {
+	n = orEmpty(n)
 	return methodProxySuccessorNotification.Notify(ctx, c.rpc, n)
 }

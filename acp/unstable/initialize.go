@@ -47,6 +47,9 @@ type ClientOptions struct {
 	Info Implementation
 	// Elicitation says which modes of elicitation/create the client's handler serves.
 	Elicitation ElicitationCapabilities
+	// BooleanConfig says that the client understands boolean config options, as Session can say in more
+	// words. Agents must not send them otherwise.
+	BooleanConfig bool
 	// Session says which session features the client understands: boolean config options, notices,
 	// compaction.
 	Session ClientSessionCapabilities
@@ -80,14 +83,15 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 func (a *agentSide) configureRoute(r *engine.Route) {
 	a.baseConfigureRoute(r)
 	if r.Method == MethodForkSession {
-		r.Check = a.checkSetup
+		r.Check = asParams(a.checkSetup(r.Method))
 	}
 }
 
-// serversOf is that of the stable features, and looks at forks too.
-func serversOf(params any) []MCPServer {
-	if p, ok := params.(*ForkSessionRequest); ok {
-		return p.MCPServers
-	}
-	return baseServersOf(params)
+// verify is that of the stable features, and looks at forks too.
+func (a *agentSide) verify() {
+	a.baseVerify()
+	h := &a.handlers
+	h.ForkSession = verified(&a.opts.Conn, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
+		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+	})
 }

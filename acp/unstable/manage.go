@@ -36,14 +36,18 @@ func (s *ClientSession) Status(ctx context.Context) (SessionStatus, error) {
 	return res.Status, nil
 }
 
-func (c *ClientConn) checkForkSession(req *ForkSessionRequest) error {
-	return checkCall(MethodForkSession, req)
-}
-
 // checkParams is that of the stable features, and looks at forks too.
-func checkParams(params any) error {
+func checkParams(params any) *flaw {
 	if p, ok := params.(*ForkSessionRequest); ok {
-		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
+		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	}
 	return baseCheckParams(params)
+}
+
+// serversOf is that of the stable features, and looks at forks too.
+func serversOf(params any) []MCPServer {
+	if p, ok := params.(*ForkSessionRequest); ok {
+		return p.MCPServers
+	}
+	return baseServersOf(params)
 }

@@ -5,16 +5,6 @@ package unstable
 
 import "context"
 
-// SetSessionConfigOption sets the current value for a session configuration option
-// (session/set_config_option).
-//
-// The session's id is filled in; req is not changed. See [ClientConn.SetSessionConfigOption].
-func (s *ClientSession) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
-	own := *req
-	own.SessionID = s.id
-	return s.conn.SetSessionConfigOption(ctx, &own)
-}
-
 // WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).
 //
 // Only available if the client advertises the `fs.writeTextFile` capability. Allows the agent to
@@ -26,7 +16,7 @@ func (s *ClientSession) SetSessionConfigOption(ctx context.Context, req *SetSess
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (s *AgentSession) WriteTextFile(ctx context.Context, req *WriteTextFileRequest) (*WriteTextFileResponse, error) {
-	own := *req
+	own := *orEmpty(req)
 	own.SessionID = s.id
 	return s.conn.WriteTextFile(ctx, &own)
 }
@@ -42,7 +32,7 @@ func (s *AgentSession) WriteTextFile(ctx context.Context, req *WriteTextFileRequ
 //
 // [Client]: https://agentclientprotocol.com/protocol/v1/draft/overview#client
 func (s *AgentSession) ReadTextFile(ctx context.Context, req *ReadTextFileRequest) (*ReadTextFileResponse, error) {
-	own := *req
+	own := *orEmpty(req)
 	own.SessionID = s.id
 	return s.conn.ReadTextFile(ctx, &own)
 }

@@ -7,12 +7,67 @@ package v2draft
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
 )
+
+// errNotInitialized refuses what comes, or would be sent, before initialize has been answered.
+var errNotInitialized = ErrInvalidRequest.WithMessagef("Invalid request: initialize comes first")
+
+// orEmpty is params, or, in place of nil, an empty object.
+func orEmpty[P any](params *P) *P {
+	if params == nil {
+		return new(P)
+	}
+	return params
+}
+
+// verified wraps a request handler: a result that check, or checkIDs, finds wrong is not sent. The peer gets an
+// internal error that says what is wrong, and the owner of the connection a warning.
+func verified[P, R, Of any](
+	opts *ConnOptions, method string, fn func(context.Context, *Of, *P) (*R, error), check func(*P, *R) *flaw,
+) func(context.Context, *Of, *P) (*R, error) {
+	if fn == nil {
+		return nil
+	}
+	return func(ctx context.Context, of *Of, params *P) (*R, error) {
+		res, err := fn(ctx, of, params)
+		if err != nil || res == nil {
+			return res, err
+		}
+		wrong := checkIDs(res)
+		if wrong == nil {
+			wrong = check(params, res)
+		}
+		if wrong == nil {
+			return res, nil
+		}
+		logger := opts.Logger
+		if logger == nil {
+			logger = slog.Default()
+		}
+		logger.WarnContext(ctx, "the result of a handler is not valid and was not sent", "method", method, "error", wrong)
+		return nil, rpc.Errorf(rpc.ErrInternal, "Internal error: the result of %s is not valid: %v", method, wrong)
+	}
+}
+
+// nothingMore is a check for verified, which looks at ids by itself.
+func nothingMore[P, R any](*P, *R) *flaw { return nil }
+
+// rawID is the id of an object of a type that is not known, or "".
+func rawID(raw json.RawMessage, member string) string {
+	var members map[string]json.RawMessage
+	var id string
+	if json.Unmarshal(raw, &members) != nil || json.Unmarshal(members[member], &id) != nil {
+		return ""
+	}
+	return id
+}
 
 // request makes the route of a request handler, which is given what of returns: the session that the
 // parameters name, or the connection.

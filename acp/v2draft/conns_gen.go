@@ -19,11 +19,13 @@ import "context"
 //
 // See protocol docs: [Initialization]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to
+// be run in a terminal.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v2/initialization
 func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*LoginAuthResponse, error) {
-	if err := c.checkLoginAuth(req); err != nil {
+	req = orEmpty(req)
+	if err := c.check(MethodLoginAuth, req); err != nil {
 		return nil, err
 	}
 	return methodLoginAuth.Call(ctx, c.rpc, req)
@@ -38,9 +40,10 @@ func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*Log
 // advertised authentication flow again. There is no guarantee about the behavior of already running
 // sessions.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It fails with ErrUnsupported, unsent, when the agent offers no method to log in.
 func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*LogoutAuthResponse, error) {
-	if err := c.checkLogoutAuth(req); err != nil {
+	req = orEmpty(req)
+	if err := c.check(MethodLogoutAuth, req); err != nil {
 		return nil, err
 	}
 	return methodLogoutAuth.Call(ctx, c.rpc, req)
@@ -49,11 +52,12 @@ func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*L
 // newSession calls session/new. The reader calls then with the answer, before anything behind it is
 // handled.
 func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodNewSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForNewSession(req); missing != "" {
 		return nil, unsupported(MethodNewSession, missing)
-	}
-	if err := c.checkNewSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
@@ -64,6 +68,10 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.
 func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodListSessions, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Session.Present() {
 		return nil, unsupported(MethodListSessions, "session")
 	}
@@ -76,6 +84,10 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.delete.
 func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodDeleteSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Session.Value().Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "session.delete")
 	}
@@ -85,11 +97,12 @@ func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionReques
 // resumeSession calls session/resume. The reader calls then with the answer, before anything behind
 // it is handled.
 func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodResumeSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForResumeSession(req); missing != "" {
 		return nil, unsupported(MethodResumeSession, missing)
-	}
-	if err := c.checkResumeSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
@@ -102,6 +115,10 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.
 func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCloseSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Session.Present() {
 		return nil, unsupported(MethodCloseSession, "session")
 	}
@@ -114,6 +131,10 @@ func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest)
 // This method is only available while the tool call advertises `capabilities.cancel`. The response
 // means the Agent accepted the cancellation. A final `tool_call_update` confirms it.
 func (c *ClientConn) CancelToolCall(ctx context.Context, req *CancelToolCallRequest) (*CancelToolCallResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCancelToolCall, req); err != nil {
+		return nil, err
+	}
 	return methodCancelToolCall.Call(ctx, c.rpc, req)
 }
 
@@ -123,13 +144,11 @@ func (c *ClientConn) CancelToolCall(ctx context.Context, req *CancelToolCallRequ
 // This method is only available while the terminal advertises `capabilities.cancel`. The response
 // means the Agent accepted the cancellation. A `terminal_update` with `exitStatus` confirms it.
 func (c *ClientConn) CancelTerminal(ctx context.Context, req *CancelTerminalRequest) (*CancelTerminalResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCancelTerminal, req); err != nil {
+		return nil, err
+	}
 	return methodCancelTerminal.Call(ctx, c.rpc, req)
-}
-
-// SetSessionConfigOption sets the current value for a session configuration option
-// (session/set_config_option).
-func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
-	return methodSetSessionConfigOption.Call(ctx, c.rpc, req)
 }
 
 // Prompt processes a user prompt within a session (session/prompt).
@@ -156,6 +175,10 @@ func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSession
 //
 // [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle
 func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodPrompt, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
 		return nil, unsupported(MethodPrompt, missing)
 	}
@@ -176,6 +199,10 @@ func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptRes
 //
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/tool-calls#requesting-permission
 func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodRequestPermission, req); err != nil {
+		return nil, err
+	}
 	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
@@ -187,6 +214,10 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v2/elicitation
 func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCreateElicitation, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
 		return nil, unsupported(MethodCreateElicitation, missing)
 	}
@@ -206,6 +237,10 @@ func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitatio
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle#3-agent-reports-output
 func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodSessionUpdate, n); err != nil {
+		return err
+	}
 	return methodSessionUpdate.Notify(ctx, c.rpc, n)
 }
 
@@ -213,6 +248,10 @@ func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotificat
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodCompleteElicitation, n); err != nil {
+		return err
+	}
 	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
 		return unsupported(MethodCompleteElicitation, missing)
 	}

@@ -147,3 +147,76 @@ func (x *ClientCapabilities) lacksForCompleteElicitation(n *CompleteElicitationN
 func (h *ClientHandlers) capabilities() (x ClientCapabilities, err error) {
 	return x, nil
 }
+
+// emptyID returns the JSON pointer of the first required id that is empty in the parameters or the
+// result of a method, or "".
+func emptyID(v any) string {
+	switch v := v.(type) {
+	case *LoginAuthRequest:
+		if v.MethodID == "" {
+			return "/methodId"
+		}
+	case *NewSessionResponse:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *DeleteSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *ResumeSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CloseSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CancelToolCallRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.ToolCallID == "" {
+			return "/toolCallId"
+		}
+	case *CancelTerminalRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.TerminalID == "" {
+			return "/terminalId"
+		}
+	case *SetSessionConfigOptionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.ConfigID == "" {
+			return "/configId"
+		}
+	case *PromptRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *PromptResponse:
+		if v.MessageID == "" {
+			return "/messageId"
+		}
+	case *CancelSessionNotification:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *RequestPermissionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *UpdateSessionNotification:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CompleteElicitationNotification:
+		if v.ElicitationID == "" {
+			return "/elicitationId"
+		}
+	}
+	return ""
+}

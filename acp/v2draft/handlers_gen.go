@@ -135,6 +135,9 @@ type AgentHandlers struct {
 	//
 	// See protocol docs: [Prompt Lifecycle]
 	//
+	// The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and
+	// returns what that returns.
+	//
 	// Capability: session.
 	//
 	// [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle
@@ -167,6 +170,9 @@ type AgentHandlers struct {
 	// send them before the idle `state_update` that reports cancellation.
 	//
 	// See protocol docs: [Cancellation]
+	//
+	// The runtime has then ended the context of the turn already: an agent whose handlers look at
+	// their context needs no handler here. It is also called when no turn runs.
 	//
 	// [Cancellation]: https://agentclientprotocol.com/protocol/v2/prompt-lifecycle#cancellation
 	Cancel func(ctx context.Context, session *AgentSession, n *CancelSessionNotification) error

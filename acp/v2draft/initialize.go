@@ -6,6 +6,7 @@ package v2draft
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -160,6 +161,37 @@ func (a *agentSide) prepare() (err error) {
 			return res, err
 		}
 	}
+	a.verify()
+	return nil
+}
+
+// verify has the results of the handlers checked before they are sent.
+func (a *agentSide) verify() {
+	h, opts := &a.handlers, &a.opts.Conn
+	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
+		return checkConfigIDs("/configOptions", res.ConfigOptions)
+	})
+	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession, func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
+		return checkConfigIDs("/configOptions", res.ConfigOptions)
+	})
+	h.SetSessionConfigOption = verified(opts, MethodSetSessionConfigOption, h.SetSessionConfigOption,
+		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
+			return checkConfigIDs("/configOptions", res.ConfigOptions)
+		})
+	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
+	h.Prompt = verified(opts, MethodPrompt, h.Prompt, nothingMore[PromptRequest, PromptResponse])
+}
+
+// checkListed refuses sessions without an id, or whose directory is not an absolute path.
+func checkListed(_ *ListSessionsRequest, res *ListSessionsResponse) *flaw {
+	for i := range res.Sessions {
+		switch s := &res.Sessions[i]; {
+		case s.SessionID == "":
+			return &flaw{fmt.Sprintf("/sessions/%d/sessionId", i), "must not be empty"}
+		case !absolute(s.Cwd):
+			return &flaw{fmt.Sprintf("/sessions/%d/cwd", i), "not an absolute path"}
+		}
+	}
 	return nil
 }
 
@@ -174,7 +206,9 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 	case MethodCloseSession, MethodDeleteSession:
 		r.EndsTurn = true
 	case MethodLoginAuth:
-		r.Check = a.checkLogin
+		r.Check = asParams(a.checkLogin)
+	case MethodNewSession, MethodResumeSession:
+		r.Check = asParams(a.checkSetup(r.Method))
 	}
 }
 
@@ -250,10 +284,10 @@ type versions struct {
 	Supported []ProtocolVersion `json:"supported"`
 }
 
-// authMethods leaves out the terminal methods for clients that did not advertise them.
+// authMethods leaves out the terminal methods for clients that do not ask for them.
 func (a *agentSide) authMethods(client *ClientCapabilities) []AuthMethod {
 	methods := slices.Clone(a.opts.AuthMethods)
-	if !client.Auth.Value().Terminal.Present() {
+	if !client.Auth.Value().Terminal.Present() && !runsTerminals(client.Meta) {
 		methods = slices.DeleteFunc(methods, func(m AuthMethod) bool {
 			_, terminal := m.Variant.(*AuthMethodTerminal)
 			return terminal
@@ -336,8 +370,8 @@ func (c *clientSide) configureRoute(r *engine.Route) {
 		r.Cancelled = func() any { return cancelledPermission() }
 	case MethodSessionUpdate:
 		r.Feeds = true
-		r.Check = c.conn.seen.update
+		r.Check = c.conn.follow
 	case MethodCreateElicitation:
-		r.Check = c.checkElicitation
+		r.Check = asParams(c.checkElicitation)
 	}
 }

@@ -59,8 +59,9 @@ func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*Tu
 // RunTurn is ClientSession.Prompt with all that a prompt can have. Prompt, in contrast, only waits for the
 // answer.
 func (c *ClientConn) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResult, error) {
-	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
-		return nil, unsupported(MethodPrompt, missing)
+	req = orEmpty(req)
+	if err := c.checkPrompt(req); err != nil {
+		return nil, err
 	}
 	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
 	return engine.RunTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), &turnEnd{seen: &c.seen})
@@ -75,13 +76,24 @@ func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Tur
 
 // StreamTurn is ClientSession.Stream with all that a prompt can have.
 func (c *ClientConn) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
-	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
-		err := unsupported(MethodPrompt, missing)
+	req = orEmpty(req)
+	if err := c.checkPrompt(req); err != nil {
 		return &Turn{engine.FailedTurn[SessionUpdate, TurnResult]((*engine.Conn)(c.rpc), err)}
 	}
 	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
 	end := &turnEnd{seen: &c.seen}
 	return &Turn{engine.StartTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), end, pickUpdate)}
+}
+
+// checkPrompt refuses what must not be sent, or what the agent did not advertise.
+func (c *ClientConn) checkPrompt(req *PromptRequest) error {
+	if err := c.check(MethodPrompt, req); err != nil {
+		return err
+	}
+	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
+		return unsupported(MethodPrompt, missing)
+	}
+	return nil
 }
 
 func pickUpdate(params any) (SessionUpdate, bool) {
@@ -102,6 +114,10 @@ func (s *ClientSession) Cancel(ctx context.Context) error {
 // ClientSession.Prompt says when its context ends. Without any the client's open permission requests of the
 // session are answered as cancelled all the same, and to the agent it is harmless.
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelSessionNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodCancel, n); err != nil {
+		return err
+	}
 	spec := turnSpec(n.SessionID)
 	spec.CancelParams = n
 	return (*engine.Conn)(c.rpc).CancelSession(ctx, spec)
@@ -124,13 +140,8 @@ type seen struct {
 // maxWorking bounds how many sessions are known to be working, because the agent chooses their number.
 const maxWorking = 1 << 16
 
-// update takes note of an update. It is a route's Check, and refuses nothing.
-func (s *seen) update(params any) error {
-	n, _ := params.(*UpdateSessionNotification)
-	state, ok := n.Update.Variant.(*SessionUpdateStateUpdate)
-	if !ok {
-		return nil
-	}
+// state takes note of the state of a session.
+func (s *seen) state(n *UpdateSessionNotification, state *SessionUpdateStateUpdate) {
 	_, worked := s.working[n.SessionID]
 	switch _, idle := state.Variant.(*StateUpdateIdle); {
 	case idle:
@@ -142,7 +153,6 @@ func (s *seen) update(params any) error {
 		}
 		s.working[n.SessionID] = struct{}{}
 	}
-	return nil
 }
 
 // turnEnd finds the end of a turn: the first time that the session's work ends after the user's message

@@ -15,8 +15,8 @@ import (
 
 // Work is what an agent does in a turn. It returns why it stopped, such as EndTurn(), which is also what
 // the zero value means. An error ends the turn with the stop reason error, and the client sees of it what
-// it would see of a handler's; when the turn was cancelled, the context has ended with the cause
-// ErrTurnCancelled, and any error ends the turn with the stop reason cancelled.
+// it would see of a handler's. When the turn was cancelled, the context has ended with the cause
+// ErrTurnCancelled, and whatever is returned ends the turn with the stop reason cancelled.
 type Work func(ctx context.Context) (IdleStateUpdate, error)
 
 // StartTurn takes a prompt and has work done for it. It is for the handler of prompts, with the context
@@ -146,8 +146,8 @@ func (f *foreground) work(ctx context.Context, free func(), work Work, first fun
 // outcome is the state that a turn ends with.
 func outcome(ctx context.Context, idle IdleStateUpdate, err error) IdleStateUpdate {
 	switch {
-	case err != nil && errors.Is(context.Cause(ctx), ErrTurnCancelled):
-		return Cancelled()
+	case errors.Is(context.Cause(ctx), ErrTurnCancelled):
+		idle.Variant = Cancelled().Variant
 	case err != nil:
 		return failed(rpc.ErrorOf(err))
 	case idle.Variant == nil:

@@ -279,7 +279,7 @@ func TestForeignIDsReachNoFile(t *testing.T) {
 	state := t.TempDir()
 	outside := put(t, filepath.Dir(state), "sess_A.json", "{}")
 	h := connect(t, setup{state: state})
-	for _, id := range []acp.SessionID{"../sess_A", "", "sess_", "login", "sess_../x", `..\sess_A`, "sess_A\x00"} {
+	for _, id := range []acp.SessionID{"../sess_A", "sess_", "login", "sess_../x", `..\sess_A`, "sess_A\x00"} {
 		_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: id, Cwd: h.dir})
 		wantCode(t, err, acp.ErrResourceNotFound)
 		if _, err := h.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: id}); err != nil {

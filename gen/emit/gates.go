@@ -1,5 +1,5 @@
-// This file owns gates_gen.go: which capability a method needs, which a call needs for what it says, and
-// which follow from the handlers that are set.
+// This file owns gates_gen.go: which capability a method needs, which a call needs for what it says, which
+// follow from the handlers that are set, and which ids a message must have.
 
 package emit
 
@@ -27,6 +27,59 @@ func (g *generator) gates(f *jen.File) {
 		}
 		g.derive(f, r, caps, groups)
 	}
+	g.emptyIDs(f)
+}
+
+// emptyIDs writes the test for required ids that are empty, which the schema allows and nobody can mean.
+func (g *generator) emptyIDs(f *jen.File) {
+	var cases []jen.Code
+	seen := map[model.Decl]bool{}
+	for _, r := range roles {
+		if r.session == "" {
+			continue
+		}
+		for _, m := range g.handled(r.side) {
+			for _, d := range []model.Decl{m.Params, m.Result} {
+				ids := requiredIDs(d)
+				if seen[d] || len(ids) == 0 {
+					continue
+				}
+				seen[d] = true
+				var tests []jen.Code
+				for _, id := range ids {
+					tests = append(tests, jen.If(jen.Id("v").Dot(id.Go).Op("==").Lit("")).Block(jen.Return(jen.Lit("/"+id.JSON))))
+				}
+				cases = append(cases, jen.Case(jen.Op("*").Id(d.Base().Go)).Block(tests...))
+			}
+		}
+	}
+	doc := wrap("emptyID returns the JSON pointer of the first required id that is empty in the parameters or the"+
+		" result of a method, or \"\".", "", "", width-3)
+	add(f, append(comment(doc), jen.Func().Id("emptyID").Params(jen.Id("v").Any()).String().Block(
+		jen.Switch(jen.Id("v").Op(":=").Id("v").Assert(jen.Type())).Block(cases...),
+		jen.Return(jen.Lit(""))))...)
+}
+
+// requiredIDs returns the required members of an object that are ids.
+func requiredIDs(d model.Decl) []*model.Field {
+	if d == nil {
+		return nil
+	}
+	var ids []*model.Field
+	for _, field := range model.Fields(d) {
+		named, ok := field.Type.(model.Named)
+		if !ok || field.Presence != model.Required {
+			continue
+		}
+		t, ok := named.Decl.(*model.Newtype)
+		if !ok || !strings.HasSuffix(t.Schema, "Id") {
+			continue
+		}
+		if basic, ok := t.Type.(model.Basic); ok && basic.Kind == model.String {
+			ids = append(ids, field)
+		}
+	}
+	return ids
 }
 
 // capabilityGroup are the methods that need the same capability.

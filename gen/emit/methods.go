@@ -179,6 +179,9 @@ func sentence(goName string, m *model.Method) string {
 
 func (g *generator) handlerDoc(m *model.Method) []string {
 	lines := markdown(sentence(m.Go, m), 4)
+	if m.HandlerNote != "" {
+		lines = beforeLinks(lines, wrap(m.HandlerNote, "", "", width-3-4)...)
+	}
 	if len(m.Capability) > 0 {
 		lines = beforeLinks(lines, "Capability: "+dotted(m.Capability)+".")
 	}
@@ -204,9 +207,15 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		}
 		return jen.Return(err)
 	}
-	var body []jen.Code
+	body := []jen.Code{jen.Id(paramName(m)).Op("=").Id("orEmpty").Call(jen.Id(paramName(m)))}
 	lines := markdown(sentence(m.Go, m), 0)
 	capabilities := jen.Id(self).Dot("capabilities").Call()
+	if r.session != "" {
+		body = append(body, jen.If(
+			jen.Err().Op(":=").Id(self).Dot("check").Call(jen.Id(m.Const), jen.Id(paramName(m))),
+			jen.Err().Op("!=").Nil(),
+		).Block(fail(jen.Err())))
+	}
 	without := ""
 	switch {
 	case len(m.Needs) > 0:
@@ -219,17 +228,12 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 		body = append(body, jen.If(jen.Op("!").Add(advertised(capabilities, m.Capability))).Block(
 			fail(jen.Id("unsupported").Call(jen.Id(m.Const), jen.Lit(dotted(m.Capability))))))
 		without = dotted(m.Capability)
-	case m.Checked:
-		without = "what the call needs"
-	}
-	if m.Checked {
-		body = append(body, jen.If(
-			jen.Err().Op(":=").Id(self).Dot("check"+m.Go).Call(jen.Id(paramName(m))),
-			jen.Err().Op("!=").Nil(),
-		).Block(fail(jen.Err())))
 	}
 	if without != "" {
 		lines = beforeLinks(lines, wrap("It fails with ErrUnsupported, unsent, when the peer did not advertise "+without+".", "", "", width-3)...)
+	}
+	if m.CallNote != "" {
+		lines = beforeLinks(lines, wrap(m.CallNote, "", "", width-3)...)
 	}
 	name, call := m.Go, "Notify"
 	if m.Request() {
@@ -264,7 +268,7 @@ func (g *generator) sessions(f *jen.File) {
 					jen.Id("ctx").Qual("context", "Context"),
 					p.Clone().Op("*").Id(m.Params.Base().Go),
 				).Add(results(m)).Block(
-					jen.Id("own").Op(":=").Op("*").Add(p),
+					jen.Id("own").Op(":=").Op("*").Id("orEmpty").Call(p),
 					jen.Id("own").Dot(m.Session.Go).Op("=").Id("s").Dot("id"),
 					jen.Return(jen.Id("s").Dot("conn").Dot(m.Go).Call(jen.Id("ctx"), jen.Op("&").Id("own")))))...)
 		}

@@ -342,8 +342,8 @@ type Method struct {
 	// Derived says that the runtime deals with the method itself, so that there is neither handler nor
 	// call for it.
 	Derived bool
-	// Checked says that hand-written code looks at calls of the method too before they are sent.
-	Checked bool
+	// CallNote and HandlerNote are what the documentation of the call, and of the handler, says beyond Doc.
+	CallNote, HandlerNote string
 	// ConnByHand and SessionByHand say that the call of the connection, or of a session, is written by
 	// hand.
 	ConnByHand, SessionByHand bool

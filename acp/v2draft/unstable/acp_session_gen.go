@@ -8,7 +8,9 @@ package unstable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -57,14 +59,15 @@ func (s *ClientSession) ID() SessionID { return s.id }
 func (s *ClientSession) Conn() *ClientConn { return s.conn }
 
 // Close ends the session at the agent (session/close). That the agent does not know it any more counts
-// as success.
+// as success: the code -32002, or an error of another code that says "session not found" in its message or
+// its data, as several agents answer.
 func (s *ClientSession) Close(ctx context.Context) error {
 	_, err := s.conn.CloseSession(ctx, &CloseSessionRequest{SessionID: s.id})
 	return s.gone(err)
 }
 
 // Delete removes the session from the agent's list (session/delete). That it is not there counts as
-// success.
+// success; see Close.
 func (s *ClientSession) Delete(ctx context.Context) error {
 	_, err := s.conn.DeleteSession(ctx, &DeleteSessionRequest{SessionID: s.id})
 	return s.gone(err)
@@ -72,17 +75,36 @@ func (s *ClientSession) Delete(ctx context.Context) error {
 
 // gone notes that the session has ended at the agent, unless err says that it has not.
 func (s *ClientSession) gone(err error) error {
-	if err != nil && !errors.Is(err, ErrResourceNotFound) {
+	if err != nil && !notFound(err) {
 		return err
 	}
 	s.conn.sessions.remove(s)
 	return nil
 }
 
+// notFound reports whether an agent answered that it does not know the session. Agents of TypeScript that
+// throw a plain error answer -32603, others -32602 or -32001, with these words in the message or the data.
+func notFound(err error) bool {
+	if errors.Is(err, ErrResourceNotFound) {
+		return true
+	}
+	answered, ok := errors.AsType[*CallError](err)
+	if !ok {
+		return false
+	}
+	const words = "session not found"
+	return strings.Contains(strings.ToLower(answered.Err.Message), words) ||
+		strings.Contains(strings.ToLower(string(answered.Err.Data)), words)
+}
+
 // pages yields the agent's sessions, page by page, beginning with that of req.
 func (c *ClientConn) pages(ctx context.Context, req *ListSessionsRequest) iter.Seq2[SessionInfo, error] {
 	return func(yield func(SessionInfo, error) bool) {
 		page := *req
+		seen := map[any]bool{}
+		if first, ok := req.Cursor.Get(); ok {
+			seen[first] = true
+		}
 		for {
 			res, err := c.ListSessions(ctx, &page)
 			if err != nil {
@@ -98,6 +120,11 @@ func (c *ClientConn) pages(ctx context.Context, req *ListSessionsRequest) iter.S
 			if !ok {
 				return
 			}
+			if seen[next] {
+				yield(SessionInfo{}, fmt.Errorf("%s: the agent repeats the cursor %.64q", MethodListSessions, next))
+				return
+			}
+			seen[next] = true
 			page.Cursor = Some(next)
 		}
 	}

@@ -19,11 +19,13 @@ import "context"
 //
 // See protocol docs: [Initialization]
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to
+// be run in a terminal.
 //
 // [Initialization]: https://agentclientprotocol.com/protocol/v2/draft/initialization
 func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*LoginAuthResponse, error) {
-	if err := c.checkLoginAuth(req); err != nil {
+	req = orEmpty(req)
+	if err := c.check(MethodLoginAuth, req); err != nil {
 		return nil, err
 	}
 	return methodLoginAuth.Call(ctx, c.rpc, req)
@@ -37,6 +39,10 @@ func (c *ClientConn) LoginAuth(ctx context.Context, req *LoginAuthRequest) (*Log
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
 func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersRequest) (*ListProvidersResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodListProviders, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodListProviders, "providers")
 	}
@@ -51,6 +57,10 @@ func (c *ClientConn) ListProviders(ctx context.Context, req *ListProvidersReques
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
 func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (*SetProviderResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodSetProvider, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodSetProvider, "providers")
 	}
@@ -65,6 +75,10 @@ func (c *ClientConn) SetProvider(ctx context.Context, req *SetProviderRequest) (
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise providers.
 func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRequest) (*DisableProviderResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodDisableProvider, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Providers.Present() {
 		return nil, unsupported(MethodDisableProvider, "providers")
 	}
@@ -80,9 +94,10 @@ func (c *ClientConn) DisableProvider(ctx context.Context, req *DisableProviderRe
 // advertised authentication flow again. There is no guarantee about the behavior of already running
 // sessions.
 //
-// It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
+// It fails with ErrUnsupported, unsent, when the agent offers no method to log in.
 func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*LogoutAuthResponse, error) {
-	if err := c.checkLogoutAuth(req); err != nil {
+	req = orEmpty(req)
+	if err := c.check(MethodLogoutAuth, req); err != nil {
 		return nil, err
 	}
 	return methodLogoutAuth.Call(ctx, c.rpc, req)
@@ -99,6 +114,10 @@ func (c *ClientConn) LogoutAuth(ctx context.Context, req *LogoutAuthRequest) (*L
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise auth.status.
 func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*AuthStatusResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodAuthStatus, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Auth.Value().Status.Present() {
 		return nil, unsupported(MethodAuthStatus, "auth.status")
 	}
@@ -108,11 +127,12 @@ func (c *ClientConn) AuthStatus(ctx context.Context, req *AuthStatusRequest) (*A
 // newSession calls session/new. The reader calls then with the answer, before anything behind it is
 // handled.
 func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, then func(*NewSessionResponse)) (*NewSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodNewSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForNewSession(req); missing != "" {
 		return nil, unsupported(MethodNewSession, missing)
-	}
-	if err := c.checkNewSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodNewSession, req, then)
 }
@@ -123,6 +143,10 @@ func (c *ClientConn) newSession(ctx context.Context, req *NewSessionRequest, the
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest) (*ListSessionsResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodListSessions, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForListSessions(req); missing != "" {
 		return nil, unsupported(MethodListSessions, missing)
 	}
@@ -135,6 +159,10 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.delete.
 func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodDeleteSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Session.Value().Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "session.delete")
 	}
@@ -144,11 +172,12 @@ func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionReques
 // forkSession calls session/fork. The reader calls then with the answer, before anything behind it
 // is handled.
 func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, then func(*ForkSessionResponse)) (*ForkSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodForkSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForForkSession(req); missing != "" {
 		return nil, unsupported(MethodForkSession, missing)
-	}
-	if err := c.checkForkSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodForkSession, req, then)
 }
@@ -163,6 +192,10 @@ func (c *ClientConn) forkSession(ctx context.Context, req *ForkSessionRequest, t
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.archive.
 func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequest) (*ArchiveSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodArchiveSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Session.Value().Archive.Present() {
 		return nil, unsupported(MethodArchiveSession, "session.archive")
 	}
@@ -179,6 +212,10 @@ func (c *ClientConn) ArchiveSession(ctx context.Context, req *ArchiveSessionRequ
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.archive.
 func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSessionRequest) (*UnarchiveSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodUnarchiveSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Session.Value().Archive.Present() {
 		return nil, unsupported(MethodUnarchiveSession, "session.archive")
 	}
@@ -195,6 +232,10 @@ func (c *ClientConn) UnarchiveSession(ctx context.Context, req *UnarchiveSession
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.status.
 func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusRequest) (*SessionStatusResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodSessionStatus, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Session.Value().Status.Present() {
 		return nil, unsupported(MethodSessionStatus, "session.status")
 	}
@@ -214,6 +255,10 @@ func (c *ClientConn) SessionStatus(ctx context.Context, req *SessionStatusReques
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.title.
 func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRequest) (*SetSessionTitleResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodSetSessionTitle, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Session.Value().Title.Present() {
 		return nil, unsupported(MethodSetSessionTitle, "session.title")
 	}
@@ -223,11 +268,12 @@ func (c *ClientConn) SetSessionTitle(ctx context.Context, req *SetSessionTitleRe
 // resumeSession calls session/resume. The reader calls then with the answer, before anything behind
 // it is handled.
 func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionRequest, then func(*ResumeSessionResponse)) (*ResumeSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodResumeSession, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForResumeSession(req); missing != "" {
 		return nil, unsupported(MethodResumeSession, missing)
-	}
-	if err := c.checkResumeSession(req); err != nil {
-		return nil, err
 	}
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
@@ -240,6 +286,10 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise session.
 func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCloseSession, req); err != nil {
+		return nil, err
+	}
 	if !c.capabilities().Session.Present() {
 		return nil, unsupported(MethodCloseSession, "session")
 	}
@@ -252,6 +302,10 @@ func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest)
 // This method is only available while the tool call advertises `capabilities.cancel`. The response
 // means the Agent accepted the cancellation. A final `tool_call_update` confirms it.
 func (c *ClientConn) CancelToolCall(ctx context.Context, req *CancelToolCallRequest) (*CancelToolCallResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCancelToolCall, req); err != nil {
+		return nil, err
+	}
 	return methodCancelToolCall.Call(ctx, c.rpc, req)
 }
 
@@ -261,13 +315,11 @@ func (c *ClientConn) CancelToolCall(ctx context.Context, req *CancelToolCallRequ
 // This method is only available while the terminal advertises `capabilities.cancel`. The response
 // means the Agent accepted the cancellation. A `terminal_update` with `exitStatus` confirms it.
 func (c *ClientConn) CancelTerminal(ctx context.Context, req *CancelTerminalRequest) (*CancelTerminalResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCancelTerminal, req); err != nil {
+		return nil, err
+	}
 	return methodCancelTerminal.Call(ctx, c.rpc, req)
-}
-
-// SetSessionConfigOption sets the current value for a session configuration option
-// (session/set_config_option).
-func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSessionConfigOptionRequest) (*SetSessionConfigOptionResponse, error) {
-	return methodSetSessionConfigOption.Call(ctx, c.rpc, req)
 }
 
 // Prompt processes a user prompt within a session (session/prompt).
@@ -294,6 +346,10 @@ func (c *ClientConn) SetSessionConfigOption(ctx context.Context, req *SetSession
 //
 // [Prompt Lifecycle]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle
 func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodPrompt, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForPrompt(req); missing != "" {
 		return nil, unsupported(MethodPrompt, missing)
 	}
@@ -306,6 +362,10 @@ func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptRes
 //
 // Sends an MCP-over-ACP notification.
 func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodMessageMCPNotification, n); err != nil {
+		return err
+	}
 	return methodMessageMCPNotification.Notify(ctx, c.rpc, n)
 }
 
@@ -323,6 +383,10 @@ func (c *ClientConn) MessageMCPNotification(ctx context.Context, n *MessageMCPNo
 //
 // [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
 func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (*RequestPermissionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodRequestPermission, req); err != nil {
+		return nil, err
+	}
 	return methodRequestPermission.Call(ctx, c.rpc, req)
 }
 
@@ -334,6 +398,10 @@ func (c *AgentConn) RequestPermission(ctx context.Context, req *RequestPermissio
 //
 // [Elicitation]: https://agentclientprotocol.com/protocol/v2/draft/elicitation
 func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitationRequest) (*CreateElicitationResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodCreateElicitation, req); err != nil {
+		return nil, err
+	}
 	if missing := c.capabilities().lacksForCreateElicitation(req); missing != "" {
 		return nil, unsupported(MethodCreateElicitation, missing)
 	}
@@ -346,6 +414,10 @@ func (c *AgentConn) CreateElicitation(ctx context.Context, req *CreateElicitatio
 //
 // Exchanges an MCP-over-ACP message.
 func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*MessageMCPResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodMessageMCP, req); err != nil {
+		return nil, err
+	}
 	return methodMessageMCP.Call(ctx, c.rpc, req)
 }
 
@@ -362,6 +434,10 @@ func (c *AgentConn) MessageMCP(ctx context.Context, req *MessageMCPRequest) (*Me
 //
 // [Agent Reports Output]: https://agentclientprotocol.com/protocol/v2/draft/prompt-lifecycle#3-agent-reports-output
 func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodSessionUpdate, n); err != nil {
+		return err
+	}
 	return methodSessionUpdate.Notify(ctx, c.rpc, n)
 }
 
@@ -369,6 +445,10 @@ func (c *AgentConn) SessionUpdate(ctx context.Context, n *UpdateSessionNotificat
 //
 // It fails with ErrUnsupported, unsent, when the peer did not advertise what the call needs.
 func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitationNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodCompleteElicitation, n); err != nil {
+		return err
+	}
 	if missing := c.capabilities().lacksForCompleteElicitation(n); missing != "" {
 		return unsupported(MethodCompleteElicitation, missing)
 	}
@@ -383,6 +463,10 @@ func (c *AgentConn) CompleteElicitation(ctx context.Context, n *CompleteElicitat
 //
 // Only sent by agents that advertise the `auth.status` capability.
 func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNotification) error {
+	n = orEmpty(n)
+	if err := c.check(MethodAuthStatusUpdate, n); err != nil {
+		return err
+	}
 	return methodAuthStatusUpdate.Notify(ctx, c.rpc, n)
 }
 
@@ -391,6 +475,7 @@ func (c *AgentConn) AuthStatusUpdate(ctx context.Context, n *AuthStatusUpdateNot
 // Sent by a conductor to each component that has a successor, instead of `initialize`. The params
 // and response are the same as for `initialize`.
 func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyRequest) (*InitializeProxyResponse, error) {
+	req = orEmpty(req)
 	return methodInitializeProxy.Call(ctx, c.rpc, req)
 }
 
@@ -400,6 +485,7 @@ func (c *ProxyConn) InitializeProxy(ctx context.Context, req *InitializeProxyReq
 // proxy to deliver a request from the successor. The wrapped request's result or error is returned
 // unchanged.
 func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorRequest) (*ProxySuccessorResponse, error) {
+	req = orEmpty(req)
 	return methodProxySuccessor.Call(ctx, c.rpc, req)
 }
 
@@ -409,5 +495,6 @@ func (c *ProxyConn) ProxySuccessor(ctx context.Context, req *ProxySuccessorReque
 // A proxy sends it to its conductor to forward a notification downstream. The conductor sends it to
 // the proxy to deliver a notification from the successor.
 func (c *ProxyConn) ProxySuccessorNotification(ctx context.Context, n *ProxySuccessorNotification) error {
+	n = orEmpty(n)
 	return methodProxySuccessorNotification.Notify(ctx, c.rpc, n)
 }

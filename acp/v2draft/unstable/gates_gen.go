@@ -257,3 +257,122 @@ func (x *ClientCapabilities) lacksForCompleteElicitation(n *CompleteElicitationN
 func (h *ClientHandlers) capabilities() (x ClientCapabilities, err error) {
 	return x, nil
 }
+
+// emptyID returns the JSON pointer of the first required id that is empty in the parameters or the
+// result of a method, or "".
+func emptyID(v any) string {
+	switch v := v.(type) {
+	case *LoginAuthRequest:
+		if v.MethodID == "" {
+			return "/methodId"
+		}
+	case *SetProviderRequest:
+		if v.ProviderID == "" {
+			return "/providerId"
+		}
+	case *DisableProviderRequest:
+		if v.ProviderID == "" {
+			return "/providerId"
+		}
+	case *NewSessionResponse:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *DeleteSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *ForkSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *ForkSessionResponse:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *ArchiveSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *UnarchiveSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *SessionStatusRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *SetSessionTitleRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *ResumeSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CloseSessionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CancelToolCallRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.ToolCallID == "" {
+			return "/toolCallId"
+		}
+	case *CancelTerminalRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.TerminalID == "" {
+			return "/terminalId"
+		}
+	case *SetSessionConfigOptionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+		if v.ConfigID == "" {
+			return "/configId"
+		}
+	case *PromptRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *PromptResponse:
+		if v.MessageID == "" {
+			return "/messageId"
+		}
+	case *CancelSessionNotification:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *MessageMCPNotification:
+		if v.ServerID == "" {
+			return "/serverId"
+		}
+		if v.RequestID == "" {
+			return "/requestId"
+		}
+	case *RequestPermissionRequest:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *MessageMCPRequest:
+		if v.ServerID == "" {
+			return "/serverId"
+		}
+		if v.RequestID == "" {
+			return "/requestId"
+		}
+	case *UpdateSessionNotification:
+		if v.SessionID == "" {
+			return "/sessionId"
+		}
+	case *CompleteElicitationNotification:
+		if v.ElicitationID == "" {
+			return "/elicitationId"
+		}
+	}
+	return ""
+}

@@ -2,7 +2,11 @@
 
 package unstable
 
-import "context"
+import (
+	"context"
+
+	"github.com/acpgo/sdk/internal/engine"
+)
 
 // AgentOptions say what an agent tells about itself.
 //
@@ -41,4 +45,21 @@ func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 		session.SystemPrompt = o.SystemPrompt
 		caps.Session = Some(session)
 	}
+}
+
+// configureRoute is that of the draft's stable features, and looks at forks too.
+func (a *agentSide) configureRoute(r *engine.Route) {
+	a.baseConfigureRoute(r)
+	if r.Method == MethodForkSession {
+		r.Check = asParams(a.checkSetup(r.Method))
+	}
+}
+
+// verify is that of the draft's stable features, and looks at forks too.
+func (a *agentSide) verify() {
+	a.baseVerify()
+	h := &a.handlers
+	h.ForkSession = verified(&a.opts.Conn, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
+		return checkConfigIDs("/configOptions", res.ConfigOptions)
+	})
 }

@@ -11,7 +11,7 @@ func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (
 	s := &ClientSession{conn: c}
 	_, err := c.forkSession(ctx, req, func(res *ForkSessionResponse) {
 		s.id = res.SessionID
-		s.setup.Store(&sessionSetup{res.ConfigOptions, res.AvailableCommands, res.Meta})
+		s.opened(res.ConfigOptions, res.AvailableCommands, res.Meta)
 		c.sessions.add(s)
 	})
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (
 
 // Fork is [ClientConn.ForkSession] of this session, whose id is filled in; req is not changed.
 func (s *ClientSession) Fork(ctx context.Context, req *ForkSessionRequest) (*ClientSession, error) {
-	own := *req
+	own := *orEmpty(req)
 	own.SessionID = s.id
 	return s.conn.ForkSession(ctx, &own)
 }

@@ -6,17 +6,20 @@
 package unstable
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+
+	"github.com/acpgo/sdk/acp/codec"
 )
 
-// baseCheckParams refuses paths that are not absolute.
-func baseCheckParams(params any) error {
+// baseCheckParams refuses paths that are not absolute. It is for what the peer asks.
+func baseCheckParams(params any) *flaw {
 	switch p := params.(type) {
 	case *NewSessionRequest:
-		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
+		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	case *ResumeSessionRequest:
-		return checkSetup(p.Cwd, p.AdditionalDirectories, p.MCPServers)
+		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	case *ListSessionsRequest:
 		return checkOptPath("/cwd", p.Cwd)
 	default:
@@ -24,41 +27,201 @@ func baseCheckParams(params any) error {
 	}
 }
 
-func (c *ClientConn) checkNewSession(req *NewSessionRequest) error {
-	return checkCall(MethodNewSession, req)
+// checkSent is for what this side says, to which more applies than to what the peer asks: ids that are not
+// empty, paths in tool calls, commands of MCP servers, options that are offered once.
+func checkSent(params any) *flaw {
+	if wrong := checkIDs(params); wrong != nil {
+		return wrong
+	}
+	switch p := params.(type) {
+	case *UpdateSessionNotification:
+		return checkUpdate(&p.Update)
+	case *RequestPermissionRequest:
+		if subject, ok := p.Subject.Get(); ok {
+			if wrong := checkSubject(subject); wrong != nil {
+				return wrong
+			}
+		}
+		return checkPermissionOptions("/options", p.Options)
+	case *CreateElicitationRequest:
+		return checkElicitationIDs(p)
+	}
+	return cmp.Or(checkParams(params), checkCommands(serversOf(params)))
 }
 
-func (c *ClientConn) checkResumeSession(req *ResumeSessionRequest) error {
-	return checkCall(MethodResumeSession, req)
-}
-
-// checkCall is checkParams for what is about to be sent.
-func checkCall(method string, params any) error {
-	if err := checkParams(params); err != nil {
-		return fmt.Errorf("%s: %w", method, err)
+// checkUpdate refuses what is wrong in an update.
+func checkUpdate(update *SessionUpdate) *flaw {
+	switch u := update.Variant.(type) {
+	case *SessionUpdateAgentMessageChunk:
+		return checkID("/update/messageId", u.MessageID)
+	case *SessionUpdateAgentThoughtChunk:
+		return checkID("/update/messageId", u.MessageID)
+	case *SessionUpdateUserMessageChunk:
+		return checkID("/update/messageId", u.MessageID)
+	case *SessionUpdateAgentMessage:
+		return checkID("/update/messageId", u.MessageID)
+	case *SessionUpdateAgentThought:
+		return checkID("/update/messageId", u.MessageID)
+	case *SessionUpdateUserMessage:
+		return checkID("/update/messageId", u.MessageID)
+	case *SessionUpdateToolCallUpdate:
+		return checkToolCall("/update", (*ToolCallUpdate)(u))
+	case *SessionUpdateToolCallContentChunk:
+		return cmp.Or(checkID("/update/toolCallId", u.ToolCallID), checkToolContent("/update/content", &u.Content))
+	case *SessionUpdateTerminalUpdate:
+		return cmp.Or(checkID("/update/terminalId", u.TerminalID), checkOptPath("/update/cwd", u.Cwd))
+	case *SessionUpdateTerminalOutputChunk:
+		return checkID("/update/terminalId", u.TerminalID)
+	case *SessionUpdateConfigOptionUpdate:
+		return checkConfigIDs("/update/configOptions", u.ConfigOptions)
 	}
 	return nil
 }
 
-// checkLogin refuses methods that were not offered, and those that are not for auth/login.
-func (a *agentSide) checkLogin(params any) error {
-	req, ok := params.(*LoginAuthRequest)
-	if !ok {
+// checkSubject refuses what is wrong in what the user is asked about.
+func checkSubject(subject RequestPermissionSubject) *flaw {
+	switch s := subject.Variant.(type) {
+	case *RequestPermissionSubjectToolCall:
+		return checkToolCall("/subject/toolCall", &s.ToolCall)
+	case *RequestPermissionSubjectCommand:
+		return checkPath("/subject/cwd", s.Cwd)
+	}
+	return nil
+}
+
+// checkToolCall refuses what is wrong in a description of a tool call.
+func checkToolCall(at string, u *ToolCallUpdate) *flaw {
+	if u.ToolCallID == "" {
+		return &flaw{at + "/toolCallId", "must not be empty"}
+	}
+	if content, ok := u.Content.Get(); ok {
+		for i := range content {
+			if wrong := checkToolContent("", &content[i]); wrong != nil {
+				return &flaw{fmt.Sprintf("%s/content/%d%s", at, i, wrong.pointer), wrong.reason}
+			}
+		}
+	}
+	if locations, ok := u.Locations.Get(); ok {
+		if wrong := checkLocations(at+"/locations", locations); wrong != nil {
+			return wrong
+		}
+	}
+	if u.RawInput == nil && u.RawOutput == nil {
 		return nil
 	}
-	if loginMethod(a.handshake.Load().AuthMethods, req.MethodID) != nil {
-		return invalid("/methodId", "not the id of an authentication method for auth/login")
+	return cmp.Or(checkRaw(at+"/rawInput", u.RawInput), checkRaw(at+"/rawOutput", u.RawOutput))
+}
+
+// checkToolContent refuses diffs whose paths are not absolute, and terminals without an id.
+func checkToolContent(at string, content *ToolCallContent) *flaw {
+	switch c := content.Variant.(type) {
+	case *ToolCallContentTerminal:
+		return checkID(at+"/terminalId", c.TerminalID)
+	case *ToolCallContentDiff:
+		for i := range c.Changes {
+			if wrong := checkChange(&c.Changes[i]); wrong != nil {
+				return &flaw{fmt.Sprintf("%s/changes/%d%s", at, i, wrong.pointer), wrong.reason}
+			}
+		}
+	}
+	return nil
+}
+
+// checkChange refuses paths of a change that are not absolute.
+func checkChange(change *DiffChange) *flaw {
+	pair := func(from, to AbsolutePath) *flaw { return cmp.Or(checkPath("/oldPath", from), checkPath("/path", to)) }
+	switch c := change.Variant.(type) {
+	case *DiffChangeAdd:
+		return checkPath("/path", c.Path)
+	case *DiffChangeDelete:
+		return checkPath("/path", c.Path)
+	case *DiffChangeModify:
+		return checkPath("/path", c.Path)
+	case *DiffChangeMove:
+		return pair(c.OldPath, c.Path)
+	case *DiffChangeCopy:
+		return pair(c.OldPath, c.Path)
+	}
+	return nil
+}
+
+// check refuses what an agent must not send.
+func (c *AgentConn) check(method string, params any) error {
+	if c.handshake.Load() == nil {
+		return fmt.Errorf("%s: %w", method, errNotInitialized)
+	}
+	if wrong := checkSent(params); wrong != nil {
+		return fmt.Errorf("%s: %w", method, wrong.invalidParams())
+	}
+	return nil
+}
+
+// check refuses what a client must not send.
+func (c *ClientConn) check(method string, params any) error {
+	handshake := c.handshake.Load()
+	if handshake == nil {
+		return fmt.Errorf("%s: %w", method, errNotInitialized)
+	}
+	wrong := checkSent(params)
+	if wrong == nil {
+		switch p := params.(type) {
+		case *LoginAuthRequest:
+			if err := checkOffered(handshake.AuthMethods, p.MethodID); err != nil {
+				return fmt.Errorf("%s: %w", method, err)
+			}
+		case *LogoutAuthRequest:
+			if len(handshake.AuthMethods) == 0 {
+				return unsupported(method, "authMethods")
+			}
+		case *SetSessionConfigOptionRequest:
+			wrong = c.checkConfigOption(p)
+		}
+	}
+	if wrong != nil {
+		return fmt.Errorf("%s: %w", method, wrong.invalidParams())
+	}
+	return nil
+}
+
+// checkConfigOption refuses options and values that the session does not have, as far as this connection
+// knows them.
+func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw {
+	s := c.sessions.get(req.SessionID)
+	if s == nil {
+		return nil
+	}
+	switch v := req.Variant.(type) {
+	case *SetSessionConfigOptionRequestID:
+		return checkConfigValue(s.ConfigOptions(), req.ConfigID, v.Value)
+	case *SetSessionConfigOptionRequestBoolean:
+		return checkConfigBoolean(s.ConfigOptions(), req.ConfigID)
+	}
+	return nil
+}
+
+func newSetConfigOption(session SessionID, option SessionConfigID, value SessionConfigValueID) SetSessionConfigOptionRequest {
+	return NewSetSessionConfigOptionRequestID(session, option, value)
+}
+
+// configID is the id of a config option.
+func configID(x *SessionConfigOption) SessionConfigID { return x.ConfigID }
+
+// checkLogin refuses methods that were not offered, and those that are not for auth/login.
+func (a *agentSide) checkLogin(params any) *flaw {
+	req, ok := params.(*LoginAuthRequest)
+	if ok && checkOffered(a.handshake.Load().AuthMethods, req.MethodID) != nil {
+		return &flaw{"/methodId", "not the id of an authentication method for auth/login"}
 	}
 	return nil
 }
 
 var errTerminalAuth = errors.New("terminal methods are run, not passed to auth/login")
 
-// loginMethod says what is wrong with the id of a method for auth/login. Methods of types that are not
-// known may be for it.
-func loginMethod(methods []AuthMethod, id AuthMethodID) error {
-	for _, m := range methods {
-		switch m := m.Variant.(type) {
+// checkOffered says what is wrong with the id of a method for auth/login. Methods of types that are not known
+// are for it.
+func checkOffered(methods []AuthMethod, id AuthMethodID) error {
+	for i := range methods {
+		switch m := methods[i].Variant.(type) {
 		case *AuthMethodTerminal:
 			if m.MethodID == id {
 				return errTerminalAuth
@@ -68,29 +231,41 @@ func loginMethod(methods []AuthMethod, id AuthMethodID) error {
 				return nil
 			}
 		case *AuthMethodUnknown:
-			return nil
+			if rawID(m.Raw, "methodId") == string(id) {
+				return nil
+			}
 		}
 	}
 	return fmt.Errorf("%w: the agent does not offer the method %q", ErrUnsupported, id)
 }
 
-// checkLoginAuth refuses the ids of terminal methods, which are not for auth/login, and ids that the agent
-// did not offer.
-func (c *ClientConn) checkLoginAuth(req *LoginAuthRequest) error {
-	handshake := c.handshake.Load()
-	if handshake == nil {
+// checkSetup is checkParams for what sets a session up. A command of an MCP server that is not an absolute
+// path is reported and left to the agent, which may find it as a shell does.
+func (a *agentSide) checkSetup(method string) func(params any) *flaw {
+	return func(params any) *flaw {
+		if wrong := checkParams(params); wrong != nil {
+			return wrong
+		}
+		servers := serversOf(params)
+		for i := range servers {
+			if wrong := checkCommands(servers[i : i+1]); wrong != nil && a.opts.Conn.Hooks.Repair != nil {
+				a.opts.Conn.Hooks.Repair(method, codec.Repair{
+					Pointer: fmt.Sprintf("/mcpServers/%d/command", i), Msg: wrong.reason + "; kept as it came",
+				})
+			}
+		}
 		return nil
 	}
-	if err := loginMethod(handshake.AuthMethods, req.MethodID); err != nil {
-		return fmt.Errorf("%s: %w", MethodLoginAuth, err)
-	}
-	return nil
 }
 
-// checkLogoutAuth refuses to log out of an agent that has no ways to log in.
-func (c *ClientConn) checkLogoutAuth(*LogoutAuthRequest) error {
-	if handshake := c.handshake.Load(); handshake != nil && len(handshake.AuthMethods) == 0 {
-		return unsupported(MethodLogoutAuth, "authMethods")
+// baseServersOf are the MCP servers of a request.
+func baseServersOf(params any) []MCPServer {
+	switch p := params.(type) {
+	case *NewSessionRequest:
+		return p.MCPServers
+	case *ResumeSessionRequest:
+		return p.MCPServers
+	default:
+		return nil
 	}
-	return nil
 }

@@ -32,7 +32,7 @@ func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 // required, and when there is an answer that work goes on. When the turn is cancelled it returns an error,
 // which the turn may return as it is. An outcome of a kind that is not known must be taken for a refusal.
 func (s *AgentSession) RequestPermission(ctx context.Context, req *RequestPermissionRequest) (RequestPermissionOutcome, error) {
-	own := *req
+	own := *orEmpty(req)
 	own.SessionID = s.id
 	res, err := requiringAction(ctx, s, func() (*RequestPermissionResponse, error) {
 		return s.conn.RequestPermission(ctx, &own)
@@ -70,33 +70,69 @@ func (s *AgentSession) ElicitURL(
 type ClientSession struct {
 	conn  *ClientConn
 	id    SessionID
-	setup atomic.Pointer[sessionSetup] // nil if the connection has not opened the session
+	state atomic.Pointer[sessionState] // nil until something is known; only the reader changes it
 }
 
-// sessionSetup is what an agent answers when a session is created or resumed.
-type sessionSetup struct {
+// sessionState is what an agent has said of a session.
+type sessionState struct {
 	configOptions []SessionConfigOption
 	commands      []AvailableCommand
 	meta          Meta
 }
 
-func (s *ClientSession) answered() *sessionSetup {
-	if setup := s.setup.Load(); setup != nil {
-		return setup
+func (s *ClientSession) known() *sessionState {
+	if state := s.state.Load(); state != nil {
+		return state
 	}
-	return &sessionSetup{}
+	return &sessionState{}
 }
 
-// ConfigOptions are the config options that the agent named when the session was created or resumed.
-// Later changes come as updates.
-func (s *ClientSession) ConfigOptions() []SessionConfigOption { return s.answered().configOptions }
+// opened takes note of the answer that created or resumed the session.
+func (s *ClientSession) opened(options []SessionConfigOption, commands []AvailableCommand, meta Meta) {
+	s.state.Store(&sessionState{options, commands, meta})
+}
 
-// AvailableCommands are the commands that the agent named when the session was created or resumed. Later
-// changes come as updates.
-func (s *ClientSession) AvailableCommands() []AvailableCommand { return s.answered().commands }
+func (s *ClientSession) configure(options []SessionConfigOption) {
+	state := *s.known()
+	state.configOptions = options
+	s.state.Store(&state)
+}
+
+// follow takes note of what an update says of its session. It is a route's Check, which the reader calls, and
+// refuses nothing.
+func (c *ClientConn) follow(params any) error {
+	n, ok := params.(*UpdateSessionNotification)
+	if !ok {
+		return nil
+	}
+	switch u := n.Update.Variant.(type) {
+	case *SessionUpdateStateUpdate:
+		c.seen.state(n, u)
+	case *SessionUpdateConfigOptionUpdate:
+		if s := c.sessions.get(n.SessionID); s != nil {
+			s.configure(u.ConfigOptions)
+		}
+	case *SessionUpdateAvailableCommandsUpdate:
+		if s := c.sessions.get(n.SessionID); s != nil {
+			state := *s.known()
+			state.commands = u.AvailableCommands
+			s.state.Store(&state)
+		}
+	}
+	return nil
+}
+
+// ConfigOptions are the session's config options with their values, as the agent has last said it: when the
+// session was created or resumed, and since in updates and in answer to SetConfigOption. An update counts
+// before the client's handler is given it. What is returned must not be changed.
+func (s *ClientSession) ConfigOptions() []SessionConfigOption { return s.known().configOptions }
+
+// AvailableCommands are the session's commands, as the agent has last said it: when the session was created
+// or resumed, and since in updates. What is returned must not be changed.
+func (s *ClientSession) AvailableCommands() []AvailableCommand { return s.known().commands }
 
 // Meta is the _meta of the agent's answer when the session was created or resumed.
-func (s *ClientSession) Meta() Meta { return s.answered().meta }
+func (s *ClientSession) Meta() Meta { return s.known().meta }
 
 // CancelToolCall cancels one tool call (tool_call/cancel), which must have offered that. The agent
 // confirms with an update of the tool call that its status is final.
@@ -119,7 +155,7 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 	s := &ClientSession{conn: c}
 	_, err := c.newSession(ctx, req, func(res *NewSessionResponse) {
 		s.id = res.SessionID
-		s.setup.Store(&sessionSetup{res.ConfigOptions, res.AvailableCommands, res.Meta})
+		s.opened(res.ConfigOptions, res.AvailableCommands, res.Meta)
 		c.sessions.add(s)
 	})
 	if err != nil {
@@ -133,17 +169,18 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 //
 // It fails with ErrUnsupported, unsent, when the agent did not advertise what req needs.
 func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ClientSession, error) {
+	req = orEmpty(req)
 	s := c.Session(req.SessionID)
 	return c.opening(s, func() error {
 		_, err := c.resumeSession(ctx, req, func(res *ResumeSessionResponse) {
-			s.setup.Store(&sessionSetup{res.ConfigOptions, res.AvailableCommands, res.Meta})
+			s.opened(res.ConfigOptions, res.AvailableCommands, res.Meta)
 		})
 		return err
 	})
 }
 
 // Sessions yields the agent's sessions, page by page (session/list). cwd limits them to one working
-// directory; "" is all. After an error it ends.
+// directory; "" is all. After an error it ends; that the agent repeats a cursor is one.
 func (c *ClientConn) Sessions(ctx context.Context, cwd AbsolutePath) iter.Seq2[SessionInfo, error] {
 	req := &ListSessionsRequest{}
 	if cwd != "" {

@@ -22,3 +22,43 @@ func WholePlan(id PlanID, entries ...PlanEntry) SessionUpdate {
 		Plan: NewPlanUpdateContentItems(PlanItems{PlanID: id, Entries: entries}),
 	})
 }
+
+// ConfigUpdate is an update with all config options of the session and their values.
+func ConfigUpdate(options ...SessionConfigOption) SessionUpdate {
+	return NewSessionUpdateConfigOptionUpdate(ConfigOptionUpdate{ConfigOptions: options})
+}
+
+// CommandsUpdate is an update with all commands that the user may begin a prompt with.
+func CommandsUpdate(commands ...AvailableCommand) SessionUpdate {
+	return NewSessionUpdateAvailableCommandsUpdate(AvailableCommandsUpdate{AvailableCommands: commands})
+}
+
+// TitleUpdate is an update with the title of the session.
+func TitleUpdate(title string) SessionUpdate {
+	return NewSessionUpdateSessionInfoUpdate(SessionInfoUpdate{Title: Some(title)})
+}
+
+// StartToolCall is an update that a tool call begins; further ones about it are made by [UpdateToolCall]. It is
+// pending unless an option says otherwise.
+func StartToolCall(id ToolCallID, title string, options ...ToolCallOption) SessionUpdate {
+	first := []ToolCallOption{WithTitle(title), WithStatus(ToolCallStatusPending)}
+	return UpdateToolCall(id, append(first, options...)...)
+}
+
+// WithLocation adds a place in a file that the tool call is about, so that the client can follow. The path is
+// absolute; lines count from 1, and 0 is the whole file.
+func WithLocation(path AbsolutePath, line uint32) ToolCallOption {
+	return func(u *ToolCallUpdate) {
+		place := ToolCallLocation{Path: path}
+		if line > 0 {
+			place.Line = Some(line)
+		}
+		u.Locations = Some(append(u.Locations.Value(), place))
+	}
+}
+
+func change[T any](to *Opt[T], from Opt[T]) {
+	if !from.IsZero() {
+		*to = from
+	}
+}

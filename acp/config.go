@@ -1,0 +1,139 @@
+// This file owns the config options of sessions: what is checked of them, and short ways to write them.
+
+package acp
+
+import (
+	"context"
+	"fmt"
+)
+
+// SetConfigOption chooses a value of one of the session's config options (session/set_config_option); the
+// agent's answer is in ConfigOptions then.
+// It fails with ErrInvalidParams, unsent, when the agent named options and this is none of them, or the value
+// is none of its values.
+func (s *ClientSession) SetConfigOption(ctx context.Context, option SessionConfigID, value SessionConfigValueID) error {
+	req := newSetConfigOption(s.id, option, value)
+	_, err := s.conn.SetSessionConfigOption(ctx, &req)
+	return err
+}
+
+// SetBooleanConfigOption switches one of the session's boolean config options on or off
+// (session/set_config_option); see SetConfigOption.
+func (s *ClientSession) SetBooleanConfigOption(ctx context.Context, option SessionConfigID, on bool) error {
+	req := NewSetSessionConfigOptionRequestBoolean(s.id, option, on)
+	_, err := s.conn.SetSessionConfigOption(ctx, &req)
+	return err
+}
+
+// SetSessionConfigOption sets the value of one of a session's config options (session/set_config_option). See
+// ClientSession.SetConfigOption.
+func (c *ClientConn) SetSessionConfigOption(
+	ctx context.Context, req *SetSessionConfigOptionRequest,
+) (*SetSessionConfigOptionResponse, error) {
+	req = orEmpty(req)
+	if err := c.check(MethodSetSessionConfigOption, req); err != nil {
+		return nil, err
+	}
+	id := req.SessionID
+	return callThen(ctx, c.rpc, methodSetSessionConfigOption, req, func(res *SetSessionConfigOptionResponse) {
+		if s := c.sessions.get(id); s != nil {
+			s.configure(res.ConfigOptions)
+		}
+	})
+}
+
+// checkConfigIDs refuses config options without an id, or with that of another one.
+func checkConfigIDs(pointer string, options []SessionConfigOption) *flaw {
+	for i := range options {
+		switch id := configID(&options[i]); {
+		case id == "":
+			return &flaw{fmt.Sprintf("%s/%d", pointer, i), "its id must not be empty"}
+		case configOption(options[:i], id) != nil:
+			return &flaw{fmt.Sprintf("%s/%d", pointer, i), "another option has its id"}
+		}
+	}
+	return nil
+}
+
+// configOption finds an option, or returns nil.
+func configOption(options []SessionConfigOption, id SessionConfigID) *SessionConfigOption {
+	for i := range options {
+		if configID(&options[i]) == id {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+// checkConfigValue refuses a value that is not one of the option's.
+func checkConfigValue(options []SessionConfigOption, id SessionConfigID, value SessionConfigValueID) *flaw {
+	option := configOption(options, id)
+	if option == nil {
+		return &flaw{"/configId", "not a config option of the session"}
+	}
+	switch o := option.Variant.(type) {
+	case *SessionConfigOptionBoolean:
+		return &flaw{"/value", "the option is a boolean one"}
+	case *SessionConfigOptionSelect:
+		if !selectable(o.Options, value) {
+			return &flaw{"/value", "not a value of the option"}
+		}
+	}
+	return nil
+}
+
+// checkConfigBoolean refuses a boolean for an option that is none.
+func checkConfigBoolean(options []SessionConfigOption, id SessionConfigID) *flaw {
+	option := configOption(options, id)
+	if option == nil {
+		return &flaw{"/configId", "not a config option of the session"}
+	}
+	if _, selects := option.Variant.(*SessionConfigOptionSelect); selects {
+		return &flaw{"/value", "the option is not a boolean one"}
+	}
+	return nil
+}
+
+// selectable reports whether a value is among those of a select.
+func selectable(options SessionConfigSelectOptions, value SessionConfigValueID) bool {
+	in := func(list []SessionConfigSelectOption) bool {
+		for i := range list {
+			if list[i].Value == value {
+				return true
+			}
+		}
+		return false
+	}
+	switch o := options.Variant.(type) {
+	case SessionConfigSelectOptionsUngrouped:
+		return in(o)
+	case SessionConfigSelectOptionsGrouped:
+		for i := range o {
+			if in(o[i].Options) {
+				return true
+			}
+		}
+		return false
+	}
+	return true // a form of options that is not known
+}
+
+// SelectOption is a config option of which the user chooses one value: current is the one in force.
+func SelectOption(
+	id SessionConfigID, name string, current SessionConfigValueID, values ...SessionConfigSelectOption,
+) SessionConfigOption {
+	return NewSessionConfigOptionSelect(id, name, SessionConfigSelect{
+		CurrentValue: current, Options: NewSessionConfigSelectOptionsUngrouped(values),
+	})
+}
+
+// SelectValue is one of the values of a SelectOption.
+func SelectValue(value SessionConfigValueID, name string) SessionConfigSelectOption {
+	return SessionConfigSelectOption{Value: value, Name: name}
+}
+
+// BooleanOption is a config option that is on or off. In version 1 it is only for clients that advertised
+// that they know such options; sending it to others is refused.
+func BooleanOption(id SessionConfigID, name string, on bool) SessionConfigOption {
+	return NewSessionConfigOptionBoolean(id, name, SessionConfigBoolean{CurrentValue: on})
+}

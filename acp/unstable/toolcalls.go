@@ -1,0 +1,9 @@
+// This file owns what tool calls of this package and of the stable one have in common beside their types.
+
+package unstable
+
+import "github.com/acpgo/sdk/acp"
+
+// A ToolCallOption says something about a tool call, to [StartToolCall], [UpdateToolCall] or [AboutToolCall]. It is
+// that of package acp.
+type ToolCallOption = acp.ToolCallOption

@@ -1,0 +1,174 @@
+// This file owns the checks of single values that stand in messages of all versions: paths, lines, ids,
+// enums, and what is found wrong.
+
+package acp
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// flaw is what is wrong with a message, and where in its parameters or its result; nil is nothing.
+type flaw struct {
+	pointer, reason string
+}
+
+// Error returns both.
+func (f *flaw) Error() string { return f.pointer + ": " + f.reason }
+
+// invalidParams makes a flaw of parameters the error that names it.
+func (f *flaw) invalidParams() *Error {
+	return ErrInvalidParams.WithMessagef("Invalid params: %v", f).
+		WithData(map[string]string{"pointer": f.pointer, "reason": f.reason})
+}
+
+// asParams makes a check of parameters one for routes.
+func asParams(check func(params any) *flaw) func(params any) error {
+	return func(params any) error {
+		if wrong := check(params); wrong != nil {
+			return wrong.invalidParams()
+		}
+		return nil
+	}
+}
+
+// checkIDs refuses ids that are empty.
+func checkIDs(v any) *flaw {
+	if pointer := emptyID(v); pointer != "" {
+		return &flaw{pointer, "must not be empty"}
+	}
+	return nil
+}
+
+// checkID refuses an id that is empty.
+func checkID[ID ~string](pointer string, id ID) *flaw {
+	if id == "" {
+		return &flaw{pointer, "must not be empty"}
+	}
+	return nil
+}
+
+// checkKnown refuses values that a closed list does not have.
+func checkKnown[E interface {
+	~string
+	Known() bool
+}](pointer string, value E) *flaw {
+	if !value.Known() {
+		return &flaw{pointer, fmt.Sprintf("%.64q is not one of the values of the protocol", string(value))}
+	}
+	return nil
+}
+
+// checkLine refuses lines that do not count from 1.
+func checkLine(pointer string, line Opt[uint32]) *flaw {
+	if n, ok := line.Get(); ok && n == 0 {
+		return &flaw{pointer, "lines count from 1"}
+	}
+	return nil
+}
+
+// absolute reports whether a path is absolute on some system: the peer may run on another one.
+func absolute[Path ~string](p Path) bool {
+	path := string(p)
+	if strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) {
+		return true
+	}
+	if len(path) < 3 || path[1] != ':' || path[2] != '\\' && path[2] != '/' {
+		return false
+	}
+	drive := path[0] | 0x20
+	return 'a' <= drive && drive <= 'z'
+}
+
+// checkPath refuses paths that are not absolute.
+func checkPath[Path ~string](pointer string, path Path) *flaw {
+	if !absolute(path) {
+		return &flaw{pointer, "not an absolute path"}
+	}
+	return nil
+}
+
+func checkOptPath[Path ~string](pointer string, path Opt[Path]) *flaw {
+	if path, ok := path.Get(); ok {
+		return checkPath(pointer, path)
+	}
+	return nil
+}
+
+// checkRoots refuses directories of a session that are not absolute.
+func checkRoots[Path ~string](cwd Path, roots []Path) *flaw {
+	if wrong := checkPath("/cwd", cwd); wrong != nil {
+		return wrong
+	}
+	for i, root := range roots {
+		if !absolute(root) {
+			return &flaw{fmt.Sprintf("/additionalDirectories/%d", i), "not an absolute path"}
+		}
+	}
+	return nil
+}
+
+// checkCommands refuses MCP servers whose command is not an absolute path.
+func checkCommands(servers []MCPServer) *flaw {
+	for i := range servers {
+		if stdio, ok := servers[i].Variant.(*MCPServerStdio); ok && !absolute(stdio.Command) {
+			return &flaw{fmt.Sprintf("/mcpServers/%d/command", i), "not an absolute path"}
+		}
+	}
+	return nil
+}
+
+// checkLocations refuses locations whose path is not absolute, or whose line does not count from 1.
+func checkLocations(pointer string, locations []ToolCallLocation) *flaw {
+	for i := range locations {
+		l := &locations[i]
+		at := func() string { return fmt.Sprintf("%s/%d", pointer, i) }
+		if !absolute(l.Path) {
+			return &flaw{at() + "/path", "not an absolute path"}
+		}
+		if line, ok := l.Line.Get(); ok && line == 0 {
+			return &flaw{at() + "/line", "lines count from 1"}
+		}
+	}
+	return nil
+}
+
+// checkPermissionOptions refuses options without an id, or with that of another one.
+func checkPermissionOptions(pointer string, options []PermissionOption) *flaw {
+	for i := range options {
+		switch id := options[i].OptionID; {
+		case id == "":
+			return &flaw{fmt.Sprintf("%s/%d/optionId", pointer, i), "must not be empty"}
+		case offered(options[:i], id):
+			return &flaw{fmt.Sprintf("%s/%d/optionId", pointer, i), "another option has this id"}
+		}
+	}
+	return nil
+}
+
+func offered(options []PermissionOption, id PermissionOptionID) bool {
+	for i := range options {
+		if options[i].OptionID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// checkElicitation refuses an elicitation whose ids are empty.
+func checkElicitationIDs(req *CreateElicitationRequest) *flaw {
+	switch v := req.Variant.(type) {
+	case *CreateElicitationRequestForm:
+		if s, ok := v.Variant.(*ElicitationFormModeSession); ok {
+			return checkID("/sessionId", s.SessionID)
+		}
+	case *CreateElicitationRequestURL:
+		wrong := checkID("/elicitationId", v.ElicitationID)
+		if s, ok := v.Variant.(*ElicitationURLModeSession); ok {
+			wrong = cmp.Or(wrong, checkID("/sessionId", s.SessionID))
+		}
+		return wrong
+	}
+	return nil
+}
