@@ -35,7 +35,9 @@
 //  8. What is not served, or not at the time, is refused: method not found, or what the protocol says.
 //  9. A line that is no JSON is answered with −32700, a message that is none and a batch with −32600,
 //     an unknown method with −32601, wrong parameters with −32602 and a pointer, a failing handler
-//     with −32603 and nothing of ours. The connection lives on, and a request is answered once.
+//     with −32603 and nothing of ours. The connection lives on, and a request is answered once. A
+//     response that is malformed, or has neither result nor error, ends its call with an error, and is
+//     not answered.
 //  10. Messages are bounded in length and depth; a longer one is refused and skipped. The time that one
 //     takes grows as its length does, whatever is in it. Of memory a connection allocates at most 12
 //     bytes for each byte that it reads and 2 KiB for each line, and for parameters and results what

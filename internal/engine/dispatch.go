@@ -465,6 +465,9 @@ func (in *inbound) finish(result any, err error) {
 	if !in.route.Inline { // the reader does not wait
 		in.req.AwaitRoom(in.conn.base)
 	}
+	if err == nil {
+		result = wire.Ready(encodable(result)) // before the lock, which others wait for
+	}
 	if in.answer(result, err) {
 		in.followUp()
 		in.carryOn()

@@ -103,3 +103,39 @@ func TestMarshalerWaits(t *testing.T) {
 		}
 	})
 }
+
+// While the MarshalJSON of a turn's result waits, the turn can be cancelled, and others are served.
+func TestMarshalerOfATurnWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		turn := RequestMethod[echoParams, marshaler]{Name: "turn"}.Handle(
+			func(context.Context, *echoParams) (*marshaler, error) {
+				return &marshaler{func() { <-release }}, nil
+			})
+		turn.Turn = true
+		cancel := NotificationMethod[echoParams]{Name: "cancel"}.Handle(nil)
+		cancel.CancelsTurn = true
+		near, far := connected(t, nil, []Route{turn, cancel, echoMethod.Handle(echo)})
+		answered := make(chan error, 1)
+		go func() {
+			_, err := engine.CallRaw[echoParams](t.Context(), near, "turn", &echoParams{SessionID: "s"})
+			answered <- err
+		}()
+		synctest.Wait()
+		if err := engine.NotifyRaw(t.Context(), near, "cancel", &echoParams{SessionID: "s"}); err != nil {
+			t.Error(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if res, err := echoMethod.Call(ctx, near, &echoParams{N: 1}); err != nil || res.N != 1 {
+			t.Errorf("meanwhile: %v, %v", res, err)
+		}
+		close(release)
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(near.Close(), far.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}

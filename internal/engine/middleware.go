@@ -188,6 +188,9 @@ type adding struct {
 	meta   map[string]json.RawMessage
 }
 
+// Authored implements wire.Authored.
+func (*adding) Authored() {}
+
 // EncodeJSON implements wire.Encodable.
 func (a *adding) EncodeJSON(e *codec.Encoder) {
 	raw := emptyObject

@@ -187,11 +187,8 @@ func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error)
 
 // Post is Notify without waiting: for what must get out however much is unsent.
 func (c *Conn) Post(method string, params Encodable) error {
-	params, err := Prepare(params)
-	if err != nil {
-		return err
-	}
-	err = c.out.append(false, func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
+	params = Ready(params)
+	err := c.out.append(false, func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
 	return c.because(err)
 }
 
@@ -231,12 +228,8 @@ func (c *Conn) Start(ctx context.Context, call *Call, method string, params Enco
 	if err := c.out.room(ctx, highWater); err != nil {
 		return c.because(err)
 	}
-	params, err := Prepare(params)
-	if err != nil {
-		return err
-	}
-	call.conn, call.method, call.params, call.caller = c, method, params, caller
-	err = c.lib.send(ctx, call)
+	call.conn, call.method, call.params, call.caller = c, method, Ready(params), caller
+	err := c.lib.send(ctx, call)
 	call.params = nil // they may be long
 	return c.because(err)
 }
@@ -329,10 +322,8 @@ func (r *Request) write(a Answer) (invalid error) {
 	alone := c.serving == 1
 	c.mu.Unlock()
 	if a.Failure == nil {
-		result, err := Prepare(a.Result)
-		if err == nil {
-			err = c.out.append(alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, result) })
-		}
+		result := Ready(a.Result)
+		err := c.out.append(alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, result) })
 		bad, ok := errors.AsType[*codec.Error](err)
 		if !ok {
 			return err

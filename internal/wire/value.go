@@ -9,15 +9,24 @@ import (
 )
 
 // Encodable is a value that writes itself as JSON. Nil parameters are left out; a nil result is null.
-// EncodeJSON is called with the writer's lock held: it must neither wait nor use a connection. A value of
-// which that is not known is sent as Plain.
+// EncodeJSON is called with the writer's lock held: it must neither wait nor use a connection, unless the
+// value is Authored.
 type Encodable interface{ EncodeJSON(*codec.Encoder) }
 
-// Plain is a value that encoding/json encodes. Its methods may be an author's, which wait, use the
-// connection, or panic; it is encoded before any lock is taken.
+// Authored is an Encodable that runs code of an author, which may wait, or use the connection that it is sent
+// on: it is encoded before any lock is taken.
+type Authored interface {
+	Encodable
+	// Authored does nothing.
+	Authored()
+}
+
+// Plain is a value that encoding/json encodes, whose methods may be an author's. A panic of theirs is an error.
 func Plain(v any) Encodable { return plain{v} }
 
 type plain struct{ v any }
+
+func (plain) Authored() {}
 
 func (p plain) EncodeJSON(e *codec.Encoder) {
 	defer func() {
@@ -33,21 +42,25 @@ func (p plain) EncodeJSON(e *codec.Encoder) {
 	e.Raw(b)
 }
 
+// Ready returns what is sent in place of v: if v is Authored what it is encoded as, or a value that fails as it
+// does. Who holds a lock while a value is sent makes it ready before.
+func Ready(v Encodable) Encodable {
+	if _, ok := v.(Authored); !ok {
+		return v
+	}
+	text, err := codec.Append(nil, v)
+	if err != nil {
+		return unencodable{err}
+	}
+	return encoded(text)
+}
+
 // encoded is a value that was.
 type encoded []byte
 
 func (v encoded) EncodeJSON(e *codec.Encoder) { e.Raw(json.RawMessage(v)) }
 
-// Prepare encodes a Plain value, and returns what is sent in its place; of others it returns the value. Who
-// holds a lock while a value is sent prepares it before. The error is a *codec.Error.
-func Prepare(v Encodable) (Encodable, error) {
-	p, ok := v.(plain)
-	if !ok {
-		return v, nil
-	}
-	text, err := codec.Append(nil, p)
-	if err != nil {
-		return nil, err
-	}
-	return encoded(text), nil
-}
+// unencodable is a value that could not be.
+type unencodable struct{ err error }
+
+func (v unencodable) EncodeJSON(e *codec.Encoder) { e.Fail(v.err) }
