@@ -6,6 +6,14 @@
 // [RequestMethod] and [NotificationMethod], or by name through [Call] and [Notify]; what it serves beside the
 // protocol are [Extensions].
 //
+// # Transports
+//
+// [Stdio], [Command], [IO] and [Pipe] make transports that carry a message a line. Another one needs a type
+// with Connect, and a [Stream] that reads a message, writes a message and closes. What makes a stream fast is
+// optional: a [FastStream] writes many messages at once, writes a short one without waiting, and says when it
+// waits for more; a [HalfCloser] ends its output and still reads. A stream that looks at the messages of
+// another, or changes them, is made by [Wrap], which passes all of that on.
+//
 // # Rules
 //
 // A connection keeps these, and its tests show it:
