@@ -211,6 +211,7 @@ func silent() []Line {
 		none("a cancellation of nothing", `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"nobody"}}`),
 		none("a cancellation without id", `{"jsonrpc":"2.0","method":"$/cancel_request"}`),
 		none("a cancellation with a strange id", `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":[]}}`),
+		none("a cancellation of two ids", `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1,"requestId":2}}`),
 		none("a blank line", ""),
 		none("white space", " \t\r"),
 	}

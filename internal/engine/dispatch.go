@@ -316,6 +316,7 @@ func (c *Conn) cancelRequest(params []byte) {
 	d.Reset(params)
 	for o := d.Object(); o.Next(); {
 		if string(o.Name()) == "requestId" {
+			o.Once(0)
 			id.DecodeJSON(d)
 			found = true
 		} else {

@@ -179,7 +179,7 @@ func (call *Call) outgoing() wire.Encodable {
 	if len(call.Meta) == 0 {
 		return params
 	}
-	return &adding{params, call.Meta}
+	return wire.Authored(&adding{params, call.Meta})
 }
 
 // adding is parameters whose _meta is to have more members.
@@ -187,9 +187,6 @@ type adding struct {
 	params wire.Encodable
 	meta   map[string]json.RawMessage
 }
-
-// Authored implements wire.Authored.
-func (*adding) Authored() {}
 
 // EncodeJSON implements wire.Encodable.
 func (a *adding) EncodeJSON(e *codec.Encoder) {

@@ -13,20 +13,16 @@ import (
 // value is Authored.
 type Encodable interface{ EncodeJSON(*codec.Encoder) }
 
-// Authored is an Encodable that runs code of an author, which may wait, or use the connection that it is sent
-// on: it is encoded before any lock is taken.
-type Authored interface {
-	Encodable
-	// Authored does nothing.
-	Authored()
-}
+// Authored makes of v a value that is encoded before any lock is taken, because that runs code of an author,
+// which may wait, or use the connection that the value is sent on.
+func Authored(v Encodable) Encodable { return authored{v} }
+
+type authored struct{ Encodable }
 
 // Plain is a value that encoding/json encodes, whose methods may be an author's. A panic of theirs is an error.
-func Plain(v any) Encodable { return plain{v} }
+func Plain(v any) Encodable { return authored{plain{v}} }
 
 type plain struct{ v any }
-
-func (plain) Authored() {}
 
 func (p plain) EncodeJSON(e *codec.Encoder) {
 	defer func() {
@@ -45,10 +41,11 @@ func (p plain) EncodeJSON(e *codec.Encoder) {
 // Ready returns what is sent in place of v: if v is Authored what it is encoded as, or a value that fails as it
 // does. Who holds a lock while a value is sent makes it ready before.
 func Ready(v Encodable) Encodable {
-	if _, ok := v.(Authored); !ok {
+	a, ok := v.(authored)
+	if !ok {
 		return v
 	}
-	text, err := codec.Append(nil, v)
+	text, err := codec.Append(nil, a.Encodable)
 	if err != nil {
 		return unencodable{err}
 	}
