@@ -2024,7 +2024,7 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	case *AuthMethodTerminal:
 		codec.EncodeVariant(e, "type", "terminal", v)
 	case *AuthMethodAgent:
-		codec.EncodePayload(e, v)
+		codec.EncodeDefault(e, "type", x.Type, v)
 	case *AuthMethodUnknown:
 		e.RawObject(v.Raw)
 	default:
@@ -2035,17 +2035,24 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 // DecodeJSON reads x anew; it is for generated code.
 func (x *AuthMethod) DecodeJSON(d *codec.Decoder) {
 	*x = AuthMethod{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		x.Variant = codec.New[AuthMethodAgent](d)
-		return
+	fits := d.Fits("id", `"`, "name", `"`)
+	tag, ok := d.DefaultTag("type", fits)
+	if ok {
+		switch string(tag) {
+		case "terminal":
+			if !fits || d.Fits("id", `"`, "name", `"`) {
+				x.Variant = codec.New[AuthMethodTerminal](d)
+				return
+			}
+		default:
+			if !fits {
+				x.Variant = &AuthMethodUnknown{Tag: string(tag), Raw: d.Raw()}
+				return
+			}
+		}
+		x.Type = codec.Some(string(tag))
 	}
-	switch string(tag) {
-	case "terminal":
-		x.Variant = codec.New[AuthMethodTerminal](d)
-	default:
-		x.Variant = &AuthMethodUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant = codec.New[AuthMethodAgent](d)
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -3939,7 +3946,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	case *MCPServerSSE:
 		codec.EncodeVariant(e, "type", "sse", v)
 	case *MCPServerStdio:
-		codec.EncodePayload(e, v)
+		codec.EncodeDefault(e, "type", x.Type, v)
 	case *MCPServerUnknown:
 		e.RawObject(v.Raw)
 	default:
@@ -3950,19 +3957,29 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 // DecodeJSON reads x anew; it is for generated code.
 func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServer{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		x.Variant = codec.New[MCPServerStdio](d)
-		return
+	fits := d.Fits("name", `"`, "command", `"`, "args", `[n`, "env", `[n`)
+	tag, ok := d.DefaultTag("type", fits)
+	if ok {
+		switch string(tag) {
+		case "http":
+			if !fits || d.Fits("name", `"`, "url", `"`, "headers", `[n`) {
+				x.Variant = codec.New[MCPServerHTTP](d)
+				return
+			}
+		case "sse":
+			if !fits || d.Fits("name", `"`, "url", `"`, "headers", `[n`) {
+				x.Variant = codec.New[MCPServerSSE](d)
+				return
+			}
+		default:
+			if !fits {
+				x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
+				return
+			}
+		}
+		x.Type = codec.Some(string(tag))
 	}
-	switch string(tag) {
-	case "http":
-		x.Variant = codec.New[MCPServerHTTP](d)
-	case "sse":
-		x.Variant = codec.New[MCPServerSSE](d)
-	default:
-		x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant = codec.New[MCPServerStdio](d)
 }
 
 // EncodeJSON writes x; it is for generated code.
@@ -4356,6 +4373,7 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 		e.Tag("type", "boolean")
 		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestValueID:
+		codec.EncodeOpt(e, "type", x.Type, (*codec.Encoder).Str)
 		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestUnknown:
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
@@ -4396,21 +4414,28 @@ func (x *SetSessionConfigOptionRequest) decodeMembers(d *codec.Decoder) {
 }
 
 func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
-	tag, ok := d.Tag("type")
-	if !ok {
-		v := new(SetSessionConfigOptionRequestValueID)
-		v.decodeMembers(d)
-		x.Variant = v
-		return
+	fits := d.Fits("value", `"`)
+	tag, ok := d.DefaultTag("type", fits)
+	if ok {
+		switch string(tag) {
+		case "boolean":
+			if !fits || d.Fits("value", `tf`) {
+				v := new(SetSessionConfigOptionRequestBoolean)
+				v.decodeMembers(d)
+				x.Variant = v
+				return
+			}
+		default:
+			if !fits {
+				x.Variant = &SetSessionConfigOptionRequestUnknown{Tag: string(tag), Raw: d.Raw()}
+				return
+			}
+		}
+		x.Type = codec.Some(string(tag))
 	}
-	switch string(tag) {
-	case "boolean":
-		v := new(SetSessionConfigOptionRequestBoolean)
-		v.decodeMembers(d)
-		x.Variant = v
-	default:
-		x.Variant = &SetSessionConfigOptionRequestUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	v := new(SetSessionConfigOptionRequestValueID)
+	v.decodeMembers(d)
+	x.Variant = v
 }
 
 func (x *SetSessionConfigOptionRequestBoolean) encodeMembers(e *codec.Encoder) {

@@ -411,7 +411,7 @@ func TestAgentKeeps(t *testing.T) {
 			script: hello(`{}`) + `
 				-> session/set_config_option#1 {"sessionId":"s","configId":"c","value":true}
 				<- #1 -32602 {"pointer":"/value","...":""}
-				-> session/set_config_option#2 {"sessionId":"s","configId":"c","type":"boolean","value":"true"}
+				-> session/set_config_option#2 {"sessionId":"s","configId":"c","type":"boolean","value":1}
 				<- #2 -32602 {"pointer":"/value","...":""}
 				`,
 		},

@@ -523,10 +523,16 @@ func NewElicitationURLModeRequest(elicitationID ElicitationID, url string, paylo
 // The `type` field acts as the discriminator in the serialized JSON form. When no `type` is
 // present, the method is treated as `agent`.
 //
-// The member type tells the variants apart.
+// The member type tells the variants apart. Without it, or with a value whose variant this is not,
+// the members that an [AuthMethodAgent] must have make one; see Type.
 type AuthMethod struct {
 	// Variant is what this is one of; it must not be nil.
 	Variant AuthMethodVariant `json:"-"`
+
+	// Type is the member type beside an [AuthMethodAgent], which needs none: a value that the
+	// schema does not know, or whose variant this is not. It is written as it came, and beside
+	// other variants it means nothing.
+	Type codec.Opt[string] `json:"-"`
 }
 
 // AuthMethodVariant is implemented by the variants of [AuthMethod] alone: *AuthMethodTerminal,
@@ -907,12 +913,18 @@ func NewAvailableCommandInputUnstructured(payload UnstructuredCommandInput) Avai
 //
 // Schema: McpServer.
 //
-// The member type tells the variants apart.
+// The member type tells the variants apart. Without it, or with a value whose variant this is not,
+// the members that an [MCPServerStdio] must have make one; see Type.
 //
 // [MCP Servers]: https://agentclientprotocol.com/protocol/v1/session-setup#mcp-servers
 type MCPServer struct {
 	// Variant is what this is one of; it must not be nil.
 	Variant MCPServerVariant `json:"-"`
+
+	// Type is the member type beside an [MCPServerStdio], which needs none: a value that the schema
+	// does not know, or whose variant this is not. It is written as it came, and beside other
+	// variants it means nothing.
+	Type codec.Opt[string] `json:"-"`
 }
 
 // MCPServerVariant is implemented by the variants of [MCPServer] alone: *MCPServerHTTP,
@@ -951,7 +963,8 @@ func NewMCPServerStdio(payload MCPServerStdio) MCPServer {
 
 // SetSessionConfigOptionRequest holds the parameters for setting a session configuration option.
 //
-// The member type tells the variants apart.
+// The member type tells the variants apart. Without it, or with a value whose variant this is not,
+// the members that a [SetSessionConfigOptionRequestValueID] must have make one; see Type.
 type SetSessionConfigOptionRequest struct {
 	// The ID of the session to set the configuration option for.
 	SessionID SessionID `json:"sessionId"`
@@ -964,6 +977,11 @@ type SetSessionConfigOptionRequest struct {
 
 	// Variant is what this is one of; it must not be nil.
 	Variant SetSessionConfigOptionRequestVariant `json:"-"`
+
+	// Type is the member type beside a [SetSessionConfigOptionRequestValueID], which needs none: a
+	// value that the schema does not know, or whose variant this is not. It is written as it came,
+	// and beside other variants it means nothing.
+	Type codec.Opt[string] `json:"-"`
 }
 
 // SetSessionConfigOptionRequestVariant is implemented by the variants of

@@ -13,9 +13,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// union is an anyOf or oneOf as it was meant. A value with a tag is judged by that tag's branch
-// alone: an MCP server of type "http" that has the members of a stdio server is wrong, though
-// plain anyOf would accept it by the branch that has no tag.
+// union is an anyOf or oneOf as it was meant. What a value with a tag does wrong is judged by that tag's
+// branch. Where that fails, the branch of an anyOf that says nothing about the tag will do too, if it holds:
+// an MCP server of type "http" that has the members of a stdio server is one, as the schema says.
 type union struct {
 	keyword   string // "anyOf" or "oneOf"
 	name      string // the definition that the union is or lies in
@@ -33,6 +33,7 @@ type branch struct {
 	types    []string
 	required []string
 	tags     map[string]string // members that must have this value
+	knows    map[string]bool   // members that it says something about
 	constant any               // the only value, when hasConst
 	hasConst bool
 	catchAll bool // the branch for tags that no other branch has
@@ -43,7 +44,7 @@ func newUnion(keyword string, at *jsonschema.Schema, alternatives []*jsonschema.
 	u := &union{keyword: keyword, name: definitionOf(at.Location), exclusive: keyword == "oneOf"}
 	count := map[string]int{}
 	for i, schema := range alternatives {
-		b := branch{schema: resolve(schema), path: fmt.Sprintf("%s/%d", keyword, i), label: schema.Title, tags: map[string]string{}}
+		b := branch{schema: resolve(schema), path: fmt.Sprintf("%s/%d", keyword, i), label: schema.Title, tags: map[string]string{}, knows: map[string]bool{}}
 		b.learn(schema)
 		for name := range b.tags {
 			count[name]++
@@ -66,6 +67,12 @@ func newUnion(keyword string, at *jsonschema.Schema, alternatives []*jsonschema.
 			u.byTag[tag] = choice{branches: append(u.byTag[tag].branches, *b)}
 		}
 	}
+	if !u.exclusive && !slices.ContainsFunc(u.branches, func(b branch) bool { return b.catchAll }) {
+		for tag, c := range u.byTag {
+			c.instead = slices.DeleteFunc(slices.Clone(u.branches), func(b branch) bool { return b.knows[u.tag] })
+			u.byTag[tag] = c
+		}
+	}
 	return u
 }
 
@@ -80,6 +87,7 @@ func (b *branch) learn(s *jsonschema.Schema) {
 	b.catchAll = b.catchAll || s.Not != nil
 	b.required = append(b.required, s.Required...)
 	for name, property := range s.Properties {
+		b.knows[name] = true
 		if value, ok := constant(property); ok && slices.Contains(s.Required, name) {
 			b.tags[name] = value
 		}
@@ -105,8 +113,10 @@ func constant(s *jsonschema.Schema) (string, bool) {
 // when there are none, why, and at which member.
 type choice struct {
 	branches []branch
-	member   string
-	reason   string
+	// instead holds branches that will do if none of these holds.
+	instead []branch
+	member  string
+	reason  string
 	// otherwise is what to report when no branch holds, in place of the branch's own errors.
 	otherwise string
 }
@@ -259,6 +269,11 @@ func (u *union) Validate(ctx jsonschema.ValidationContext, v any) error {
 		}
 		if nearest == nil || nearer(err, nearest) {
 			nearest, nearestBranch = err, b
+		}
+	}
+	for _, b := range c.instead {
+		if len(passed) == 0 && ctx.Validate(b.schema, b.path, v, "") == nil {
+			return nil
 		}
 	}
 	switch {

@@ -114,8 +114,11 @@ func (f *force) add(s *jsonschema.Schema, v any) {
 	for _, u := range k.unions {
 		c := u.choose(v)
 		branches := c.branches
-		if len(branches) > 1 || c.otherwise != "" {
+		if len(branches) > 1 || c.otherwise != "" || len(c.instead) > 0 {
 			valid := slices.DeleteFunc(slices.Clone(branches), func(b branch) bool { return b.schema.Validate(v) != nil })
+			if len(valid) == 0 {
+				valid = slices.DeleteFunc(slices.Clone(c.instead), func(b branch) bool { return b.schema.Validate(v) != nil })
+			}
 			if len(valid) > 0 || c.otherwise != "" {
 				branches = valid
 			}

@@ -114,7 +114,7 @@ func (r *relation) types(a, b model.Type) bool {
 }
 
 func (r *relation) union(a, b *model.Union) bool {
-	return a.VariantName == b.VariantName && a.Tag == b.Tag && a.TagNull == b.TagNull && a.TagLenient == b.TagLenient &&
+	return a.VariantName == b.VariantName && a.Tag == b.Tag && a.KeptTag == b.KeptTag && a.TagNull == b.TagNull && a.TagLenient == b.TagLenient &&
 		(a.Unknown == nil) == (b.Unknown == nil) && r.fields(a.Fields, b.Fields) && slices.EqualFunc(a.Variants, b.Variants, r.variant)
 }
 

@@ -15,6 +15,7 @@
 //     and the definition or member that tells the variant apart. Where that is the name of the payload's
 //     definition (MCPServerHTTP), or the title is (TextResourceContents), the definition is the variant.
 //     The tags unknown and variant are preceded by the name of the tag's member (StateUpdateStateUnknown).
+//   - the tag that stands beside a variant without one: the tag's name (type → Type).
 //   - sealed interface: the union and Variant. Unknown variant: the union and Unknown.
 //   - constructor: New, the union and the tag or title, unless overrides.go names it.
 //   - default accessor: the field and OrDefault.
@@ -204,6 +205,9 @@ func (n *namer) fields(d model.Decl) {
 		if f.Default != nil {
 			f.Accessor = take(f.Go+"OrDefault", f)
 		}
+	}
+	if u, ok := d.(*model.Union); ok && u.KeepsTag() {
+		u.KeptTag = take(exported(u.Tag), &model.Field{Pointer: u.Pointer})
 	}
 }
 

@@ -138,6 +138,7 @@ func (b *builder) branch(u *model.Union, br *schema.Node) {
 			u.TagNull = true
 		case br.Not != nil:
 			u.Unknown.Pointer, u.Unknown.Doc = br.Pointer, br.Typed.Description
+			u.Open = true
 			return
 		default:
 			b.problem(tag.Pointer, "the tag is neither a constant nor left open by a not")

@@ -767,6 +767,14 @@ func (d *Decoder) NullableTag(name string) (tag []byte, ok bool) { return d.peek
 // say who reads the object.
 func (d *Decoder) LenientTag(name string) (tag []byte, ok bool) { return d.peekTag(name, "n0tf[{") }
 
+// DefaultTag is Tag or, if the object fits the variant that needs no tag, LenientTag.
+func (d *Decoder) DefaultTag(name string, fits bool) (tag []byte, ok bool) {
+	if fits {
+		return d.LenientTag(name)
+	}
+	return d.Tag(name)
+}
+
 // peekTag is Tag, but a value of one of the kinds in absent is the same as none.
 func (d *Decoder) peekTag(name, absent string) (tag []byte, ok bool) {
 	// The fast path: nearly all write the tag first. A sixth of what a small update takes.
@@ -805,6 +813,26 @@ func (d *Decoder) NoTag(name string) {
 	} else {
 		d.mismatch("object")
 	}
+}
+
+// Fits reports whether an object comes next that has all the members, at most 64. They are given as names,
+// each followed by the kinds that the value may be of, as Kind returns them, or "" for all. It does not
+// read on.
+func (d *Decoder) Fits(members ...string) bool {
+	if d.Kind() != '{' {
+		return false
+	}
+	start := d.Mark()
+	var found uint64
+	for o := d.Object(); o.Next(); d.Skip() {
+		for i := 0; i < len(members); i += 2 {
+			if members[i] == string(d.name) && (members[i+1] == "" || strings.IndexByte(members[i+1], d.Kind()) >= 0) {
+				found |= 1 << (i / 2)
+			}
+		}
+	}
+	d.Rewind(start)
+	return d.err == nil && found == 1<<(len(members)/2)-1
 }
 
 // Has reports whether the object that comes next has a member of that name, without reading on.

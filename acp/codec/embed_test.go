@@ -186,3 +186,46 @@ func TestSliceFuncs(t *testing.T) {
 		t.Error(d.Err())
 	}
 }
+
+func TestEncodeDefault(t *testing.T) {
+	for _, test := range []struct {
+		tag  codec.Opt[string]
+		want string
+	}{
+		{codec.Opt[string]{}, `{"a":1}`},
+		{codec.Some(""), `{"t":"","a":1}`},
+		{codec.Some("x\"\n"), `{"t":"x\"\n","a":1}`},
+	} {
+		x := encoding(func(e *codec.Encoder) { codec.EncodeDefault(e, "t", test.tag, members("a")) })
+		if out, err := codec.Append(nil, &x); err != nil || string(out) != test.want {
+			t.Errorf("%v: got %s, %v, want %s", test.tag, out, err, test.want)
+		}
+	}
+}
+
+func TestFits(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want bool
+	}{
+		{`{"s":"x","n":1,"any":null}`, true},
+		{` { "more" : {} , "any" : [], "n" : -1.5 , "s" : "" } `, true},
+		{`{"s":"x","n":1}`, false},
+		{`{"s":"x","n":"1","any":1}`, false},
+		{`{"s":null,"n":1,"any":1}`, false},
+		{`{"S":"x","n":1,"any":1}`, false},
+		{`["s","n","any"]`, false},
+		{`null`, false},
+		{`{"s":"x","n":1,"any":1`, false},
+	} {
+		d := codec.NewDecoder([]byte(test.text))
+		if got := d.Fits("s", `"`, "n", `0`, "any", ``); got != test.want {
+			t.Errorf("%s fits: %v", test.text, got)
+		}
+		if d.Err() == nil { // it did not read on
+			if d.Skip(); d.End() != nil {
+				t.Errorf("%s: %v", test.text, d.Err())
+			}
+		}
+	}
+}

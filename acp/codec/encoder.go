@@ -145,6 +145,21 @@ func EncodeVariant[T any, P interface {
 	}
 }
 
+// EncodeDefault is EncodeVariant for the variant that needs no tag: it is written if there is one.
+func EncodeDefault[T any, P interface {
+	*T
+	EncodeJSON(*Encoder)
+}](e *Encoder, name string, tag Opt[string], v P) {
+	if tag.IsZero() {
+		EncodePayload(e, v)
+		return
+	}
+	e.BeginObject()
+	EncodeOpt(e, name, tag, (*Encoder).Str)
+	Embed(e, v)
+	e.EndObject()
+}
+
 // EncodePayload writes v, which must not be nil.
 func EncodePayload[T any, P interface {
 	*T

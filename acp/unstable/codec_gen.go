@@ -2168,7 +2168,7 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	case *MCPServerACP:
 		codec.EncodeVariant(e, "type", "acp", v)
 	case *MCPServerStdio:
-		codec.EncodePayload(e, v)
+		codec.EncodeDefault(e, "type", x.Type, v)
 	case *MCPServerUnknown:
 		e.RawObject(v.Raw)
 	default:
@@ -2179,21 +2179,34 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 // DecodeJSON reads x anew; it is for generated code.
 func (x *MCPServer) DecodeJSON(d *codec.Decoder) {
 	*x = MCPServer{}
-	tag, ok := d.Tag("type")
-	if !ok {
-		x.Variant = codec.New[MCPServerStdio](d)
-		return
+	fits := d.Fits("name", `"`, "command", `"`, "args", `[n`, "env", `[n`)
+	tag, ok := d.DefaultTag("type", fits)
+	if ok {
+		switch string(tag) {
+		case "http":
+			if !fits || d.Fits("name", `"`, "url", `"`, "headers", `[n`) {
+				x.Variant = codec.New[MCPServerHTTP](d)
+				return
+			}
+		case "sse":
+			if !fits || d.Fits("name", `"`, "url", `"`, "headers", `[n`) {
+				x.Variant = codec.New[MCPServerSSE](d)
+				return
+			}
+		case "acp":
+			if !fits || d.Fits("name", `"`, "serverId", `"`) {
+				x.Variant = codec.New[MCPServerACP](d)
+				return
+			}
+		default:
+			if !fits {
+				x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
+				return
+			}
+		}
+		x.Type = codec.Some(string(tag))
 	}
-	switch string(tag) {
-	case "http":
-		x.Variant = codec.New[MCPServerHTTP](d)
-	case "sse":
-		x.Variant = codec.New[MCPServerSSE](d)
-	case "acp":
-		x.Variant = codec.New[MCPServerACP](d)
-	default:
-		x.Variant = &MCPServerUnknown{Tag: string(tag), Raw: d.Raw()}
-	}
+	x.Variant = codec.New[MCPServerStdio](d)
 }
 
 // EncodeJSON writes x; it is for generated code.

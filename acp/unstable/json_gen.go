@@ -535,152 +535,160 @@ func (x *ProxySuccessorNotification) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUserMessageChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentMessageChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentThoughtChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateToolCall) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateToolCallUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlan) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlanUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlanRemoved) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAvailableCommandsUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCurrentModeUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateConfigOptionUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionInfoUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUsageUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateNotice) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionSummaryChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSubagentUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionMessage) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionMessageChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentItems) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{&x})
+	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentFile) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{&x})
+	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentMarkdown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{&x})
+	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{&x})
+	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
-func (x StateUpdateRunning) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
+func (x StateUpdateRunning) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &StateUpdate{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
-func (x StateUpdateIdle) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
+func (x StateUpdateIdle) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &StateUpdate{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateRequiresAction) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &StateUpdate{&x})
+	return codec.Append(nil, &StateUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateStateUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &StateUpdate{&x})
+	return codec.Append(nil, &StateUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
-func (x StateUpdateUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
+func (x StateUpdateUnknown) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &StateUpdate{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
-func (x MCPServerUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &MCPServer{&x}) }
+func (x MCPServerUnknown) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &MCPServer{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponseResult) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MessageMCPResponse{&x})
+	return codec.Append(nil, &MessageMCPResponse{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x MessageMCPResponseError) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MessageMCPResponse{&x})
+	return codec.Append(nil, &MessageMCPResponse{Variant: &x})
 }

@@ -580,12 +580,18 @@ func NewIdleStateUpdateNone() IdleStateUpdate {
 //
 // Schema: McpServer.
 //
-// The member type tells the variants apart.
+// The member type tells the variants apart. Without it, or with a value whose variant this is not,
+// the members that an [MCPServerStdio] must have make one; see Type.
 //
 // [MCP Servers]: https://agentclientprotocol.com/protocol/v1/draft/session-setup#mcp-servers
 type MCPServer struct {
 	// Variant is what this is one of; it must not be nil.
 	Variant MCPServerVariant `json:"-"`
+
+	// Type is the member type beside an [MCPServerStdio], which needs none: a value that the schema
+	// does not know, or whose variant this is not. It is written as it came, and beside other
+	// variants it means nothing.
+	Type codec.Opt[string] `json:"-"`
 }
 
 // MCPServerVariant is implemented by the variants of [MCPServer] alone: *MCPServerHTTP,

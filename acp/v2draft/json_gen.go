@@ -1023,327 +1023,345 @@ func (x *CancelRequestNotification) UnmarshalJSON(data []byte) error { return co
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionSubjectToolCall) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionSubject{&x})
+	return codec.Append(nil, &RequestPermissionSubject{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionSubjectCommand) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionSubject{&x})
+	return codec.Append(nil, &RequestPermissionSubject{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionSubjectUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionSubject{&x})
+	return codec.Append(nil, &RequestPermissionSubject{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentContent) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
+	return codec.Append(nil, &ToolCallContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentDiff) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
+	return codec.Append(nil, &ToolCallContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentTerminal) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
+	return codec.Append(nil, &ToolCallContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ToolCallContentUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ToolCallContent{&x})
+	return codec.Append(nil, &ToolCallContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
-func (x ContentBlockText) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
+func (x ContentBlockText) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &ContentBlock{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
-func (x ContentBlockImage) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
+func (x ContentBlockImage) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &ContentBlock{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
-func (x ContentBlockAudio) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ContentBlock{&x}) }
+func (x ContentBlockAudio) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &ContentBlock{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockResourceLink) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{&x})
+	return codec.Append(nil, &ContentBlock{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockResource) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{&x})
+	return codec.Append(nil, &ContentBlock{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ContentBlockUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ContentBlock{&x})
+	return codec.Append(nil, &ContentBlock{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
+	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaNumber) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
+	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaInteger) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
+	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaBoolean) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
+	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaArray) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
+	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationPropertySchemaUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationPropertySchema{&x})
+	return codec.Append(nil, &ElicitationPropertySchema{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectItemsString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{&x})
+	return codec.Append(nil, &MultiSelectItems{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectItemsTitled) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{&x})
+	return codec.Append(nil, &MultiSelectItems{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x MultiSelectItemsUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &MultiSelectItems{&x})
+	return codec.Append(nil, &MultiSelectItems{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
-func (x AuthMethodUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &AuthMethod{&x}) }
+func (x AuthMethodUnknown) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &AuthMethod{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOptionsUngrouped) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionConfigSelectOptions{x})
+	return codec.Append(nil, &SessionConfigSelectOptions{Variant: x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionConfigSelectOptionsGrouped) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionConfigSelectOptions{x})
+	return codec.Append(nil, &SessionConfigSelectOptions{Variant: x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandCommand) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommand{&x})
+	return codec.Append(nil, &AvailableCommand{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommand{&x})
+	return codec.Append(nil, &AvailableCommand{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandInputText) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommandInput{&x})
+	return codec.Append(nil, &AvailableCommandInput{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x AvailableCommandInputUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &AvailableCommandInput{&x})
+	return codec.Append(nil, &AvailableCommandInput{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUserMessageChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUserMessage) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentMessageChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentMessage) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentThoughtChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAgentThought) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateStateUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateToolCallContentChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateToolCallUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateTerminalUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateTerminalOutputChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdatePlanUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateAvailableCommandsUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateConfigOptionUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateSessionInfoUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUsageUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateNotice) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionUpdate) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateCompactionSummaryChunk) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x SessionUpdateUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &SessionUpdate{&x})
+	return codec.Append(nil, &SessionUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundWorkTerminal) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &BackgroundWork{&x})
+	return codec.Append(nil, &BackgroundWork{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundWorkToolCall) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &BackgroundWork{&x})
+	return codec.Append(nil, &BackgroundWork{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x BackgroundWorkUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &BackgroundWork{&x})
+	return codec.Append(nil, &BackgroundWork{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
-func (x StateUpdateRunning) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
+func (x StateUpdateRunning) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &StateUpdate{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
-func (x StateUpdateIdle) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
+func (x StateUpdateIdle) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &StateUpdate{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
 func (x StateUpdateRequiresAction) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &StateUpdate{&x})
+	return codec.Append(nil, &StateUpdate{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
-func (x StateUpdateUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &StateUpdate{&x}) }
+func (x StateUpdateUnknown) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &StateUpdate{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentItems) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{&x})
+	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x PlanUpdateContentUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &PlanUpdateContent{&x})
+	return codec.Append(nil, &PlanUpdateContent{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
-func (x MCPServerUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &MCPServer{&x}) }
+func (x MCPServerUnknown) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &MCPServer{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
-func (x ReplayFromUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &ReplayFrom{&x}) }
+func (x ReplayFromUnknown) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &ReplayFrom{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcomeCancelled) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{&x})
+	return codec.Append(nil, &RequestPermissionOutcome{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcomeSelected) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{&x})
+	return codec.Append(nil, &RequestPermissionOutcome{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x RequestPermissionOutcomeUnknown) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &RequestPermissionOutcome{&x})
+	return codec.Append(nil, &RequestPermissionOutcome{Variant: &x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueString) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
+	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueInteger) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
+	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueNumber) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
+	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueBoolean) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
+	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueStringArray) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
+	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }
 
 // MarshalJSON implements json.Marshaler.
 func (x ElicitationContentValueOther) MarshalJSON() ([]byte, error) {
-	return codec.Append(nil, &ElicitationContentValue{x})
+	return codec.Append(nil, &ElicitationContentValue{Variant: x})
 }

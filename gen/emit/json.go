@@ -57,5 +57,5 @@ func (g *generator) variantJSON(f *jen.File, u *model.Union, v *model.Variant) {
 	if v.Type != nil {
 		variant = x.Clone()
 	}
-	g.marshal(f, v.Go, jen.Op("&").Id(u.Go).Values(variant))
+	g.marshal(f, v.Go, jen.Op("&").Id(u.Go).Values(jen.Id("Variant").Op(":").Add(variant)))
 }

@@ -16,7 +16,7 @@ func (g *generator) types(f *jen.File) {
 		switch d := d.(type) {
 		case *model.Struct:
 			if d.Variant == nil {
-				g.structType(f, d.Go, g.declDoc(&d.Common, "is an object of the protocol."), d.Fields, "")
+				g.structType(f, d.Go, g.declDoc(&d.Common, "is an object of the protocol."), d.Fields)
 				g.structMethods(f, d)
 			}
 		case *model.Newtype:
@@ -49,8 +49,8 @@ func beforeLinks(lines []string, paragraph ...string) []string {
 	return append(out, lines[end:]...)
 }
 
-// structType declares a struct with those fields, followed by the variant of a merged union.
-func (g *generator) structType(f *jen.File, name string, doc []string, fields []*model.Field, variant string) {
+// structType declares a struct with those fields, and what follows them.
+func (g *generator) structType(f *jen.File, name string, doc []string, fields []*model.Field, more ...jen.Code) {
 	var body []jen.Code
 	for i, field := range fields {
 		if i > 0 {
@@ -58,14 +58,10 @@ func (g *generator) structType(f *jen.File, name string, doc []string, fields []
 		}
 		body = append(body, g.field(field)...)
 	}
-	if variant != "" {
-		if len(body) > 0 {
-			body = append(body, jen.Line())
-		}
-		body = append(body,
-			jen.Comment("// Variant is what this is one of; it must not be nil."),
-			jen.Id("Variant").Id(variant).Tag(map[string]string{"json": "-"}))
+	if len(body) > 0 && len(more) > 0 {
+		body = append(body, jen.Line())
 	}
+	body = append(body, more...)
 	decl := jen.Type().Id(name).Struct()
 	if len(body) > 0 {
 		decl = jen.Type().Id(name).Custom(jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"}, body...)

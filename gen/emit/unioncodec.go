@@ -62,7 +62,10 @@ func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 	if _, ok := v.Payload.(*model.Struct); !ok || v.Inline {
 		return object(g.encodeInto(v)...)
 	}
-	if v.Tag == "" {
+	switch {
+	case v.Tag == "" && v.Union.KeepsTag():
+		return []jen.Code{g.codecName("EncodeDefault").Call(e, jen.Lit(v.Union.Tag), x.Clone().Dot(v.Union.KeptTag), payload(v))}
+	case v.Tag == "":
 		return []jen.Code{g.codecName("EncodePayload").Call(e, payload(v))}
 	}
 	return []jen.Code{g.codecName("EncodeVariant").Call(e, jen.Lit(v.Union.Tag), jen.Lit(v.Tag), payload(v))}
@@ -87,6 +90,9 @@ func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 	if v.Tag != "" {
 		code = append(code, call(e, "Tag", jen.Lit(u.Tag), jen.Lit(v.Tag)))
 		names = append(names, u.Tag)
+	}
+	if v == u.Untagged && u.KeepsTag() {
+		code = append(code, g.codecName("EncodeOpt").Call(e, jen.Lit(u.Tag), x.Clone().Dot(u.KeptTag), g.codecMethod("Encoder", "Str")))
 	}
 	if v.Inline {
 		return append(code, call(jen.Id("v"), "encodeMembers", e))
@@ -116,6 +122,9 @@ func (g *generator) decodeVariant(u *model.Union) []jen.Code {
 }
 
 func (g *generator) decodeTagged(u *model.Union) []jen.Code {
+	if u.KeepsTag() {
+		return g.decodeOrDefault(u)
+	}
 	name := "Tag"
 	switch {
 	case u.TagLenient:
@@ -133,15 +142,69 @@ func (g *generator) decodeTagged(u *model.Union) []jen.Code {
 			cases = append(cases, jen.Case(jen.Lit(v.Tag)).Block(g.decodeInto(v)...))
 		}
 	}
-	cases = append(cases, jen.Default().Block(
-		x.Clone().Dot("Variant").Op("=").Op("&").Id(u.Unknown.Go).Values(
-			jen.Id("Tag").Op(":").String().Call(jen.Id("tag")),
-			jen.Id("Raw").Op(":").Add(call(d, "Raw")))))
+	cases = append(cases, jen.Default().Block(g.decodeUnknown(u)...))
 	return []jen.Code{
 		jen.List(jen.Id("tag"), jen.Id("ok")).Op(":=").Add(call(d, name, jen.Lit(u.Tag))),
 		jen.If(jen.Op("!").Id("ok")).Block(append(noTag, jen.Return())...),
 		jen.Switch(jen.String().Call(jen.Id("tag"))).Block(cases...),
 	}
+}
+
+// decodeOrDefault returns the statements that read the variant of x, whose default branch takes whatever
+// has the members of that, with any tag.
+func (g *generator) decodeOrDefault(u *model.Union) []jen.Code {
+	fits := jen.Id("fits")
+	var cases []jen.Code
+	for _, v := range u.Variants {
+		if v.Tag != "" {
+			cases = append(cases, jen.Case(jen.Lit(v.Tag)).Block(
+				jen.If(jen.Op("!").Add(fits).Op("||").Add(call(d, "Fits", memberKinds(v)...))).
+					Block(append(g.decodeInto(v), jen.Return())...)))
+		}
+	}
+	cases = append(cases, jen.Default().Block(
+		jen.If(jen.Op("!").Add(fits)).Block(append(g.decodeUnknown(u), jen.Return())...)))
+	return append([]jen.Code{
+		fits.Clone().Op(":=").Add(call(d, "Fits", memberKinds(u.Untagged)...)),
+		jen.List(jen.Id("tag"), jen.Id("ok")).Op(":=").Add(call(d, "DefaultTag", jen.Lit(u.Tag), fits)),
+		jen.If(jen.Id("ok")).Block(
+			jen.Switch(jen.String().Call(jen.Id("tag"))).Block(cases...),
+			x.Clone().Dot(u.KeptTag).Op("=").Add(g.codecName("Some")).Call(jen.String().Call(jen.Id("tag")))),
+	}, g.decodeInto(u.Untagged)...)
+}
+
+func (g *generator) decodeUnknown(u *model.Union) []jen.Code {
+	return []jen.Code{x.Clone().Dot("Variant").Op("=").Op("&").Id(u.Unknown.Go).Values(
+		jen.Id("Tag").Op(":").String().Call(jen.Id("tag")),
+		jen.Id("Raw").Op(":").Add(call(d, "Raw")))}
+}
+
+// memberKinds returns the names of the members that a variant must have, each with the kinds that its value
+// may be of.
+func memberKinds(v *model.Variant) []jen.Code {
+	var out []jen.Code
+	for _, f := range model.Fields(v.Payload) {
+		if f.Presence == model.Required || f.Presence == model.RequiredNull {
+			out = append(out, jen.Lit(f.JSON), jen.Op("`"+kindsOfMember(f)+"`"))
+		}
+	}
+	return out
+}
+
+func kindsOfMember(f *model.Field) string {
+	kinds := string(kindsOf(f.Type))
+	if named, ok := f.Type.(model.Named); ok {
+		if u, ok := named.Decl.(*model.Union); ok && !u.Objects() {
+			kinds = ""
+		}
+	}
+	if kinds == "" || f.OnError {
+		return ""
+	}
+	if f.Nullable || f.OnNull {
+		kinds += "n"
+	}
+	return kinds
 }
 
 // decodeInto reads x's variant as v.

@@ -20,7 +20,20 @@ func (g *generator) unions(f *jen.File) {
 
 func (g *generator) union(f *jen.File, u *model.Union) {
 	doc := beforeLinks(g.declDoc(&u.Common, "is a choice between variants."), g.howTold(u)...)
-	g.structType(f, u.Go, doc, u.Fields, u.VariantName)
+	outside := map[string]string{"json": "-"}
+	more := []jen.Code{
+		jen.Comment("// Variant is what this is one of; it must not be nil."),
+		jen.Id("Variant").Id(u.VariantName).Tag(outside),
+	}
+	if u.KeepsTag() {
+		text := u.KeptTag + " is the member " + u.Tag + " beside " + article(u.Untagged.Go) + " [" + u.Untagged.Go + "], which needs" +
+			" none: a value that the schema does not know, or whose variant this is not. It is written as it came, and beside other" +
+			" variants it means nothing."
+		more = append(more, jen.Line())
+		more = append(more, comment(wrap(text, "", "", width-3-4))...)
+		more = append(more, jen.Id(u.KeptTag).Add(g.codecName("Opt")).Types(jen.String()).Tag(outside))
+	}
+	g.structType(f, u.Go, doc, u.Fields, more...)
 	g.accessors(f, u.Go, u.Fields)
 
 	var names []string
@@ -77,7 +90,12 @@ func list(names []string) string {
 // howTold says how the variants are told apart on the wire.
 func (g *generator) howTold(u *model.Union) []string {
 	if u.Tag != "" {
-		return wrap("The member "+u.Tag+" tells the variants apart.", "", "", width-3)
+		text := "The member " + u.Tag + " tells the variants apart."
+		if u.KeepsTag() {
+			text += " Without it, or with a value whose variant this is not, the members that " + article(u.Untagged.Go) + " [" + u.Untagged.Go +
+				"] must have make one; see " + u.KeptTag + "."
+		}
+		return wrap(text, "", "", width-3)
 	}
 	var keys []string
 	for _, v := range u.Variants {
@@ -104,7 +122,7 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 	switch {
 	case v.Inline:
 		s := v.Payload.(*model.Struct)
-		g.structType(f, v.Go, doc, s.Fields, "")
+		g.structType(f, v.Go, doc, s.Fields)
 		g.structMethods(f, s)
 	case v.Payload != nil:
 		add(f, append(comment(doc), jen.Type().Id(v.Go).Id(v.Payload.Base().Go))...)

@@ -2,7 +2,10 @@
 // it: plain data, no I/O, no decisions left open. gen builds it and names it, gen/emit writes it.
 package model
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Package is one schema as a Go package.
 type Package struct {
@@ -101,6 +104,11 @@ type Union struct {
 	Variants []*Variant
 	// Untagged is the variant of a tagged union that has no tag, or nil.
 	Untagged *Variant
+	// Open says that the schema itself has a place for tags that it does not list.
+	Open bool
+	// KeptTag is the Go name of the field that keeps a tag beside Untagged, set by naming where
+	// KeepsTag.
+	KeptTag string
 	// Unknown says that a tag without a variant is kept as it came, in a variant of its own.
 	Unknown *Variant
 	// Fallback is the variant of a union without tag that takes any value which is none of the
@@ -111,6 +119,16 @@ type Union struct {
 	Nested bool
 
 	VariantName string // Go name of the sealed interface, set by naming
+}
+
+// KeepsTag reports whether any tag may stand beside the members of Untagged: the schema says nothing
+// about the tag there, nor has it another place for tags that it does not list.
+func (u *Union) KeepsTag() bool {
+	if u.Tag == "" || u.Untagged == nil || u.Open || u.TagNull {
+		return false
+	}
+	s, ok := u.Untagged.Payload.(*Struct)
+	return ok && !slices.ContainsFunc(s.Fields, func(f *Field) bool { return f.JSON == u.Tag })
 }
 
 // Merged reports whether the union shares its object with common fields.

@@ -60,6 +60,10 @@ func (s *Schema) reduceObject(look view, v map[string]any) any {
 	for name, value := range v {
 		p, ok := look.member(name)
 		switch {
+		case !ok && slices.Contains(look.kept, name):
+			if _, text := value.(string); text {
+				out[name] = value
+			}
 		case !ok && look.opaque:
 			out[name] = s.reduce(nil, value)
 		case !ok, name == "_meta" && value == nil:

@@ -98,6 +98,12 @@ func (m *Maker) branch(n *node) any {
 	if n.tag != "" && !m.known && m.one(6) {
 		return m.unknown(n)
 	}
+	if def := n.defaultBranch(); def != nil && !m.known && m.one(3) {
+		object := map[string]any{}
+		m.mergeInto(object, m.value(def))
+		object[n.tag] = m.someTag(n)
+		return object
+	}
 	for {
 		b := n.branches[m.rand.IntN(len(n.branches))]
 		if b.catchAll && m.full {
@@ -119,6 +125,17 @@ func (m *Maker) unknown(n *node) any {
 		"zzKept":   m.any(),
 		"zzNumber": json.Number("12345678901234567890"),
 	}
+}
+
+// someTag makes the tag of one of the branches, of a variant that nobody knows, or none.
+func (m *Maker) someTag(n *node) any {
+	tags := []any{"", "future", json.Number("1")}
+	for _, b := range n.branches {
+		if c, ok := b.props[n.tag].constant(); ok {
+			tags = append(tags, c)
+		}
+	}
+	return tags[m.rand.IntN(len(tags))]
 }
 
 // properties makes the members of an object.

@@ -148,6 +148,8 @@ func (m *mutator) visitTag(look view, name string, path []step) {
 
 func (m *mutator) yieldReplaced(path []step, w any, valid bool) {
 	out := Mutation{What: fmt.Sprintf("%s := %s", pointer(path), show(w)), Value: edit(m.whole, path, func(any) any { return w })}
+	// A value may be wrong for its branch, and right for the one that needs no tag.
+	valid = valid || m.schema.accepts(m.schema.defs[m.definition], out.Value)
 	switch last := len(path) - 1; {
 	case valid:
 		out.Result = out.Value

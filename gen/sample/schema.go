@@ -224,6 +224,7 @@ type view struct {
 	objects []*node  // schemas with properties that describe an object's members
 	leaf    *node    // what describes any other value
 	tags    []string // the members that tell which objects these are
+	kept    []string // those of them that say nothing about what was chosen, and are kept if they are strings
 	opaque  bool     // what no part describes is kept as it is
 	invalid bool     // no branch fits the value
 }
@@ -248,6 +249,7 @@ func (s *Schema) look(n *node, v any) view {
 	merge := func(o view) {
 		out.objects = append(out.objects, o.objects...)
 		out.tags = append(out.tags, o.tags...)
+		out.kept = append(out.kept, o.kept...)
 		out.opaque = out.opaque || o.opaque
 		out.invalid = out.invalid || o.invalid
 		if o.leaf != nil {
@@ -279,6 +281,9 @@ func (s *Schema) look(n *node, v any) view {
 		} else if b == nil {
 			out.invalid = true
 		} else {
+			if b == n.defaultBranch() {
+				out.kept = append(out.kept, n.tag)
+			}
 			merge(s.look(b, v))
 		}
 	}
@@ -288,6 +293,22 @@ func (s *Schema) look(n *node, v any) view {
 // choose finds the branch that v is meant to be; opaque says that it is one which nobody knows yet.
 func (s *Schema) choose(n *node, v any) (branch *node, opaque bool) {
 	object, isObject := v.(map[string]any)
+	if def := n.defaultBranch(); def != nil && isObject {
+		name, isString := object[n.tag].(string)
+		if !isString {
+			return def, false
+		}
+		fits := s.fits(def, object)
+		for _, b := range n.branches {
+			if c, ok := b.props[n.tag].constant(); ok && c == name && (!fits || s.fits(b, object)) {
+				return b, false
+			}
+		}
+		if !fits {
+			return nil, true
+		}
+		return def, false
+	}
 	if n.tag != "" && isObject {
 		value, present := object[n.tag]
 		own := n.props[n.tag]
@@ -322,6 +343,47 @@ func (s *Schema) choose(n *node, v any) (branch *node, opaque bool) {
 		}
 	}
 	return nil, false
+}
+
+// defaultBranch returns the branch that says nothing about the tag, whatever that is, if no other branch is
+// for tags that are not listed.
+func (n *node) defaultBranch() *node {
+	var out *node
+	for _, b := range n.branches {
+		_, named := b.props[n.tag]
+		switch {
+		case n.tag == "" || b.catchAll:
+			return nil
+		case !named:
+			out = b
+		}
+	}
+	return out
+}
+
+// fits reports whether an object has the members that n requires, with values of their kinds.
+func (s *Schema) fits(n *node, object map[string]any) bool {
+	for _, name := range n.required {
+		value, ok := object[name]
+		if !ok || !s.ofKind(n.props[name], value) {
+			return false
+		}
+	}
+	return (n.ref == "" || s.fits(s.defs[n.ref], object)) &&
+		!slices.ContainsFunc(n.allOf, func(all *node) bool { return !s.fits(all, object) })
+}
+
+// ofKind reports whether v is of a kind that n knows or is lenient about.
+func (s *Schema) ofKind(n *node, v any) bool {
+	if n.anything() || n.defaultOnError || n.defaultOnNull && v == nil {
+		return true
+	}
+	n = s.target(n)
+	if len(n.types) == 0 && len(n.branches) > 0 {
+		return slices.ContainsFunc(n.branches, func(b *node) bool { return s.ofKind(b, v) })
+	}
+	_, number := v.(json.Number)
+	return slices.ContainsFunc(n.types, func(t string) bool { return isKind(t, v) || t == "integer" && number })
 }
 
 // nullable reports whether n names null among its types.
