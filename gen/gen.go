@@ -26,6 +26,8 @@ type Config struct {
 	Overrides []Override
 	// Facade adds handlers, connections and sessions, which need hand-written files beside them.
 	Facade bool
+	// Doc is the package comment, or "" if hand-written files beside the generated ones have one.
+	Doc string
 	// Tests adds tables for tests of the package: every definition, and every method.
 	Tests bool
 	// Base is the package that this one extends, or nil: what is the same in both is declared there, and
@@ -96,5 +98,6 @@ func write(c Config, doc *schema.Document, pkg *model.Package) (map[string][]byt
 		Source:  fmt.Sprintf("Schema: %s, sha256 %x.", c.Source, doc.Digest[:6]),
 		Facade:  c.Facade,
 		Tests:   c.Tests,
+		Doc:     c.Doc,
 	})
 }

@@ -20,7 +20,7 @@
 //   - constructor: New, the union and the tag or title, unless overrides.go names it.
 //   - default accessor: the field and OrDefault.
 //   - method: the definition of the parameters without Request or Notification (NewSession), unless
-//     overrides.go names it; its constant begins with Method, its descriptor with method. Where a
+//     overrides.go names it; its constant begins with Method, its descriptor ends in it. Where a
 //     request and a notification come to the same name, the notification keeps its last word.
 //
 // Two things that come to the same identifier are an error.
@@ -226,5 +226,6 @@ func (n *namer) methods(methods []*model.Method) {
 		}
 		m.Const = n.take("Method"+m.Go, m.Pointer)
 		m.Desc = n.take("method"+m.Go, m.Pointer)
+		m.Var = n.take(m.Go+"Method", m.Pointer)
 	}
 }

@@ -68,6 +68,9 @@ func TestGenerateAndCheck(t *testing.T) {
 		t.Fatalf("generate: %d, %s", status, text)
 	}
 	generated := contents(t, out)
+	if text := generated["doc_gen.go"]; !strings.Contains(text, "// Package pkg holds the types and methods that schema.json describes") {
+		t.Errorf("the package comment: %s", text)
+	}
 	if status, text := acpgen(t, check...); status != ok || text != "" {
 		t.Errorf("check after: %d, %s", status, text)
 	}
@@ -87,6 +90,13 @@ func TestGenerateAndCheck(t *testing.T) {
 	generated["mine_gen.go"] = "package pkg\n"
 	if got := contents(t, out); !maps.Equal(got, generated) {
 		t.Errorf("generating again did not restore the files: %v", got)
+	}
+
+	// A package comment by hand takes the place of the generated one.
+	doc := filepath.Join(out, "doc.go")
+	writeFile(t, doc, "// Package pkg is ours.\npackage pkg\n")
+	if status, text := acpgen(t, check...); status != differs || text != filepath.Join(out, "doc_gen.go")+": stale\n" {
+		t.Errorf("check beside doc.go: got %d and\n%s", status, text)
 	}
 }
 

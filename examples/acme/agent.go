@@ -30,7 +30,7 @@ type agent struct {
 func serve(ctx context.Context) error {
 	a := &agent{indexes: map[acp.SessionID]map[string]vendoracp.FileCount{}}
 	extensions := &acp.Extensions[acp.AgentConn]{}
-	rpc.HandleMethod(extensions, index, a.index)
+	rpc.HandleMethod(extensions, vendoracp.IndexMethod, a.index)
 	return acp.ServeAgent(ctx, acp.Stdio(), acp.AgentHandlers{
 		NewSession: a.newSession,
 		Prompt:     a.prompt,
@@ -51,7 +51,7 @@ func (a *agent) newSession(context.Context, *acp.AgentConn, *acp.NewSessionReque
 // index serves _acme/index: it counts the files of each language, and tells the client of each file.
 func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp.IndexRequest) (*vendoracp.IndexResponse, error) {
 	tell := func(event vendoracp.IndexEvent) error {
-		return progress.Notify(ctx, client, &vendoracp.IndexProgressNotification{SessionID: req.SessionID, Event: event})
+		return vendoracp.IndexProgressMethod.Notify(ctx, client, &vendoracp.IndexProgressNotification{SessionID: req.SessionID, Event: event})
 	}
 	files := map[string]vendoracp.FileCount{}
 	left, limited := req.MaxFiles.Get()

@@ -25,7 +25,7 @@ func ask(ctx context.Context, folder string, out io.Writer) error {
 		return err
 	}
 	extensions := &acp.Extensions[acp.ClientConn]{}
-	rpc.HandleNotificationMethod(extensions, progress,
+	rpc.HandleNotificationMethod(extensions, vendoracp.IndexProgressMethod,
 		func(_ context.Context, _ *acp.ClientConn, n *vendoracp.IndexProgressNotification) error {
 			return show(out, n.Event)
 		})
@@ -43,7 +43,7 @@ func ask(ctx context.Context, folder string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = index.Call(ctx, agent, &vendoracp.IndexRequest{
+	_, err = vendoracp.IndexMethod.Call(ctx, agent, &vendoracp.IndexRequest{
 		SessionID: vendoracp.SessionID(session.ID()), Root: root, MaxFiles: acp.Some[uint32](3),
 	})
 	if err != nil {

@@ -10,15 +10,6 @@ import (
 	"context"
 	"log"
 	"os"
-
-	"example.com/acme/vendoracp"
-	"github.com/acpgo/sdk/acp/rpc"
-)
-
-// The vendor's methods, with the types of their parameters and results.
-var (
-	index    = rpc.RequestMethod[vendoracp.IndexRequest, vendoracp.IndexResponse]{Name: vendoracp.MethodIndex}
-	progress = rpc.NotificationMethod[vendoracp.IndexProgressNotification]{Name: vendoracp.MethodIndexProgress}
 )
 
 func main() {

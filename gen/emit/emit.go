@@ -22,6 +22,7 @@ type Config struct {
 	Source  string // the line of the header that names the schema
 	Facade  bool   // also write handlers, connections and sessions, which hand-written files complete
 	Tests   bool   // also write the tables that tests of the package need
+	Doc     string // the package comment, or "" if hand-written files have one
 }
 
 // Files returns the generated files by name.
@@ -46,6 +47,17 @@ func Files(pkg *model.Package, c Config) (map[string][]byte, error) {
 		{"definitions_gen_test.go", g.definitions, c.Tests},
 	}
 	out := map[string][]byte{}
+	if c.Doc != "" {
+		f := newFile(c.Package, c.Source)
+		for _, line := range wrap(c.Doc, "", "", width-3) {
+			f.PackageComment("// " + line)
+		}
+		source, err := render(f)
+		if err != nil {
+			return nil, fmt.Errorf("doc_gen.go: %w", err)
+		}
+		out["doc_gen.go"] = source
+	}
 	for _, file := range files {
 		if !file.want {
 			continue

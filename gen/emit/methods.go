@@ -23,16 +23,31 @@ func (g *generator) methods(f *jen.File) {
 		}
 	})
 	f.Line()
-	if g.Facade {
-		f.Var().DefsFunc(func(group *jen.Group) {
-			for _, m := range g.pkg.Methods {
-				if m.Side != model.Protocol {
-					group.Id(m.Desc).Op("=").Add(g.descriptor(m))
-				}
-			}
-		})
-		f.Line()
+	if !g.Facade {
+		for _, line := range wrap("The methods with the types of their parameters and results: Call and Notify send them,"+
+			" [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", "", "", width-3) {
+			f.Comment(line)
+		}
 	}
+	f.Var().DefsFunc(func(group *jen.Group) {
+		for _, m := range g.pkg.Methods {
+			switch {
+			case m.Side == model.Protocol:
+			case g.Facade:
+				group.Id(m.Desc).Op("=").Add(g.descriptor(m))
+			default:
+				text := m.Var + " is " + m.Name + ", " + kind(m) + " that " + handledBy(m.Side) + "."
+				if m.Doc != "" {
+					text += "\n\n" + stop(m.Doc)
+				}
+				for _, line := range comment(markdown(text, 4)) {
+					group.Add(line)
+				}
+				group.Id(m.Var).Op("=").Add(g.descriptor(m))
+			}
+		}
+	})
+	f.Line()
 }
 
 // descriptor returns the typed descriptor of a method.

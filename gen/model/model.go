@@ -371,7 +371,8 @@ type Method struct {
 
 	Go    string // the handler's name, set by naming
 	Const string // the name of the constant that holds Name
-	Desc  string // the name of the typed descriptor
+	Desc  string // the name of the typed descriptor that a facade uses
+	Var   string // the name of the one that is for users, in packages without a facade
 }
 
 // Need says that calls need a capability of the handling side: all of them, those in which a field is

@@ -45,10 +45,16 @@ func (x IndexedFile) MarshalJSON() ([]byte, error) { return codec.Append(nil, &x
 func (x *IndexedFile) UnmarshalJSON(data []byte) error { return codec.Unmarshal(data, x) }
 
 // MarshalJSON implements json.Marshaler.
-func (x IndexEventFile) MarshalJSON() ([]byte, error) { return codec.Append(nil, &IndexEvent{&x}) }
+func (x IndexEventFile) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &IndexEvent{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
-func (x IndexEventLimit) MarshalJSON() ([]byte, error) { return codec.Append(nil, &IndexEvent{&x}) }
+func (x IndexEventLimit) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &IndexEvent{Variant: &x})
+}
 
 // MarshalJSON implements json.Marshaler.
-func (x IndexEventUnknown) MarshalJSON() ([]byte, error) { return codec.Append(nil, &IndexEvent{&x}) }
+func (x IndexEventUnknown) MarshalJSON() ([]byte, error) {
+	return codec.Append(nil, &IndexEvent{Variant: &x})
+}

@@ -3,10 +3,21 @@
 
 package vendoracp
 
+import "github.com/acpgo/sdk/acp/rpc"
+
 // The names of the protocol's methods.
 const (
 	// MethodIndex names a request that agents handle.
 	MethodIndex = "_acme/index"
 	// MethodIndexProgress names a notification that clients handle.
 	MethodIndexProgress = "_acme/index_progress"
+)
+
+// The methods with the types of their parameters and results: Call and Notify send them,
+// [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.
+var (
+	// IndexMethod is _acme/index, a request that agents handle.
+	IndexMethod = rpc.RequestMethod[IndexRequest, IndexResponse]{Name: MethodIndex}
+	// IndexProgressMethod is _acme/index_progress, a notification that clients handle.
+	IndexProgressMethod = rpc.NotificationMethod[IndexProgressNotification]{Name: MethodIndexProgress}
 )
