@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -336,17 +337,17 @@ func TestWrapperChangesMessages(t *testing.T) {
 			seen = nil
 			s := newAble()
 			err := write(wrap(s))
-			arrived := ""
+			var arrived strings.Builder
 			for _, use := range s.noted() {
 				switch {
 				case bytes.HasPrefix([]byte(use), []byte("WriteLines ")):
-					arrived += use[len("WriteLines "):]
+					arrived.WriteString(use[len("WriteLines "):])
 				case !bytes.HasPrefix([]byte(use), append([]byte("TryWriteLines "), full...)):
-					arrived += use[len("TryWriteLines "):]
+					arrived.WriteString(use[len("TryWriteLines "):])
 				}
 			}
-			if arrived != test.want || err != test.err {
-				t.Errorf("%q, %s: %q arrived, %v, want %q, %v", test.lines, name, arrived, err, test.want, test.err)
+			if arrived.String() != test.want || err != test.err {
+				t.Errorf("%q, %s: %q arrived, %v, want %q, %v", test.lines, name, arrived.String(), err, test.want, test.err)
 			}
 			want := bytes.Split([]byte(test.lines), []byte("\n"))
 			for i, message := range seen {

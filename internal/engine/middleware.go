@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/wire"
@@ -215,9 +216,7 @@ func (a *adding) EncodeJSON(e *codec.Encoder) {
 		e.Fail(err)
 		return
 	}
-	for key, value := range a.meta {
-		meta[key] = value
-	}
+	maps.Copy(meta, a.meta)
 	e.BeginObject()
 	e.Members(raw, memberMeta)
 	e.Name(memberMeta)
