@@ -53,9 +53,8 @@ func (v acpVoice) Read(ctx context.Context) (string, error) {
 }
 
 func (v acpVoice) Ask(ctx context.Context) (string, error) {
-	outcome, err := v.session.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "call_1"},
-		acp.PermissionOption{OptionID: allowed, Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce},
-		acp.PermissionOption{OptionID: "reject", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce})
+	outcome, err := v.session.RequestPermission(ctx, acp.AboutToolCall("call_1"),
+		acp.AllowOnce(allowed, "Allow"), acp.RejectOnce("reject", "Reject"))
 	option, _ := outcome.Selected()
 	return string(option), err
 }

@@ -51,8 +51,7 @@ func ask(ctx context.Context, folder string, out io.Writer) error {
 	}
 	turn := session.Stream(ctx, acp.TextBlock("What is there?"))
 	for update := range turn.Updates() {
-		if chunk, ok := update.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
-			text, _ := chunk.Content.Text()
+		if text, ok := update.AgentText(); ok {
 			fmt.Fprintln(out, text)
 		}
 	}

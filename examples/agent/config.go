@@ -41,8 +41,8 @@ var modes = []acp.SessionMode{
 }
 
 var thoughts = []acp.SessionConfigSelectOption{
-	{Value: thoughtsShown, Name: "Shown"},
-	{Value: thoughtsHidden, Name: "Hidden"},
+	acp.SelectValue(thoughtsShown, "Shown"),
+	acp.SelectValue(thoughtsHidden, "Hidden"),
 }
 
 func (s settings) modeState() acp.SessionModeState {
@@ -58,20 +58,13 @@ func (s settings) options(client *acp.AgentConn) []acp.SessionConfigOption {
 			Value: acp.SessionConfigValueID(m.ID), Name: m.Name, Description: m.Description,
 		})
 	}
-	mode := acp.NewSessionConfigOptionSelect(optionMode, "Mode", acp.SessionConfigSelect{
-		CurrentValue: acp.SessionConfigValueID(s.Mode),
-		Options:      acp.NewSessionConfigSelectOptionsUngrouped(modeValues),
-	})
+	mode := acp.SelectOption(optionMode, "Mode", acp.SessionConfigValueID(s.Mode), modeValues...)
 	mode.Category = acp.Some(acp.SessionConfigOptionCategoryMode)
-	thought := acp.NewSessionConfigOptionSelect(optionThoughts, "Thoughts", acp.SessionConfigSelect{
-		CurrentValue: s.Thoughts,
-		Options:      acp.NewSessionConfigSelectOptionsUngrouped(thoughts),
-	})
+	thought := acp.SelectOption(optionThoughts, "Thoughts", s.Thoughts, thoughts...)
 	thought.Category = acp.Some(acp.SessionConfigOptionCategoryThoughtLevel)
 	options := []acp.SessionConfigOption{mode, thought}
 	if client.SupportsBooleanConfig() {
-		options = append(options, acp.NewSessionConfigOptionBoolean(optionUsage, "Report usage",
-			acp.SessionConfigBoolean{CurrentValue: s.Usage}))
+		options = append(options, acp.BooleanOption(optionUsage, "Report usage", s.Usage))
 	}
 	return options
 }
@@ -116,8 +109,7 @@ func (a *agent) setMode(ctx context.Context, session *acp.AgentSession, req *acp
 	if err != nil {
 		return nil, err
 	}
-	update := acp.NewSessionUpdateConfigOptionUpdate(acp.ConfigOptionUpdate{ConfigOptions: now.options(session.Conn())})
-	if err := session.Update(ctx, update); err != nil {
+	if err := session.Update(ctx, acp.ConfigUpdate(now.options(session.Conn())...)); err != nil {
 		return nil, err
 	}
 	return &acp.SetSessionModeResponse{}, nil
@@ -136,8 +128,7 @@ func (a *agent) setConfigOption(
 		return nil, err
 	}
 	if req.ConfigID == optionMode {
-		update := acp.NewSessionUpdateCurrentModeUpdate(acp.CurrentModeUpdate{CurrentModeID: now.Mode})
-		if err := session.Update(ctx, update); err != nil {
+		if err := session.Update(ctx, acp.ModeUpdate(now.Mode)); err != nil {
 			return nil, err
 		}
 	}

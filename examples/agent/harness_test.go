@@ -195,11 +195,11 @@ func connect(t *testing.T, s setup) *host {
 		Info:        acp.Implementation{Name: "test", Version: "0"},
 		Elicitation: acp.ElicitationCapabilities{Form: acp.Some(acp.ElicitationFormCapabilities{}), URL: acp.Some(acp.ElicitationURLCapabilities{})},
 		Session: acp.ClientSessionCapabilities{
-			Compaction:    acp.Some(acp.CompactionCapabilities{}),
-			Notices:       acp.Some(acp.NoticeCapabilities{}),
-			ConfigOptions: acp.Some(acp.SessionConfigOptionsCapabilities{Boolean: acp.Some(acp.BooleanConfigOptionCapabilities{})}),
+			Compaction: acp.Some(acp.CompactionCapabilities{}),
+			Notices:    acp.Some(acp.NoticeCapabilities{}),
 		},
-		TerminalAuth: true,
+		BooleanConfig: true,
+		TerminalAuth:  true,
 	}
 	if s.options != nil {
 		s.options(options)
@@ -221,7 +221,8 @@ func connect(t *testing.T, s setup) *host {
 
 // plain are options of a client that can do nothing beyond what it must.
 func plain(o *acp.ClientOptions) {
-	o.Elicitation, o.Session, o.TerminalAuth = acp.ElicitationCapabilities{}, acp.ClientSessionCapabilities{}, false
+	o.Elicitation, o.Session = acp.ElicitationCapabilities{}, acp.ClientSessionCapabilities{}
+	o.BooleanConfig, o.TerminalAuth = false, false
 }
 
 // bare leaves a client without files and terminals.

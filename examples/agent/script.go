@@ -40,7 +40,7 @@ func scenes() []scene {
 }
 
 // commands are the slash commands: the scenes, and the plan.
-func commands() acp.AvailableCommandsUpdate {
+func commands() []acp.AvailableCommand {
 	list := []acp.AvailableCommand{{Name: "plan", Description: "Make a plan of what follows"}}
 	for _, sc := range scenes() {
 		command := acp.AvailableCommand{Name: sc.word, Description: sc.title}
@@ -49,7 +49,7 @@ func commands() acp.AvailableCommandsUpdate {
 		}
 		list = append(list, command)
 	}
-	return acp.AvailableCommandsUpdate{AvailableCommands: list}
+	return list
 }
 
 // stopReasons are the words that choose how a turn ends.
@@ -159,9 +159,8 @@ func switchMode(ctx context.Context, t *turn) error {
 		return err
 	}
 	return errors.Join(
-		t.client.Update(ctx, acp.NewSessionUpdateCurrentModeUpdate(acp.CurrentModeUpdate{CurrentModeID: now.Mode})),
-		t.client.Update(ctx, acp.NewSessionUpdateConfigOptionUpdate(
-			acp.ConfigOptionUpdate{ConfigOptions: now.options(t.client.Conn())})),
+		t.client.Update(ctx, acp.ModeUpdate(now.Mode)),
+		t.client.Update(ctx, acp.ConfigUpdate(now.options(t.client.Conn())...)),
 	)
 }
 

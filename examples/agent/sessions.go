@@ -169,7 +169,7 @@ func greetLater(ctx context.Context, client *acp.AgentSession, s *session) {
 
 // greet sends what the client of an opened session should know: its commands, and what went wrong.
 func greet(ctx context.Context, client *acp.AgentSession, s *session) error {
-	if err := client.Update(ctx, acp.NewSessionUpdateAvailableCommandsUpdate(commands())); err != nil {
+	if err := client.Update(ctx, acp.CommandsUpdate(commands()...)); err != nil {
 		return err
 	}
 	for _, broken := range s.broken {

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,17 +34,18 @@ type call struct {
 
 // use announces a tool call (TOL-1), runs it and sees to it that it ends (TOL-9). A tool that fails does
 // not end the turn; the end of the turn, by error or cancellation, is returned.
-func (t *turn) use(ctx context.Context, announced acp.ToolCall, run func(ctx context.Context, c *call) error) error {
-	c := &call{turn: t, id: acp.ToolCallID("call_" + rand.Text()), kind: announced.Kind, title: announced.Title}
-	announced.ToolCallID, announced.Status = c.id, acp.ToolCallStatusPending
-	if err := t.send(ctx, acp.NewSessionUpdateToolCall(announced)); err != nil {
+func (t *turn) use(
+	ctx context.Context, kind acp.ToolKind, title string, about []acp.ToolCallOption, run func(ctx context.Context, c *call) error,
+) error {
+	c := &call{turn: t, id: acp.ToolCallID("call_" + rand.Text()), kind: kind, title: title}
+	if err := t.send(ctx, acp.StartToolCall(c.id, title, append(about, acp.WithKind(kind))...)); err != nil {
 		return err
 	}
 	err := run(ctx, c)
 	if err != nil && !c.ended {
 		var why []acp.ToolCallContent
 		if ctx.Err() == nil {
-			why = append(why, acp.ToolContent(acp.TextBlock(err.Error())))
+			why = append(why, acp.ToolText(err.Error()))
 		}
 		err = errors.Join(err, c.end(ctx, acp.ToolCallStatusFailed, why...))
 	}
@@ -62,28 +62,29 @@ func (t *turn) use(ctx context.Context, announced acp.ToolCall, run func(ctx con
 
 // begin reports that the tool runs now (PRM-6), and what there is to see of it.
 func (c *call) begin(ctx context.Context, content ...acp.ToolCallContent) error {
-	update := acp.ToolCallUpdate{ToolCallID: c.id, Status: acp.Some(acp.ToolCallStatusInProgress)}
-	if len(content) > 0 {
-		update.Content = acp.Some(content)
-	}
-	return c.turn.send(ctx, acp.NewSessionUpdateToolCallUpdate(update))
+	return c.report(ctx, acp.ToolCallStatusInProgress, content)
 }
 
 // end reports how the tool ended.
 func (c *call) end(ctx context.Context, status acp.ToolCallStatus, content ...acp.ToolCallContent) error {
 	c.ended = true
-	update := acp.ToolCallUpdate{ToolCallID: c.id, Status: acp.Some(status)}
+	return c.report(ctx, status, content)
+}
+
+// report sends a status, and what there is to see if that is new.
+func (c *call) report(ctx context.Context, status acp.ToolCallStatus, content []acp.ToolCallContent) error {
+	about := []acp.ToolCallOption{acp.WithStatus(status)}
 	if len(content) > 0 {
-		update.Content = acp.Some(content)
+		about = append(about, acp.WithContent(content...))
 	}
-	return c.turn.send(ctx, acp.NewSessionUpdateToolCallUpdate(update))
+	return c.turn.send(ctx, acp.UpdateToolCall(c.id, about...))
 }
 
 // The answers that the user may choose from.
 var permissionOptions = []acp.PermissionOption{
-	{OptionID: "allow", Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce},
-	{OptionID: "always", Name: "Always allow", Kind: acp.PermissionOptionKindAllowAlways},
-	{OptionID: "reject", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
+	acp.AllowOnce("allow", "Allow"),
+	acp.AllowAlways("always", "Always allow"),
+	acp.RejectOnce("reject", "Reject"),
 }
 
 // permit asks the user, unless the mode says that there is no need, or the user once said so.
@@ -100,11 +101,11 @@ func (c *call) permit(ctx context.Context, show ...acp.ToolCallContent) error {
 
 // ask asks the user.
 func (c *call) ask(ctx context.Context, show ...acp.ToolCallContent) error {
-	about := acp.ToolCallUpdate{ToolCallID: c.id, Title: acp.Some(c.title), Kind: acp.Some(c.kind)}
+	about := []acp.ToolCallOption{acp.WithTitle(c.title), acp.WithKind(c.kind)}
 	if len(show) > 0 {
-		about.Content = acp.Some(show)
+		about = append(about, acp.WithContent(show...))
 	}
-	outcome, err := c.turn.client.RequestPermission(ctx, about, permissionOptions...)
+	outcome, err := c.turn.client.RequestPermission(ctx, acp.AboutToolCall(c.id, about...), permissionOptions...)
 	if err != nil {
 		return err
 	}
@@ -127,19 +128,19 @@ func (c *call) ask(ctx context.Context, show ...acp.ToolCallContent) error {
 
 // askPermission only asks.
 func askPermission(ctx context.Context, t *turn) error {
-	return t.use(ctx, acp.ToolCall{Title: "Delete everything (not really)", Kind: acp.ToolKindDelete}, func(ctx context.Context, c *call) error {
+	return t.use(ctx, acp.ToolKindDelete, "Delete everything (not really)", nil, func(ctx context.Context, c *call) error {
 		if err := c.ask(ctx); err != nil {
 			return err
 		}
 		if err := c.begin(ctx); err != nil {
 			return err
 		}
-		return c.end(ctx, acp.ToolCallStatusCompleted, acp.ToolContent(acp.TextBlock("Nothing was deleted.")))
+		return c.end(ctx, acp.ToolCallStatusCompleted, acp.ToolText("Nothing was deleted."))
 	})
 }
 
 func failTool(ctx context.Context, t *turn) error {
-	return t.use(ctx, acp.ToolCall{Title: "Try the impossible", Kind: acp.ToolKindOther}, func(ctx context.Context, c *call) error {
+	return t.use(ctx, acp.ToolKindOther, "Try the impossible", nil, func(ctx context.Context, c *call) error {
 		if err := c.begin(ctx); err != nil {
 			return err
 		}
@@ -150,12 +151,8 @@ func failTool(ctx context.Context, t *turn) error {
 // readFile reads the file that the prompt names.
 func readFile(ctx context.Context, t *turn) error {
 	path := t.pathAfter("read", "notes.txt")
-	announced := acp.ToolCall{
-		Title:     "Read " + filepath.Base(path),
-		Kind:      acp.ToolKindRead,
-		Locations: []acp.ToolCallLocation{{Path: path, Line: acp.Some(uint32(1))}},
-	}
-	return t.use(ctx, announced, func(ctx context.Context, c *call) error {
+	about := []acp.ToolCallOption{acp.WithLocation(path, 1)}
+	return t.use(ctx, acp.ToolKindRead, "Read "+filepath.Base(path), about, func(ctx context.Context, c *call) error {
 		if err := c.begin(ctx); err != nil {
 			return err
 		}
@@ -166,7 +163,7 @@ func readFile(ctx context.Context, t *turn) error {
 		if len(text) > maxShown {
 			text = strings.ToValidUTF8(text[:maxShown], "") + "…"
 		}
-		return c.end(ctx, acp.ToolCallStatusCompleted, acp.ToolContent(acp.TextBlock(text)))
+		return c.end(ctx, acp.ToolCallStatusCompleted, acp.ToolText(text))
 	})
 }
 
@@ -176,12 +173,8 @@ const maxShown = 32 << 10
 // editFile adds a line to the file that the prompt names.
 func editFile(ctx context.Context, t *turn) error {
 	path := t.pathAfter("edit", "demo.txt")
-	announced := acp.ToolCall{
-		Title:     "Edit " + filepath.Base(path),
-		Kind:      acp.ToolKindEdit,
-		Locations: []acp.ToolCallLocation{{Path: path}},
-	}
-	return t.use(ctx, announced, func(ctx context.Context, c *call) error {
+	about := []acp.ToolCallOption{acp.WithLocation(path, 0)}
+	return t.use(ctx, acp.ToolKindEdit, "Edit "+filepath.Base(path), about, func(ctx context.Context, c *call) error {
 		old, err := t.readText(ctx, path)
 		missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, acp.ErrResourceNotFound)
 		if err != nil && !missing {
@@ -286,12 +279,9 @@ func runCommand(ctx context.Context, t *turn) error {
 		return t.say(ctx, "I would run a command, but your client has no terminals.\n\n")
 	}
 	argv := t.command()
-	input, err := json.Marshal(map[string]any{"command": argv[0], "args": argv[1:]})
-	if err != nil {
-		return err
-	}
-	announced := acp.ToolCall{Title: "Run `" + strings.Join(argv, " ") + "`", Kind: acp.ToolKindExecute, RawInput: input}
-	return t.use(ctx, announced, func(ctx context.Context, c *call) (err error) {
+	title := "Run `" + strings.Join(argv, " ") + "`"
+	about := []acp.ToolCallOption{acp.WithInput(map[string]any{"command": argv[0], "args": argv[1:]})}
+	return t.use(ctx, acp.ToolKindExecute, title, about, func(ctx context.Context, c *call) (err error) {
 		if err := c.permit(ctx); err != nil {
 			return err
 		}
@@ -337,7 +327,7 @@ func (c *call) watch(ctx context.Context, terminal *acp.TerminalHandle) error {
 	} else if signal, ok := exit.Signal.Get(); ok {
 		how = "was ended by " + signal
 	}
-	return c.end(ctx, status, acp.ToolTerminal(terminal.ID()), acp.ToolContent(acp.TextBlock("The command "+how+".")))
+	return c.end(ctx, status, acp.ToolTerminal(terminal.ID()), acp.ToolText("The command "+how+"."))
 }
 
 // command is the command that the prompt names between backquotes.

@@ -170,7 +170,7 @@ func (t *turn) lasting(update acp.SessionUpdate) acp.SessionUpdate {
 		if !ok {
 			content = append(content, item)
 		} else if output, ok := t.outputs[terminal.TerminalID]; ok {
-			content = append(content, acp.ToolContent(acp.TextBlock(output)))
+			content = append(content, acp.ToolText(output))
 		}
 	}
 	copied := acp.ToolCallUpdate(*call)

@@ -166,13 +166,9 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 		transport = monitor.WrapClient(transport)
 	}
 	agent, err := acp.Connect(ctx, transport, handlers, &acp.ClientOptions{
-		Info: acp.Implementation{Name: "acp-example-client", Title: acp.Some("Example client"), Version: "1.0.0"},
-		Session: acp.ClientSessionCapabilities{
-			Notices: acp.Some(acp.NoticeCapabilities{}),
-			ConfigOptions: acp.Some(acp.SessionConfigOptionsCapabilities{
-				Boolean: acp.Some(acp.BooleanConfigOptionCapabilities{}),
-			}),
-		},
+		Info:          acp.Implementation{Name: "acp-example-client", Title: acp.Some("Example client"), Version: "1.0.0"},
+		Session:       acp.ClientSessionCapabilities{Notices: acp.Some(acp.NoticeCapabilities{})},
+		BooleanConfig: true,
 	})
 	if err != nil {
 		return err

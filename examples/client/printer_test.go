@@ -11,8 +11,6 @@ func chunk(id acp.MessageID, text string) acp.SessionUpdate {
 	return acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: acp.TextBlock(text), MessageID: acp.Some(id)})
 }
 
-func toolUpdate(u acp.ToolCallUpdate) acp.SessionUpdate { return acp.NewSessionUpdateToolCallUpdate(u) }
-
 func TestPrinter(t *testing.T) {
 	for name, test := range map[string]struct {
 		updates []acp.SessionUpdate
@@ -40,43 +38,41 @@ func TestPrinter(t *testing.T) {
 		},
 		"TOL-3: what is absent has not changed": {
 			[]acp.SessionUpdate{
-				acp.NewSessionUpdateToolCall(acp.ToolCall{ToolCallID: "t", Title: "Look", Locations: []acp.ToolCallLocation{{Path: "/a"}, {Path: "/b", Line: acp.Some[uint32](7)}}}),
-				toolUpdate(acp.ToolCallUpdate{ToolCallID: "t", Status: acp.Some(acp.ToolCallStatusInProgress)}),
-				toolUpdate(acp.ToolCallUpdate{ToolCallID: "t", Title: acp.Some("Look here"), Status: acp.Null[acp.ToolCallStatus]()}),
-				toolUpdate(acp.ToolCallUpdate{ToolCallID: "t", Content: acp.Some([]acp.ToolCallContent{acp.ToolContent(acp.TextBlock("found"))})}),
-				toolUpdate(acp.ToolCallUpdate{ToolCallID: "t", Status: acp.Some(acp.ToolCallStatusCompleted), Content: acp.Some([]acp.ToolCallContent{acp.ToolContent(acp.TextBlock("found"))})}),
+				acp.StartToolCall("t", "Look", acp.WithLocation("/a", 0), acp.WithLocation("/b", 7)),
+				acp.UpdateToolCall("t", acp.WithStatus(acp.ToolCallStatusInProgress)),
+				acp.NewSessionUpdateToolCallUpdate(acp.ToolCallUpdate{ToolCallID: "t", Title: acp.Some("Look here"), Status: acp.Null[acp.ToolCallStatus]()}),
+				acp.UpdateToolCall("t", acp.WithContent(acp.ToolText("found"))),
+				acp.UpdateToolCall("t", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolText("found"))),
 			},
 			"* Look (other): pending\n  at /a\n  at /b:7\n* Look: in_progress\n    found\n* Look here: completed\n",
 		},
 		"diffs": {
-			[]acp.SessionUpdate{toolUpdate(acp.ToolCallUpdate{ToolCallID: "t", Content: acp.Some([]acp.ToolCallContent{
-				acp.ToolEdit("/a", "same\nold\nsame", "same\nnew\nnewer\nsame"),
-			})})},
+			[]acp.SessionUpdate{acp.UpdateToolCall("t", acp.WithContent(acp.ToolEdit("/a", "same\nold\nsame", "same\nnew\nnewer\nsame")))},
 			"    - old\n    + new\n    + newer\n",
 		},
 		"updates of a tool call that was not announced": {
-			[]acp.SessionUpdate{toolUpdate(acp.ToolCallUpdate{ToolCallID: "t", Status: acp.Some(acp.ToolCallStatusFailed)})},
+			[]acp.SessionUpdate{acp.UpdateToolCall("t", acp.WithStatus(acp.ToolCallStatusFailed))},
 			"* t: failed\n",
 		},
 		"CFG-15: options of an unknown type": {
-			[]acp.SessionUpdate{acp.NewSessionUpdateConfigOptionUpdate(acp.ConfigOptionUpdate{ConfigOptions: []acp.SessionConfigOption{
-				acp.NewSessionConfigOptionSelect("m", "Mode", acp.SessionConfigSelect{CurrentValue: "ask"}),
-				{ID: "x", Name: "X", Variant: &acp.SessionConfigOptionUnknown{Tag: "slider"}},
-				acp.NewSessionConfigOptionBoolean("b", "Bold", acp.SessionConfigBoolean{CurrentValue: true}),
-			}})},
+			[]acp.SessionUpdate{acp.ConfigUpdate(
+				acp.SelectOption("m", "Mode", "ask"),
+				acp.SessionConfigOption{ID: "x", Name: "X", Variant: &acp.SessionConfigOptionUnknown{Tag: "slider"}},
+				acp.BooleanOption("b", "Bold", true),
+			)},
 			"option Mode: ask\noption Bold: true\n",
 		},
 		"LST-13: a title that is left out": {
 			[]acp.SessionUpdate{
 				acp.NewSessionUpdateSessionInfoUpdate(acp.SessionInfoUpdate{UpdatedAt: acp.Some("2026-01-01T00:00:00Z")}),
-				acp.NewSessionUpdateSessionInfoUpdate(acp.SessionInfoUpdate{Title: acp.Some("T")}),
+				acp.TitleUpdate("T"),
 			},
 			"title: T\n",
 		},
 		"the rest": {
 			[]acp.SessionUpdate{
-				acp.NewSessionUpdateAvailableCommandsUpdate(acp.AvailableCommandsUpdate{AvailableCommands: []acp.AvailableCommand{{Name: "a"}, {Name: "b"}}}),
-				acp.NewSessionUpdateCurrentModeUpdate(acp.CurrentModeUpdate{CurrentModeID: "ask"}),
+				acp.CommandsUpdate(acp.AvailableCommand{Name: "a"}, acp.AvailableCommand{Name: "b"}),
+				acp.ModeUpdate("ask"),
 				acp.NewSessionUpdateUsageUpdate(acp.UsageUpdate{Used: 1, Size: 2}),
 				acp.NewSessionUpdateNotice(acp.Notice{Severity: acp.NoticeSeverityWarning, Title: "Careful", Description: acp.Some("it is hot")}),
 				{Variant: &acp.SessionUpdateUnknown{Tag: "_new"}},

@@ -75,15 +75,12 @@ func (s *screenV1) plan(ctx context.Context, steps []step) error {
 
 func (s *screenV1) propose(ctx context.Context, c *command) (bool, error) {
 	id := acp.ToolCallID(c.id)
-	err := s.session.Update(ctx, acp.NewSessionUpdateToolCall(acp.ToolCall{
-		ToolCallID: id, Title: c.line, Kind: acp.ToolKindExecute, Status: acp.ToolCallStatusPending,
-	}))
+	err := s.session.Update(ctx, acp.StartToolCall(id, c.line, acp.WithKind(acp.ToolKindExecute)))
 	if err != nil {
 		return false, err
 	}
-	chosen, err := s.session.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: id, Title: acp.Some(c.line)},
-		acp.PermissionOption{OptionID: "allow", Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce},
-		acp.PermissionOption{OptionID: "reject", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce})
+	chosen, err := s.session.RequestPermission(ctx, acp.AboutToolCall(id, acp.WithTitle(c.line)),
+		acp.AllowOnce("allow", "Allow"), acp.RejectOnce("reject", "Reject"))
 	if err != nil {
 		return false, err
 	}
@@ -94,10 +91,8 @@ func (s *screenV1) propose(ctx context.Context, c *command) (bool, error) {
 // output shows all of the output again: version 1 cannot append.
 func (s *screenV1) output(ctx context.Context, c *command, text string) error {
 	s.shown[c.id] += text
-	return s.update(ctx, c, acp.ToolCallUpdate{
-		Status:  acp.Some(acp.ToolCallStatusInProgress),
-		Content: acp.Some([]acp.ToolCallContent{acp.ToolContent(acp.TextBlock(s.shown[c.id]))}),
-	})
+	return s.session.Update(ctx, acp.UpdateToolCall(acp.ToolCallID(c.id),
+		acp.WithStatus(acp.ToolCallStatusInProgress), acp.WithContent(acp.ToolText(s.shown[c.id]))))
 }
 
 func (s *screenV1) end(ctx context.Context, c *command, how outcome) error {
@@ -105,10 +100,5 @@ func (s *screenV1) end(ctx context.Context, c *command, how outcome) error {
 	if how == succeeded {
 		status = acp.ToolCallStatusCompleted
 	}
-	return s.update(ctx, c, acp.ToolCallUpdate{Status: acp.Some(status)})
-}
-
-func (s *screenV1) update(ctx context.Context, c *command, u acp.ToolCallUpdate) error {
-	u.ToolCallID = acp.ToolCallID(c.id)
-	return s.session.Update(ctx, acp.NewSessionUpdateToolCallUpdate(u))
+	return s.session.Update(ctx, acp.UpdateToolCall(acp.ToolCallID(c.id), acp.WithStatus(status)))
 }

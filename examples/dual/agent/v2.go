@@ -155,22 +155,14 @@ func (s *screenV2) plan(ctx context.Context, steps []step) error {
 }
 
 func (s *screenV2) propose(ctx context.Context, c *command) (bool, error) {
-	call := v2draft.ToolCallUpdate{
-		ToolCallID: v2draft.ToolCallID(c.id),
-		Title:      v2draft.Some(c.line),
-		Kind:       v2draft.Some(v2draft.ToolKindExecute),
-		Status:     v2draft.Some(v2draft.ToolCallStatusPending),
-	}
-	if err := s.update(ctx, v2draft.NewSessionUpdateToolCallUpdate(call)); err != nil {
+	id := v2draft.ToolCallID(c.id)
+	if err := s.update(ctx, v2draft.StartToolCall(id, c.line, v2draft.WithKind(v2draft.ToolKindExecute))); err != nil {
 		return false, err
 	}
 	chosen, err := s.peer.RequestPermission(ctx, &v2draft.RequestPermissionRequest{
 		Title:   "Run " + c.line + "?",
-		Subject: v2draft.Some(v2draft.PermissionForToolCall(call)),
-		Options: []v2draft.PermissionOption{
-			{OptionID: "allow", Name: "Allow", Kind: v2draft.PermissionOptionKindAllowOnce},
-			{OptionID: "reject", Name: "Reject", Kind: v2draft.PermissionOptionKindRejectOnce},
-		},
+		Subject: v2draft.Some(v2draft.PermissionForToolCall(v2draft.AboutToolCall(id, v2draft.WithTitle(c.line)))),
+		Options: []v2draft.PermissionOption{v2draft.AllowOnce("allow", "Allow"), v2draft.RejectOnce("reject", "Reject")},
 	})
 	if err != nil {
 		return false, err
@@ -193,11 +185,8 @@ func (s *screenV2) open(ctx context.Context, c *command) error {
 	if err != nil {
 		return err
 	}
-	return s.update(ctx, v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{
-		ToolCallID: v2draft.ToolCallID(c.id),
-		Status:     v2draft.Some(v2draft.ToolCallStatusInProgress),
-		Content:    v2draft.Some([]v2draft.ToolCallContent{v2draft.ToolTerminal(terminal)}),
-	}))
+	return s.update(ctx, v2draft.UpdateToolCall(v2draft.ToolCallID(c.id),
+		v2draft.WithStatus(v2draft.ToolCallStatusInProgress), v2draft.WithContent(v2draft.ToolTerminal(terminal))))
 }
 
 func (s *screenV2) output(ctx context.Context, c *command, text string) error {
@@ -220,7 +209,5 @@ func (s *screenV2) end(ctx context.Context, c *command, how outcome) error {
 			return err
 		}
 	}
-	return s.update(ctx, v2draft.NewSessionUpdateToolCallUpdate(v2draft.ToolCallUpdate{
-		ToolCallID: v2draft.ToolCallID(c.id), Status: v2draft.Some(status),
-	}))
+	return s.update(ctx, v2draft.UpdateToolCall(v2draft.ToolCallID(c.id), v2draft.WithStatus(status)))
 }

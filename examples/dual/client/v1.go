@@ -98,10 +98,8 @@ func (v *peerV1) show(_ context.Context, _ *acp.ClientSession, n *acp.SessionNot
 func (v *peerV1) showOutput(u *acp.SessionUpdateToolCallUpdate) {
 	var text strings.Builder
 	for _, content := range u.Content.Value() {
-		if c, ok := content.Variant.(*acp.ToolCallContentContent); ok {
-			part, _ := c.Content.Text()
-			text.WriteString(part)
-		}
+		part, _ := content.Text()
+		text.WriteString(part)
 	}
 	if added := strings.TrimPrefix(text.String(), v.shown[u.ToolCallID]); added != "" {
 		v.shown[u.ToolCallID] = text.String()
