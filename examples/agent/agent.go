@@ -100,8 +100,3 @@ func (a *agent) put(s *session) *session {
 	a.active[s.id] = s
 	return old
 }
-
-// invalid is the answer to parameters that make no sense here (ERR-4).
-func invalid(format string, args ...any) *acp.Error {
-	return acp.ErrInvalidParams.WithMessagef("Invalid params: %s", fmt.Sprintf(format, args...))
-}

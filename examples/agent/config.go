@@ -72,7 +72,7 @@ func (s settings) options(client *acp.AgentConn) []acp.SessionConfigOption {
 // setMode changes the mode.
 func (s *settings) setMode(id acp.SessionModeID) error {
 	if !slices.ContainsFunc(modes, func(m acp.SessionMode) bool { return m.ID == id }) {
-		return invalid("no mode %q", id)
+		return acp.InvalidParamsf("no mode %q", id)
 	}
 	s.Mode = id
 	return nil
@@ -96,7 +96,7 @@ func (s *settings) set(session *acp.AgentSession, req *acp.SetSessionConfigOptio
 			return nil
 		}
 	}
-	return invalid("option %q has no such value, or there is no such option", req.ConfigID)
+	return acp.InvalidParamsf("option %q has no such value, or there is no such option", req.ConfigID)
 }
 
 // setMode serves session/set_mode. Who shows the config options learns of it by an update (CFG-22).

@@ -54,12 +54,12 @@ func (a *agent) admit(w *workspace) error {
 func (w *workspace) check() error {
 	for _, dir := range append([]string{w.cwd}, w.additional...) {
 		if !filepath.IsAbs(dir) {
-			return invalid("%q is not an absolute path", dir)
+			return acp.InvalidParamsf("%q is not an absolute path", dir)
 		}
 	}
 	for _, server := range w.servers {
 		if _, ok := server.Variant.(*acp.MCPServerStdio); !ok {
-			return invalid("MCP servers are supported on stdio only")
+			return acp.InvalidParamsf("MCP servers are supported on stdio only")
 		}
 	}
 	return nil
@@ -190,12 +190,12 @@ func greet(ctx context.Context, client *acp.AgentSession, s *session) error {
 func (a *agent) listSessions(_ context.Context, _ *acp.AgentConn, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
 	cwd, filtered := req.Cwd.Get()
 	if filtered && !filepath.IsAbs(cwd) {
-		return nil, invalid("%q is not an absolute path", cwd)
+		return nil, acp.InvalidParamsf("%q is not an absolute path", cwd)
 	}
 	cursor, next := req.Cursor.Get()
 	after, err := parseCursor(cursor)
 	if next && err != nil {
-		return nil, invalid("no such cursor")
+		return nil, acp.InvalidParamsf("no such cursor")
 	}
 	infos, err := a.store.list(func(name string, err error) {
 		a.log.Warn("left out of the list", "file", name, "error", err)
