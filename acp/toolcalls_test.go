@@ -1,0 +1,78 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// The short constructors give what their names say.
+func TestShortConstructors(t *testing.T) {
+	for want, value := range map[string]any{
+		`{"sessionUpdate":"tool_call","toolCallId":"1","title":"Read","status":"pending"}`: acp.StartToolCall("1", "Read"),
+		`{"sessionUpdate":"tool_call","toolCallId":"1","title":"Read","name":"cat","kind":"read","status":"in_progress","content":[{"type":"content","content":{"type":"text","text":"hi"}}],"locations":[{"path":"/a","line":3},{"path":"/b"}],"rawInput":{"n":1}}`: acp.StartToolCall("1", "Read",
+			acp.WithName("cat"), acp.WithKind(acp.ToolKindRead), acp.WithStatus(acp.ToolCallStatusInProgress), acp.WithContent(acp.ToolText("hi")),
+			acp.WithLocation("/a", 3), acp.WithLocation("/b", 0), acp.WithInput(map[string]int{"n": 1})),
+		`{"sessionUpdate":"tool_call_update","toolCallId":"1"}`:                                                           acp.UpdateToolCall("1"),
+		`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","content":[],"rawOutput":[true,null]}`: acp.UpdateToolCall("1", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(), acp.WithOutput([]any{true, nil})),
+		`{"toolCallId":"1","title":"Delete"}`:                                                                             acp.AboutToolCall("1", acp.WithTitle("Delete")),
+		`{"sessionUpdate":"current_mode_update","currentModeId":"m"}`:                                                     acp.ModeUpdate("m"),
+		`{"sessionUpdate":"session_info_update","title":"T"}`:                                                             acp.TitleUpdate("T"),
+		`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"n","description":"d"}]}`:              acp.CommandsUpdate(acp.AvailableCommand{Name: "n", Description: "d"}),
+		`{"sessionUpdate":"config_option_update","configOptions":[{"id":"i","name":"n","type":"select","currentValue":"v","options":[{"value":"v","name":"V"}]},{"id":"b","name":"B","type":"boolean","currentValue":true}]}`: acp.ConfigUpdate(
+			acp.SelectOption("i", "n", "v", acp.SelectValue("v", "V")), acp.BooleanOption("b", "B", true)),
+		`{"optionId":"i","name":"n","kind":"allow_once"}`:    acp.AllowOnce("i", "n"),
+		`{"optionId":"i","name":"n","kind":"allow_always"}`:  acp.AllowAlways("i", "n"),
+		`{"optionId":"i","name":"n","kind":"reject_once"}`:   acp.RejectOnce("i", "n"),
+		`{"optionId":"i","name":"n","kind":"reject_always"}`: acp.RejectAlways("i", "n"),
+	} {
+		got, err := json.Marshal(value)
+		if err != nil {
+			t.Errorf("%s: %v", want, err)
+			continue
+		}
+		if !sameJSON(t, string(got), want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var values [2]any
+	for i, text := range []string{a, b} {
+		if err := json.Unmarshal([]byte(text), &values[i]); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	x, _ := json.Marshal(values[0])
+	y, _ := json.Marshal(values[1])
+	return string(x) == string(y)
+}
+
+// An update changes what it names, and nothing else.
+func TestApplyToolCallUpdate(t *testing.T) {
+	call := acp.ToolCall{ToolCallID: "1", Title: "T", Kind: acp.ToolKindRead, Status: acp.ToolCallStatusPending, RawInput: acp.Raw(1)}
+	call.Apply(acp.AboutToolCall("1", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolText("done"))))
+	call.Apply(acp.ToolCallUpdate{ToolCallID: "1", Title: acp.Null[string]()})
+	text, ok := call.Content[0].Text()
+	if call.Title != "T" || call.Kind != acp.ToolKindRead || call.Status != acp.ToolCallStatusCompleted || !ok || text != "done" || string(call.RawInput) != "1" {
+		t.Errorf("got %+v", call)
+	}
+}
+
+// What cannot be encoded does not pass for something else.
+func TestRawThatCannotBeEncoded(t *testing.T) {
+	raw := acp.Raw(func() {})
+	if json.Valid(raw) || !strings.Contains(string(raw), "func()") {
+		t.Errorf("got %s", raw)
+	}
+	if _, err := json.Marshal(acp.AboutToolCall("1", acp.WithInput(func() {}))); err == nil || !strings.Contains(err.Error(), "/rawInput") {
+		t.Errorf("got %v", err)
+	}
+	if got := string(acp.Raw("not encoded: this is a string")); got != `"not encoded: this is a string"` {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,148 @@
+package v2draft_test
+
+// This file shows what is checked of what this side sends, and what a session knows of itself.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/v2draft"
+)
+
+// refused reports a call that was sent, or was not refused for what is wrong at pointer.
+func refused(t *testing.T, name string, err error, pointer string) {
+	t.Helper()
+	_, sent := errors.AsType[*v2draft.CallError](err)
+	if e, ok := errors.AsType[*v2draft.Error](err); sent || !ok || !errors.Is(err, v2draft.ErrInvalidParams) || !strings.Contains(string(e.Data), `"`+pointer+`"`) {
+		t.Errorf("%s: %v, want it refused unsent for %s", name, err, pointer)
+	}
+}
+
+func TestCallsAreChecked(t *testing.T) {
+	var agent *v2draft.AgentSession
+	h := handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+		agent = s
+		return v2draft.EndTurn(), nil
+	}))
+	conn := connect(t, h, v2draft.ClientHandlers{}, nil)
+	ctx := t.Context()
+	if _, err := newSession(t, conn).Prompt(ctx, v2draft.TextBlock("x")); err != nil {
+		t.Fatal(err)
+	}
+	update := func(u v2draft.SessionUpdate) func() error { return func() error { return agent.Update(ctx, u) } }
+	nobody := conn.Session("")
+	for name, test := range map[string]struct {
+		pointer string
+		call    func() error
+	}{
+		"new, nil":        {"/cwd", func() error { _, err := conn.NewSession(ctx, nil); return err }},
+		"resume, nil":     {"/sessionId", func() error { _, err := conn.ResumeSession(ctx, nil); return err }},
+		"prompt, nil":     {"/sessionId", func() error { _, err := conn.RunTurn(ctx, nil); return err }},
+		"stream, nil":     {"/sessionId", func() error { _, err := conn.StreamTurn(ctx, nil).Result(); return err }},
+		"cancel, nil":     {"/sessionId", func() error { return conn.Cancel(ctx, nil) }},
+		"close":           {"/sessionId", func() error { return nobody.Close(ctx) }},
+		"tool call":       {"/toolCallId", func() error { return conn.Session(session).CancelToolCall(ctx, "") }},
+		"terminal":        {"/terminalId", func() error { return conn.Session(session).CancelTerminal(ctx, "") }},
+		"permission, nil": {"/sessionId", func() error { _, err := agent.Conn().RequestPermission(ctx, nil); return err }},
+		"permission": {"/options/1/optionId", func() error {
+			_, err := agent.RequestPermission(ctx, &v2draft.RequestPermissionRequest{Title: "?", Options: []v2draft.PermissionOption{v2draft.AllowOnce("a", "A"), v2draft.RejectOnce("a", "B")}})
+			return err
+		}},
+		"message":          {"/update/messageId", update(v2draft.AgentMessageText("", "x"))},
+		"call":             {"/update/toolCallId", update(v2draft.StartToolCall("", "T"))},
+		"call, location":   {"/update/locations/0/path", update(v2draft.StartToolCall("t", "T", v2draft.WithLocation("a", 0)))},
+		"call, no JSON":    {"/update/rawInput", update(v2draft.StartToolCall("t", "T", v2draft.WithInput(func() {})))},
+		"content terminal": {"/update/content/0/terminalId", update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolTerminal(""))))},
+		"content diff": {"/update/content/0/changes/0/path", update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolDiff([]v2draft.DiffChange{
+			v2draft.NewDiffChangeAdd(v2draft.DiffPathChange{Path: "a"})}))))},
+	} {
+		refused(t, name, test.call(), test.pointer)
+	}
+}
+
+// A turn that was cancelled ends as cancelled, whatever its work returns.
+func TestCancelledWhateverIsReturned(t *testing.T) {
+	begun := make(chan struct{})
+	conn := connect(t, handlers(working(func(ctx context.Context, _ *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+		close(begun)
+		<-ctx.Done()
+		return v2draft.MaxTokens(), nil
+	})), v2draft.ClientHandlers{}, nil)
+	turn := newSession(t, conn).Stream(t.Context(), v2draft.TextBlock("x"))
+	<-begun
+	turn.Cancel()
+	res, err := turn.Result()
+	if stop := stopped(t, res, err); stop != "Cancelled" {
+		t.Errorf("got %s", stop)
+	}
+}
+
+// Config options and commands follow what the agent says.
+func TestSessionFollowsItsAgent(t *testing.T) {
+	options := func(current v2draft.SessionConfigValueID) []v2draft.SessionConfigOption {
+		return []v2draft.SessionConfigOption{v2draft.SelectOption("o", "O", current, v2draft.SelectValue(current, "V"), v2draft.SelectValue("x", "X"))}
+	}
+	h := handlers(working(func(ctx context.Context, s *v2draft.AgentSession) (v2draft.IdleStateUpdate, error) {
+		send(t, ctx, s, v2draft.ConfigUpdate(options("later")...), v2draft.CommandsUpdate(v2draft.NewAvailableCommandCommand(v2draft.SlashCommand{Name: "go", Description: "Go"})))
+		return v2draft.EndTurn(), nil
+	}))
+	h.NewSession = func(context.Context, *v2draft.AgentConn, *v2draft.NewSessionRequest) (*v2draft.NewSessionResponse, error) {
+		return &v2draft.NewSessionResponse{SessionID: session, ConfigOptions: options("first")}, nil
+	}
+	h.SetSessionConfigOption = func(context.Context, *v2draft.AgentSession, *v2draft.SetSessionConfigOptionRequest) (*v2draft.SetSessionConfigOptionResponse, error) {
+		return &v2draft.SetSessionConfigOptionResponse{ConfigOptions: options("second")}, nil
+	}
+	s := newSession(t, connect(t, h, v2draft.ClientHandlers{}, nil))
+	current := func() v2draft.SessionConfigValueID {
+		return s.ConfigOptions()[0].Variant.(*v2draft.SessionConfigOptionSelect).CurrentValue
+	}
+	refused(t, "value", s.SetConfigOption(t.Context(), "o", "nope"), "/value")
+	refused(t, "option", s.SetConfigOption(t.Context(), "nope", "x"), "/configId")
+	if err := s.SetConfigOption(t.Context(), "o", "x"); err != nil || current() != "second" {
+		t.Errorf("%s, %v", current(), err)
+	}
+	if _, err := s.Prompt(t.Context(), v2draft.TextBlock("x")); err != nil {
+		t.Fatal(err)
+	}
+	if current() != "later" || len(s.AvailableCommands()) != 1 {
+		t.Errorf("%s, %+v", current(), s.AvailableCommands())
+	}
+}
+
+// A client that asks by the older member of _meta is offered terminal methods, and a command of an MCP server
+// that is not an absolute path is reported and kept.
+func TestWhatIsTakenLeniently(t *testing.T) {
+	var repairs []string
+	h := handlers(unprompted)
+	h.LoginAuth = func(context.Context, *v2draft.AgentConn, *v2draft.LoginAuthRequest) (*v2draft.LoginAuthResponse, error) {
+		return nil, nil
+	}
+	h.LogoutAuth = func(context.Context, *v2draft.AgentConn, *v2draft.LogoutAuthRequest) (*v2draft.LogoutAuthResponse, error) {
+		return nil, nil
+	}
+	conn := raw(t, h, &v2draft.AgentOptions{
+		Info: info,
+		AuthMethods: []v2draft.AuthMethod{
+			v2draft.NewAuthMethodTerminal(v2draft.AuthMethodTerminal{MethodID: "terminal", Name: "T"}),
+		},
+		MCP:  v2draft.MCPCapabilities{Stdio: v2draft.Some(v2draft.MCPStdioCapabilities{})},
+		Conn: v2draft.ConnOptions{Hooks: v2draft.Hooks{Repair: func(method string, r codec.Repair) { repairs = append(repairs, method+r.Pointer) }}},
+	})
+	res, err := rpc.Call[v2draft.InitializeResponse](t.Context(), conn, "initialize", json.RawMessage(
+		`{"protocolVersion":2,"info":{"name":"n","version":"1"},"capabilities":{"_meta":{"terminal-auth":true}}}`))
+	if err != nil || len(res.AuthMethods) != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if _, err := rpc.Call[json.RawMessage](t.Context(), conn, "session/new", json.RawMessage(
+		`{"cwd":"/","mcpServers":[{"type":"stdio","name":"m","command":"npx","args":[],"env":[]}]}`)); err != nil {
+		t.Error(err)
+	}
+	if len(repairs) != 1 || repairs[0] != "session/new/mcpServers/0/command" {
+		t.Errorf("the owner was told %q", repairs)
+	}
+}
