@@ -15,16 +15,61 @@
 // A handler whose parameters name a session is given that session, any other the connection. Who made the
 // connection also ends it.
 //
-// [ClientSession.Prompt] blocks and leaves the updates to the client's handler, [ClientSession.Stream]
-// yields them. The context of a prompt cancels the turn as the protocol wants it.
+// # Turns
+//
+// There are two ways to run a turn from a client. [ClientSession.Prompt] blocks, and the updates go to the
+// client's handler SessionUpdate: for clients that show the updates of all sessions in one place.
+// [ClientSession.Stream] returns a [Turn] whose updates are read in a loop: for programs that do one thing after
+// another.
+//
+// There are two ways to cancel one. Ending the context of Prompt or Stream cancels the turn and gives up its
+// answer: the call returns the context's cause. [ClientSession.Cancel] and [Turn.Cancel] cancel it and keep the
+// answer: the call returns the agent's answer, with [StopReasonCancelled]. Both do what the protocol asks for:
+// session/cancel is sent, open permission requests are answered as cancelled, later updates are still accepted,
+// and the agent's answer is waited for.
+//
+// In an agent the context of a Prompt handler ends with the cause [ErrTurnCancelled] when the client cancels the
+// turn. Whatever the handler then returns is answered with [StopReasonCancelled]; see [AgentHandlers].
+//
+// # What is checked
+//
+// What this side sends is valid by the protocol's schema, as far as the schema tells types, required members and
+// bounds; values of Meta and other raw JSON are only checked to be JSON. Beyond the schema these are checked, in
+// calls, updates and results of handlers: ids are not empty; paths are absolute (working directories, files,
+// diffs, locations, commands of MCP servers); lines count from 1; the kind and the status of a tool call, the
+// entries of a plan, the kinds of permission options and the stop reason are values of the protocol; permission
+// options, and config options, have different ids; boolean config options go only to clients that know them; a
+// mode, a config option and its value, and the chosen permission option are among those that were offered.
+// A call that fails such a check is not sent: its error matches [ErrInvalidParams] and names the member. A result
+// of a handler that fails one is answered with an internal error that names the member, and the owner gets a
+// warning, through [ConnOptions].Logger. A nil request is an empty one. Calls that the peer did not advertise
+// fail with [ErrUnsupported], unsent.
+//
+// What the peer sends is read as leniently as the schema says, and refused with [ErrInvalidParams] where it does
+// not fit, where a path is not absolute, or where a line is 0; a command of an MCP server that is not an absolute
+// path is reported to Hooks.Repair and kept.
+//
+// Not checked is what only the program knows: whether a session exists, whether a tool call was started before it
+// is updated, whether a file is within the session's directories. Calls by the raw connection, of [AgentConn.RPC]
+// and [ClientConn.RPC], are not checked at all.
+//
+// Initialize comes first: until it has been answered, neither side sends anything else, and neither serves
+// anything else. Calls fail with [ErrInvalidRequest], unsent; requests are refused with it; notifications,
+// session/cancel among them, are dropped and reported to Hooks.Invalid.
 //
 // # Values
 //
 // Types are generated from the protocol's schema. A member that may be absent or null is an [Opt]. A
 // union is a struct with the field Variant, an interface that its variants implement, to be told apart
-// by a type switch; what a newer peer sent is the Unknown variant, byte for byte. Constructors such as
-// [TextBlock] keep literals short. Values are encoded strictly and decoded as leniently as the schema
-// says; what was repaired is reported to [Hooks].
+// by a type switch; what a newer peer sent is the Unknown variant, byte for byte. Values are encoded strictly
+// and decoded as leniently as the schema says; what was repaired is reported to [Hooks].
+//
+// Constructors come in two kinds. What is written all the time has a short one, named after what it makes,
+// without New, which takes what is required as plain arguments: [TextBlock] and other blocks, [AgentMessageText],
+// [StartToolCall], [UpdateToolCall] and other updates, [ToolText], [ToolDiff] and other content of tool calls,
+// [AllowOnce] and other permission options, [SelectOption] and other config options. For every other variant
+// there is one whose name begins with New, the union and the variant, which takes the variant's payload:
+// [NewMCPServerStdio].
 //
 // # Errors
 //
