@@ -44,8 +44,7 @@ func (c *AgentConn) Session(id SessionID) *AgentSession { return &AgentSession{c
 // RPC returns the raw connection, for methods outside the protocol: rpc.Call, rpc.Notify.
 func (c *ClientConn) RPC() *rpc.Conn { return c.rpc }
 
-// Close ends the connection, and the agent if it is a subprocess, and waits for both; see
-// rpc.Conn.Close.
+// Close ends the connection, and the agent if it is a subprocess, and waits for both; see rpc.Conn.Close.
 func (c *ClientConn) Close() error { return c.rpc.Close() }
 
 // Wait waits until the connection is over and says why; see rpc.Conn.Wait.

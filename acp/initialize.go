@@ -26,7 +26,8 @@ type AgentOptions struct {
 	// Info names the agent and its version.
 	Info Implementation
 	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
-	// that can run them.
+	// that can run them: that advertise auth.terminal, or, as the registry of agents does, have the
+	// member "terminal-auth" of clientCapabilities._meta true.
 	AuthMethods []AuthMethod
 	// Prompt says which content prompts may have beyond text and resource links.
 	Prompt PromptCapabilities
@@ -93,17 +94,17 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 	}
 }
 
-// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve.
-// A call of what the client did not advertise fails with ErrUnsupported and is not sent. Its methods are
-// safe for concurrent use.
+// AgentConn is an agent's connection to its client, with a typed call for every method that clients serve. A call
+// of what the client did not advertise fails with ErrUnsupported, one that is not valid with ErrInvalidParams, and
+// one before initialize with ErrInvalidRequest; none of them is sent. Its methods are safe for concurrent use.
 type AgentConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeRequest]
 }
 
-// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A
-// call of what the agent did not advertise fails with ErrUnsupported and is not sent. Its methods are safe
-// for concurrent use.
+// ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A call of
+// what the agent did not advertise fails with ErrUnsupported, one that is not valid with ErrInvalidParams; neither
+// is sent. Its methods are safe for concurrent use.
 type ClientConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeResponse]

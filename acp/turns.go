@@ -11,18 +11,20 @@ import (
 )
 
 // Update sends an update (session/update). Updates arrive in the order in which they were sent, and
-// before the answer to the prompt if they are sent before its handler returns. With the context of a
-// turn that was cancelled it still sends, and waits ten seconds at most while too much is unsent.
+// before the answer to the prompt if they are sent before its handler returns. It returns when the update is on
+// its way, and blocks while too much is unsent, up to the end of ctx. With the context of a turn that was
+// cancelled it still sends, and blocks for at most ten seconds. An update that the client did not say it
+// understands, such as a notice, fails with ErrUnsupported.
 func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 	ctx, done := lasting(ctx)
 	defer done()
 	return s.conn.SessionUpdate(ctx, &SessionNotification{SessionID: s.id, Update: update})
 }
 
-// Prompt runs a turn and waits for its end (session/prompt). When ctx ends, the turn is cancelled as
-// the protocol says: session/cancel is sent, open permission requests of the session are answered as
-// cancelled, and the agent's answer, stop reason cancelled, is waited for, for at most
-// ConnOptions.CancelGrace; only then the cause of ctx is returned.
+// Prompt runs a turn and waits for its end (session/prompt). When ctx ends, the turn is cancelled as the protocol
+// says: session/cancel is sent, open permission requests of the session are answered as cancelled, and the agent's
+// answer is waited for, for at most ConnOptions.CancelGrace. Then Prompt returns the cause of ctx; to have the
+// answer of a cancelled turn, call Cancel instead.
 func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
 	req = orEmpty(req)
 	if err := c.checkPrompt(req); err != nil {
@@ -43,9 +45,9 @@ func (c *ClientConn) checkPrompt(req *PromptRequest) error {
 	return nil
 }
 
-// Cancel cancels the session's turns (session/cancel): those of this connection's own go on as Prompt
-// says when its context ends. Without any the client's open permission requests of the session are
-// answered as cancelled all the same, and to the agent it is harmless.
+// Cancel cancels the session's turns (session/cancel) and does not wait for their end: Prompt and Turn.Result
+// return the agent's answer, usually with StopReasonCancelled. Open permission requests of the session are
+// answered as cancelled. If no turn runs, the agent ignores it.
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodCancel, n); err != nil {
@@ -64,8 +66,9 @@ func turnSpec(id SessionID) engine.TurnSpec {
 	}
 }
 
-// Prompt runs a turn and waits for its end; updates go to the client's handler. See ClientConn.Prompt
-// for what happens when ctx ends.
+// Prompt runs a turn and waits for its end; updates go to the client's handler, and Stream is for reading them
+// here. See ClientConn.Prompt for what happens when ctx ends; to cancel the turn and keep the agent's answer, call
+// Cancel.
 func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*PromptResponse, error) {
 	return s.conn.Prompt(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
@@ -94,9 +97,9 @@ func (t *Turn) Result() (*PromptResponse, error) { return t.turn.Result() }
 // reading them or calling Discard holds up the agent.
 func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
-// Stream starts a turn whose updates are read as they come. They also go to the client's handler, if it
-// has one; a loop over the updates inside that handler would wait for itself. The turn is over when
-// Result returns.
+// Stream starts a turn whose updates are read as they come, and does not block. The updates also go to the
+// client's handler SessionUpdate, if it has one; a loop over them inside that handler would wait for itself. The
+// turn is over when Result returns. When ctx ends, the turn is cancelled, as with Prompt.
 func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
 	req := &PromptRequest{SessionID: s.id, Prompt: prompt}
 	if err := s.conn.checkPrompt(req); err != nil {
@@ -114,8 +117,7 @@ func pickUpdate(params any) (SessionUpdate, bool) {
 	return n.Update, true
 }
 
-// Cancel cancels the session's turns (session/cancel) and does not wait for their end. Without a turn
-// it is harmless.
+// Cancel cancels the session's turns (session/cancel) and does not wait for their end; see ClientConn.Cancel.
 func (s *ClientSession) Cancel(ctx context.Context) error {
 	return s.conn.Cancel(ctx, &CancelNotification{SessionID: s.id})
 }

@@ -16,7 +16,8 @@ type AgentOptions struct {
 	// Info names the agent and its version.
 	Info Implementation
 	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
-	// that can run them.
+	// that can run them: that advertise auth.terminal, or, as the registry of agents does, have the
+	// member "terminal-auth" of the capabilities' _meta true.
 	AuthMethods []AuthMethod
 	// Prompt says which content prompts may have beyond text and resource links.
 	Prompt PromptCapabilities
