@@ -5,6 +5,7 @@ package conformance_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -84,11 +85,11 @@ func (s *able) WriteLines(lines []byte) error {
 	return nil
 }
 
-var full = []byte(`{"jsonrpc":"2.0","method":"_full"`)
+const full = `{"jsonrpc":"2.0","method":"_full"`
 
 func (s *able) TryWriteLines(lines []byte) bool {
 	s.note("TryWriteLines " + string(lines))
-	return !bytes.HasPrefix(lines, full)
+	return !strings.HasPrefix(string(lines), full)
 }
 
 func (s *able) CloseWrite() error {
@@ -141,7 +142,7 @@ func checkAbilities(t *testing.T, s *able, wrapper rpc.Stream) {
 	if err := fast.WriteLines([]byte(late + "\n" + one + "\n")); err != nil {
 		t.Error(err)
 	}
-	if got := s.noted(); len(got) < 2 || got[0] != "TryWriteLines "+late+"\n" || got[1][:len("WriteLines "+late)] != "WriteLines "+late {
+	if got := s.noted(); len(got) < 2 || got[0] != "TryWriteLines "+late+"\n" || !strings.HasPrefix(got[1], "WriteLines "+late+"\n") {
 		t.Errorf("without room the stream inside saw %q", got)
 	}
 	if err := half.CloseWrite(); err != nil {
@@ -197,7 +198,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 		agent := negotiate.Agent{
 			V1: func(ctx context.Context, transport rpc.Transport) error {
 				for _, use := range s.noted() { // before the choice
-					if use == "Read" || use[:5] == "Write" && use[5] == ' ' {
+					if use == "Read" || strings.HasPrefix(use, "Write ") {
 						t.Errorf("before the choice: %s", use)
 					}
 				}
@@ -273,7 +274,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 		if !slices.Contains(uses, "ReadLine") || slices.Contains(uses, "Read") {
 			t.Errorf("read by %q", uses)
 		}
-		if !slices.ContainsFunc(uses, func(use string) bool { return len(use) > 13 && use[:13] == "TryWriteLines" }) {
+		if !slices.ContainsFunc(uses, func(use string) bool { return strings.HasPrefix(use, "TryWriteLines ") }) {
 			t.Errorf("written by %q", uses)
 		}
 	})
@@ -310,8 +311,8 @@ func TestWrapperChangesMessages(t *testing.T) {
 		{"{}\n" + change + "\n[]\n" + change + "\n", "{}\n{ }\n[]\n{ }\n", nil},
 		{"{}\n" + change + "\n" + refuse + "\n[]\n", "{}\n{ }\n", io.ErrClosedPipe},
 		{"{}\n" + refuse + "\n" + change + "\n", "{}\n", io.ErrClosedPipe},
-		{string(full) + "}\n" + change + "\n", string(full) + "}\n{ }\n", nil},
-		{string(full) + "}\n" + refuse + "\n", string(full) + "}\n", io.ErrClosedPipe},
+		{full + "}\n" + change + "\n", full + "}\n{ }\n", nil},
+		{full + "}\n" + refuse + "\n", full + "}\n", io.ErrClosedPipe},
 	} {
 		ways := map[string]func(rpc.FastStream) error{
 			"together": func(s rpc.FastStream) error { return s.WriteLines([]byte(test.lines)) },
@@ -322,7 +323,7 @@ func TestWrapperChangesMessages(t *testing.T) {
 				return s.WriteLines([]byte(test.lines))
 			},
 			"the first tried": func(s rpc.FastStream) error {
-				n := bytes.IndexByte([]byte(test.lines), '\n') + 1
+				n := strings.IndexByte(test.lines, '\n') + 1
 				lines := []byte(test.lines)
 				if s.TryWriteLines(lines[:n]) {
 					lines = lines[n:]
@@ -339,22 +340,78 @@ func TestWrapperChangesMessages(t *testing.T) {
 			err := write(wrap(s))
 			var arrived strings.Builder
 			for _, use := range s.noted() {
-				switch {
-				case bytes.HasPrefix([]byte(use), []byte("WriteLines ")):
-					arrived.WriteString(use[len("WriteLines "):])
-				case !bytes.HasPrefix([]byte(use), append([]byte("TryWriteLines "), full...)):
-					arrived.WriteString(use[len("TryWriteLines "):])
+				how, lines, _ := strings.Cut(use, " ")
+				if how == "WriteLines" || !strings.HasPrefix(lines, full) { // what was tried in vain comes again
+					arrived.WriteString(lines)
 				}
 			}
 			if arrived.String() != test.want || err != test.err {
 				t.Errorf("%q, %s: %q arrived, %v, want %q, %v", test.lines, name, arrived.String(), err, test.want, test.err)
 			}
-			want := bytes.Split([]byte(test.lines), []byte("\n"))
-			for i, message := range seen {
-				if message != string(want[i]) {
-					t.Errorf("%q, %s: seen as %q", test.lines, name, seen)
-				}
+			if want := strings.Split(test.lines, "\n"); !slices.Equal(seen, want[:len(seen)]) {
+				t.Errorf("%q, %s: seen as %q", test.lines, name, seen)
 			}
 		}
+	}
+}
+
+// plain is a transport whose stream can no more than it must, as that of somebody else may.
+type plain struct{ rpc.Transport }
+
+func (t plain) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := t.Transport.Connect(ctx)
+	return struct{ rpc.Stream }{stream}, err
+}
+
+// A stream that reads, writes and closes is enough, also within a wrapper.
+func TestPlainStreams(t *testing.T) {
+	ours, theirs := acp.Pipe()
+	handlers := acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			for range 100 {
+				if err := s.Update(ctx, acp.AgentMessageText("x")); err != nil {
+					return nil, err
+				}
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}
+	agent, err := acp.StartAgent(t.Context(), plain{theirs}, handlers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	updates := 0
+	client, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, plain{ours}, nil), acp.ClientHandlers{
+		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
+			updates++
+			return nil
+		},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := client.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := session.Prompt(t.Context(), acp.TextBlock("go")); err != nil || res.StopReason != acp.StopReasonEndTurn || updates != 100 {
+		t.Errorf("got %v, %v and %d updates", res, err, updates)
+	}
+	if err := errors.Join(client.Close(), agent.Wait()); err != nil {
+		t.Error(err)
+	}
+	bare, _ := acp.Pipe()
+	stream, err := conformance.Tap(t, conformance.Client, plain{bare}, nil).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.(rpc.HalfCloser).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("half of a stream that cannot is closed: %v", err)
+	}
+	if err := stream.Close(); err != nil {
+		t.Error(err)
 	}
 }

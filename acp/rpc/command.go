@@ -23,6 +23,9 @@ import (
 // and all that it starts share a process group of their own (on Windows a job object), which is ended
 // with the connection: standard input is closed, and what still runs after StopTime is asked to end
 // (SIGTERM), and after KillTime killed. It connects once.
+//
+// Text in front of a message on the same line, as banners without a newline are, is a line of its own, which
+// the connection treats as it does any that is no message; see Options.SkipNoise.
 type CommandTransport struct {
 	// Cmd is the command. Its Stdin and Stdout must not be set. What it writes to standard error goes
 	// to Stderr, if that is set. The environment is Cmd's: set Cmd.Env to keep secrets from it.
