@@ -1,28 +1,52 @@
 package sdk_test
 
+// This file owns that the README and the guides are true: what they show in Go compiles, the README's client runs
+// against its agent, names that they mention exist, and links lead to files.
+
 import (
 	"context"
+	"errors"
+	"fmt"
+	"go/types"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/acpgo/sdk/gen/api"
 )
 
-// TestREADME does what the README says about importing the module, and runs its client against its
-// agent.
-func TestREADME(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+const modulePath = "github.com/acpgo/sdk/"
+
+// guides are the README and the documents that show Go.
+func guides(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no guides in docs", err)
 	}
-	programs := regexp.MustCompile("(?s)```go\n(package main.*?)```").FindAllStringSubmatch(string(readme), -1)
+	return append(files, "README.md")
+}
+
+// TestREADME does what the README says about importing the module, builds what the README and the guides show, and
+// runs the README's client against its agent.
+func TestREADME(t *testing.T) {
+	var blocks []block
+	for _, guide := range guides(t) {
+		blocks = append(blocks, goBlocks(t, guide)...)
+	}
+	programs := slices.DeleteFunc(slices.Clone(blocks), func(b block) bool {
+		return b.guide != "README.md" || !strings.HasPrefix(b.text, "package main")
+	})
 	if len(programs) != 2 {
 		t.Fatalf("%d programs in the README", len(programs))
 	}
-	setUp := regexp.MustCompile("(?s)```sh\n(go mod edit.*?)```").FindSubmatch(readme)
+	readme := read(t, "README.md")
+	setUp := regexp.MustCompile("(?s)```sh\n(go mod edit.*?)```").FindStringSubmatch(readme)
 	if setUp == nil {
 		t.Fatal("the README does not say how to import the module")
 	}
@@ -30,7 +54,7 @@ func TestREADME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := strings.ReplaceAll(string(setUp[1]), "/path/to/clone", root)
+	script := strings.ReplaceAll(setUp[1], "/path/to/clone", root)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -46,22 +70,157 @@ func TestREADME(t *testing.T) {
 		}
 		return string(out)
 	}
-	run("go", "mod", "init", "example.com/try")
-	for i, name := range []string{"agent", "client"} {
-		program := programs[i][1]
-		if n := strings.Count(program, "\n"); n > 40 {
-			t.Errorf("the %s has %d lines", name, n)
-		}
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name, "main.go"), []byte(program), 0o644); err != nil {
+	write := func(folder, text string) {
+		t.Helper()
+		folder = filepath.Join(dir, folder)
+		if err := errors.Join(os.MkdirAll(folder, 0o755),
+			os.WriteFile(filepath.Join(folder, "main.go"), []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	run("go", "mod", "init", "example.com/try")
+	for i, name := range []string{"agent", "client"} {
+		if n := strings.Count(programs[i].text, "\n"); n > 40 {
+			t.Errorf("the %s has %d lines", name, n)
+		}
+		write(name, programs[i].text)
+	}
+	for i, b := range blocks {
+		write(fmt.Sprintf("block%d", i), b.file(root))
+	}
 	run("sh", "-ec", script)
+	run("go", "build", "./...")
 	run("go", "build", "-o", dir+"/bin/", "./agent", "./client")
 	if got, want := run("bin/client", "bin/agent"), "You said: hello\nend_turn\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
+}
+
+// block is a block of Go in a guide.
+type block struct {
+	guide string
+	line  int    // of its first line
+	in    string // the function that it is a part of: "func(ctx context.Context) error", or ""
+	text  string
+}
+
+// goBlocks finds the blocks of Go in a guide. A comment in the line above one names the function that it is a part of.
+func goBlocks(t *testing.T, guide string) []block {
+	t.Helper()
+	text := read(t, guide)
+	var blocks []block
+	for _, at := range regexp.MustCompile("(?ms)(?:^<!-- (func[^\n]*) -->\n)?^```go\n(.*?)^```$").FindAllStringSubmatchIndex(text, -1) {
+		b := block{guide: guide, line: strings.Count(text[:at[4]], "\n") + 1, text: text[at[4]:at[5]]}
+		if at[2] >= 0 {
+			b.in = text[at[2]:at[3]]
+		}
+		blocks = append(blocks, b)
+	}
+	if n := strings.Count(text, "```go"); n != len(blocks) {
+		t.Fatalf("%s: %d of %d blocks of Go found", guide, len(blocks), n)
+	}
+	return blocks
+}
+
+// imported are the packages that blocks may use without importing them.
+var imported = []string{
+	"bytes", "context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "os", "os/exec", "path/filepath",
+	"strings", "sync", "testing", "testing/synctest", "time",
+	modulePath + "acp", modulePath + "acp/codec", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/rpc",
+	modulePath + "conformance", modulePath + "conformance/transcript",
+}
+
+// file makes a block a file of Go. The compiler's errors name the line of the guide.
+func (b block) file(root string) string {
+	line := fmt.Sprintf("//line %s:%d\n", filepath.Join(root, b.guide), b.line)
+	if regexp.MustCompile(`(?m)^package `).MatchString(b.text) {
+		return line + b.text
+	}
+	var file strings.Builder
+	file.WriteString("package guide\n")
+	for _, path := range imported {
+		name := path[strings.LastIndex(path, "/")+1:]
+		if regexp.MustCompile(`\b` + name + `\.[A-Z]`).MatchString(b.in + b.text) {
+			fmt.Fprintf(&file, "import %q\n", path)
+		}
+	}
+	if b.in == "" {
+		file.WriteString(line + b.text)
+		return file.String()
+	}
+	fmt.Fprintf(&file, "var _ = %s {\n%s%s\npanic(\"the end of what the guide shows\")\n}\n", b.in, line, b.text)
+	return file.String()
+}
+
+// TestGuidesNames looks up what the guides mention as `acp.X`, `acp.X.Y` or `X.Y`.
+func TestGuidesNames(t *testing.T) {
+	paths := []string{"acp", "acp/codec", "acp/local", "acp/negotiate", "acp/rpc", "conformance", "conformance/transcript"}
+	for i := range paths {
+		paths[i] = modulePath + paths[i]
+	}
+	imports, err := api.Importer(".", paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := map[string]*types.Package{}
+	for _, path := range paths {
+		pkg, err := imports.Import(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages[pkg.Name()] = pkg
+	}
+	fenced := regexp.MustCompile("(?ms)^```.*?^```$")
+	span := regexp.MustCompile("`(?:([a-z]+)\\.)?([A-Z]\\w*)(?:\\.([A-Z]\\w*))?[^`\n]*`")
+	found := 0
+	for _, guide := range guides(t) {
+		for _, m := range span.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, guide), ""), -1) {
+			name, member := m[2], m[3]
+			pkg, ours := packages[m[1]]
+			if m[1] == "" {
+				pkg = packages["acp"] // a name without a package may be another library's
+				ours = member != "" && pkg.Scope().Lookup(name) != nil
+			}
+			if !ours {
+				continue
+			}
+			found++
+			object := pkg.Scope().Lookup(name)
+			if object == nil || !object.Exported() {
+				t.Errorf("%s: %s: there is no %s", guide, m[0], name)
+			} else if member != "" {
+				if o, _, _ := types.LookupFieldOrMethod(object.Type(), true, pkg, member); o == nil {
+					t.Errorf("%s: %s: %s has no %s", guide, m[0], name, member)
+				}
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d names found", found)
+	}
+}
+
+// TestGuidesLinks follows links from one file of the repository to another.
+func TestGuidesLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, guide := range guides(t) {
+		for _, m := range link.FindAllStringSubmatch(read(t, guide), -1) {
+			target, _, _ := strings.Cut(m[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(guide), filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s: %v", guide, err)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
