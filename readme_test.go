@@ -32,8 +32,8 @@ func guides(t *testing.T) []string {
 	return append(files, "README.md")
 }
 
-// TestREADME does what the README says about importing the module, builds what the README and the guides show, and
-// runs the README's client against its agent.
+// TestREADME does what the README says about importing the module, builds what the README and the guides show, runs
+// the README's client against its agent, and the tests that docs/testing.md shows.
 func TestREADME(t *testing.T) {
 	var blocks []block
 	for _, guide := range guides(t) {
@@ -70,11 +70,10 @@ func TestREADME(t *testing.T) {
 		}
 		return string(out)
 	}
-	write := func(folder, text string) {
+	write := func(name, text string) {
 		t.Helper()
-		folder = filepath.Join(dir, folder)
-		if err := errors.Join(os.MkdirAll(folder, 0o755),
-			os.WriteFile(filepath.Join(folder, "main.go"), []byte(text), 0o644)); err != nil {
+		name = filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,13 +82,25 @@ func TestREADME(t *testing.T) {
 		if n := strings.Count(programs[i].text, "\n"); n > 40 {
 			t.Errorf("the %s has %d lines", name, n)
 		}
-		write(name, programs[i].text)
+		write(name+"/main.go", programs[i].text)
 	}
 	for i, b := range blocks {
-		write(fmt.Sprintf("block%d", i), b.file(root))
+		if strings.Contains(b.text, "func Test") {
+			write(fmt.Sprintf("tests/block%d_test.go", i), b.file(root))
+		} else {
+			write(fmt.Sprintf("block%d/main.go", i), b.file(root))
+		}
 	}
+	shown := regexp.MustCompile("(?s)```txtar\n(.*?)```").FindStringSubmatch(read(t, "docs/testing.md"))
+	if shown == nil {
+		t.Fatal("docs/testing.md shows no transcript")
+	}
+	write("tests/testdata/setup.txtar", shown[1])
 	run("sh", "-ec", script)
 	run("go", "build", "./...")
+	if out := run("go", "test", "-v", "./tests"); strings.Count(out, "\n--- PASS") != 3 {
+		t.Errorf("not the three tests of docs/testing.md:\n%s", out)
+	}
 	run("go", "build", "-o", dir+"/bin/", "./agent", "./client")
 	if got, want := run("bin/client", "bin/agent"), "You said: hello\nend_turn\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -124,7 +135,7 @@ func goBlocks(t *testing.T, guide string) []block {
 
 // imported are the packages that blocks may use without importing them.
 var imported = []string{
-	"bytes", "context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "os", "os/exec", "path/filepath",
+	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "os", "os/exec", "path/filepath",
 	"strings", "sync", "testing", "testing/synctest", "time",
 	modulePath + "acp", modulePath + "acp/codec", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/rpc",
 	modulePath + "conformance", modulePath + "conformance/transcript",
@@ -170,11 +181,10 @@ func TestGuidesNames(t *testing.T) {
 		}
 		packages[pkg.Name()] = pkg
 	}
-	fenced := regexp.MustCompile("(?ms)^```.*?^```$")
 	span := regexp.MustCompile("`(?:([a-z]+)\\.)?([A-Z]\\w*)(?:\\.([A-Z]\\w*))?[^`\n]*`")
 	found := 0
 	for _, guide := range guides(t) {
-		for _, m := range span.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, guide), ""), -1) {
+		for _, m := range span.FindAllStringSubmatch(prose(t, guide), -1) {
 			name, member := m[2], m[3]
 			pkg, ours := packages[m[1]]
 			if m[1] == "" {
@@ -204,7 +214,7 @@ func TestGuidesNames(t *testing.T) {
 func TestGuidesLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	for _, guide := range guides(t) {
-		for _, m := range link.FindAllStringSubmatch(read(t, guide), -1) {
+		for _, m := range link.FindAllStringSubmatch(prose(t, guide), -1) {
 			target, _, _ := strings.Cut(m[1], "#")
 			if target == "" || strings.Contains(target, "://") {
 				continue
@@ -214,6 +224,12 @@ func TestGuidesLinks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// prose is a guide without its blocks of code.
+func prose(t *testing.T, guide string) string {
+	t.Helper()
+	return regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(read(t, guide), "")
 }
 
 func read(t *testing.T, file string) string {
