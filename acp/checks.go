@@ -36,12 +36,13 @@ func checkParams(params any) *flaw {
 // checkSent is for what this side says, to which more applies than to what the peer asks: ids that are not
 // empty, values of closed lists, paths in tool calls, commands of MCP servers, options that are offered once.
 func checkSent(params any) *flaw {
+	if n, ok := params.(*SessionNotification); ok { // nearly all that is sent
+		return cmp.Or(checkID("/sessionId", n.SessionID), checkUpdate(&n.Update))
+	}
 	if wrong := checkIDs(params); wrong != nil {
 		return wrong
 	}
 	switch p := params.(type) {
-	case *SessionNotification:
-		return checkUpdate(&p.Update)
 	case *RequestPermissionRequest:
 		if wrong := checkToolCall("/toolCall", &p.ToolCall); wrong != nil {
 			return wrong

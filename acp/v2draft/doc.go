@@ -25,6 +25,13 @@
 // stays as it is, one that is null is cleared: such members are an [Opt], with [Some], [Null] and the zero
 // value.
 //
+// # What is checked
+//
+// As in package acp, calls and results of handlers are checked before they are sent: ids that are empty, paths that
+// are not absolute, lines that are 0, permission options and config options of the same id, config options and
+// values that the session does not have, values that cannot be encoded. Nothing but initialize is served or sent
+// before it was answered.
+//
 // # Capabilities
 //
 // A session needs the handlers NewSession, ListSessions, ResumeSession, CloseSession and Prompt together.

@@ -30,12 +30,13 @@ func baseCheckParams(params any) *flaw {
 // checkSent is for what this side says, to which more applies than to what the peer asks: ids that are not
 // empty, paths in tool calls, commands of MCP servers, options that are offered once.
 func checkSent(params any) *flaw {
+	if n, ok := params.(*UpdateSessionNotification); ok { // nearly all that is sent
+		return cmp.Or(checkID("/sessionId", n.SessionID), checkUpdate(&n.Update))
+	}
 	if wrong := checkIDs(params); wrong != nil {
 		return wrong
 	}
 	switch p := params.(type) {
-	case *UpdateSessionNotification:
-		return checkUpdate(&p.Update)
 	case *RequestPermissionRequest:
 		if subject, ok := p.Subject.Get(); ok {
 			if wrong := checkSubject(subject); wrong != nil {
