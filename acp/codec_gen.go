@@ -1005,7 +1005,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	case *CreateElicitationRequestUnknown:
 		e.Members(v.Raw, "message", "_meta")
 	default:
-		e.Failf("CreateElicitationRequest without a variant")
+		e.FailObject("CreateElicitationRequest without a variant")
 	}
 	e.EndObject()
 }
@@ -1552,7 +1552,7 @@ func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	case *ElicitationFormModeRequest:
 		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
-		e.Failf("ElicitationFormMode without a variant")
+		e.FailObject("ElicitationFormMode without a variant")
 	}
 	e.EndObject()
 }
@@ -1606,7 +1606,7 @@ func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	case *ElicitationURLModeRequest:
 		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
-		e.Failf("ElicitationURLMode without a variant")
+		e.FailObject("ElicitationURLMode without a variant")
 	}
 	e.EndObject()
 }
@@ -2352,7 +2352,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	case *SessionConfigOptionUnknown:
 		e.Members(v.Raw, "id", "name", "description", "category", "_meta")
 	default:
-		e.Failf("SessionConfigOption without a variant")
+		e.FailObject("SessionConfigOption without a variant")
 	}
 	e.EndObject()
 }
@@ -4378,7 +4378,7 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	case *SetSessionConfigOptionRequestUnknown:
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
-		e.Failf("SetSessionConfigOptionRequest without a variant")
+		e.FailObject("SetSessionConfigOptionRequest without a variant")
 	}
 	e.EndObject()
 }
@@ -4440,7 +4440,7 @@ func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 
 func (x *SetSessionConfigOptionRequestBoolean) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	e.Name("value")
@@ -4463,7 +4463,7 @@ func (x *SetSessionConfigOptionRequestBoolean) decodeMembers(d *codec.Decoder) {
 
 func (x *SetSessionConfigOptionRequestValueID) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	e.Name("value")
@@ -4633,7 +4633,7 @@ func (x *RequestPermissionOutcome) DecodeJSON(d *codec.Decoder) {
 
 func (x *RequestPermissionOutcomeCancelled) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -4854,7 +4854,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	case *CreateElicitationResponseUnknown:
 		e.Members(v.Raw, "_meta")
 	default:
-		e.Failf("CreateElicitationResponse without a variant")
+		e.FailObject("CreateElicitationResponse without a variant")
 	}
 	e.EndObject()
 }
@@ -4905,7 +4905,7 @@ func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
 
 func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -4918,7 +4918,7 @@ func (x *CreateElicitationResponseDecline) decodeMembers(d *codec.Decoder) {
 
 func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }

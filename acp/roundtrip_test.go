@@ -190,3 +190,6 @@ func TestDefaults(t *testing.T) {
 		t.Error("an AgentCapabilities with an empty _meta is zero")
 	}
 }
+
+// Errors name the right place.
+func TestPointers(t *testing.T) { generated().Pointers(t, 3) }

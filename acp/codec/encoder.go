@@ -82,6 +82,12 @@ func (e *Encoder) Failf(format string, args ...any) {
 	}
 }
 
+// FailObject is Failf about the open object, rather than the member that was written last.
+func (e *Encoder) FailObject(format string, args ...any) {
+	e.Elem() // what follows a comma is about what is around it
+	e.Failf(format, args...)
+}
+
 // Err returns the first failure as an [*Error], or nil.
 func (e *Encoder) Err() error {
 	if e.err == nil {
@@ -179,6 +185,10 @@ func Embed[T any, P interface {
 	*T
 	EncodeJSON(*Encoder)
 }](e *Encoder, v P, names ...string) {
+	if v == nil {
+		e.FailObject("a variant that is a nil %T", v)
+		return
+	}
 	was := e.beside
 	if len(names) > 0 {
 		if was.depth != e.depth {
@@ -188,7 +198,7 @@ func Embed[T any, P interface {
 	}
 	e.embedding = true
 	e.depth--
-	EncodePayload(e, v)
+	v.EncodeJSON(e)
 	e.depth++
 	if e.embedding {
 		e.embedding = false
@@ -325,9 +335,8 @@ func (e *Encoder) Members(raw json.RawMessage, except ...string) {
 		}
 	}
 	if err := d.End(); err != nil {
-		// It is about the open object, not the member written last, when a comma follows that.
 		e.buf = e.buf[:start]
-		e.Elem()
+		e.Elem() // as in FailObject
 		e.Fail(err)
 	}
 }

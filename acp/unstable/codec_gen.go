@@ -1497,7 +1497,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	case *IdleStateUpdateUnknown:
 		e.Members(v.Raw, "usage", "_meta")
 	default:
-		e.Failf("IdleStateUpdate without a variant")
+		e.FailObject("IdleStateUpdate without a variant")
 	}
 	e.EndObject()
 }
@@ -1565,7 +1565,7 @@ func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 
 func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1578,7 +1578,7 @@ func (x *IdleStateUpdateEndTurn) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1591,7 +1591,7 @@ func (x *IdleStateUpdateMaxTokens) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1604,7 +1604,7 @@ func (x *IdleStateUpdateMaxTurnRequests) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1617,7 +1617,7 @@ func (x *IdleStateUpdateRefusal) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1630,7 +1630,7 @@ func (x *IdleStateUpdateCancelled) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
@@ -2750,7 +2750,7 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 
 func (x *MessageMCPResponseResult) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	e.Name("result")
@@ -2777,7 +2777,7 @@ func (x *MessageMCPResponseResult) decodeMembers(d *codec.Decoder) {
 
 func (x *MessageMCPResponseError) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	e.Name("error")

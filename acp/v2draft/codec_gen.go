@@ -686,7 +686,7 @@ func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 	case *DiffChangeUnknown:
 		e.Members(v.Raw, "fileType", "mimeType", "_meta")
 	default:
-		e.Failf("DiffChange without a variant")
+		e.FailObject("DiffChange without a variant")
 	}
 	e.EndObject()
 }
@@ -1095,7 +1095,7 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 	case *CreateElicitationRequestUnknown:
 		e.Members(v.Raw, "message", "_meta")
 	default:
-		e.Failf("CreateElicitationRequest without a variant")
+		e.FailObject("CreateElicitationRequest without a variant")
 	}
 	e.EndObject()
 }
@@ -1658,7 +1658,7 @@ func (x *ElicitationFormMode) EncodeJSON(e *codec.Encoder) {
 	case *ElicitationFormModeRequest:
 		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
-		e.Failf("ElicitationFormMode without a variant")
+		e.FailObject("ElicitationFormMode without a variant")
 	}
 	e.EndObject()
 }
@@ -1712,7 +1712,7 @@ func (x *ElicitationURLMode) EncodeJSON(e *codec.Encoder) {
 	case *ElicitationURLModeRequest:
 		codec.Embed(e, (*ElicitationRequestScope)(v))
 	default:
-		e.Failf("ElicitationURLMode without a variant")
+		e.FailObject("ElicitationURLMode without a variant")
 	}
 	e.EndObject()
 }
@@ -2394,7 +2394,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	case *SessionConfigOptionUnknown:
 		e.Members(v.Raw, "configId", "name", "description", "category", "_meta")
 	default:
-		e.Failf("SessionConfigOption without a variant")
+		e.FailObject("SessionConfigOption without a variant")
 	}
 	e.EndObject()
 }
@@ -3427,7 +3427,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	case *IdleStateUpdateUnknown:
 		e.Members(v.Raw, "background", "_meta")
 	default:
-		e.Failf("IdleStateUpdate without a variant")
+		e.FailObject("IdleStateUpdate without a variant")
 	}
 	e.EndObject()
 }
@@ -3495,7 +3495,7 @@ func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 
 func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -3508,7 +3508,7 @@ func (x *IdleStateUpdateEndTurn) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -3521,7 +3521,7 @@ func (x *IdleStateUpdateMaxTokens) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -3534,7 +3534,7 @@ func (x *IdleStateUpdateMaxTurnRequests) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -3547,7 +3547,7 @@ func (x *IdleStateUpdateRefusal) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -3560,7 +3560,7 @@ func (x *IdleStateUpdateCancelled) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
@@ -5037,7 +5037,7 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 	case *SetSessionConfigOptionRequestUnknown:
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
-		e.Failf("SetSessionConfigOptionRequest without a variant")
+		e.FailObject("SetSessionConfigOptionRequest without a variant")
 	}
 	e.EndObject()
 }
@@ -5094,7 +5094,7 @@ func (x *SetSessionConfigOptionRequest) decodeVariant(d *codec.Decoder) {
 
 func (x *SetSessionConfigOptionRequestID) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	e.Name("value")
@@ -5117,7 +5117,7 @@ func (x *SetSessionConfigOptionRequestID) decodeMembers(d *codec.Decoder) {
 
 func (x *SetSessionConfigOptionRequestBoolean) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	e.Name("value")
@@ -5299,7 +5299,7 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 	case *CreateElicitationResponseUnknown:
 		e.Members(v.Raw, "_meta")
 	default:
-		e.Failf("CreateElicitationResponse without a variant")
+		e.FailObject("CreateElicitationResponse without a variant")
 	}
 	e.EndObject()
 }
@@ -5350,7 +5350,7 @@ func (x *CreateElicitationResponse) decodeVariant(d *codec.Decoder) {
 
 func (x *CreateElicitationResponseDecline) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -5363,7 +5363,7 @@ func (x *CreateElicitationResponseDecline) decodeMembers(d *codec.Decoder) {
 
 func (x *CreateElicitationResponseCancel) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }

@@ -37,3 +37,6 @@ func TestLeniency(t *testing.T) { generated().Mutations(t, gentest.Spoilt) }
 
 // No text takes more memory than its length allows.
 func TestMemory(t *testing.T) { generated().Memory(t) }
+
+// Errors name the right place.
+func TestPointers(t *testing.T) { generated().Pointers(t, 3) }

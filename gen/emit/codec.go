@@ -60,7 +60,7 @@ func call(x *jen.Statement, name string, args ...jen.Code) *jen.Statement {
 func (g *generator) structCodec(f *jen.File, s *model.Struct) {
 	if s.Variant != nil {
 		missing := jen.If(x.Clone().Op("==").Nil()).Block(
-			call(e, "Failf", jen.Lit("a variant that is a nil %T"), x),
+			call(e, "FailObject", jen.Lit("a variant that is a nil %T"), x),
 			jen.Return())
 		add(f, g.encoder(s.Go, "encodeMembers").Block(append([]jen.Code{missing}, g.encodeFields(s.Fields)...)...))
 		add(f, g.decoder(s.Go, "decodeMembers").Block(g.decodeObject(s.Fields)...))

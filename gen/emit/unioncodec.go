@@ -35,19 +35,20 @@ func (g *generator) unionCodec(f *jen.File, u *model.Union) {
 // unionEncoder writes EncodeJSON.
 func (g *generator) unionEncoder(f *jen.File, u *model.Union) {
 	if !u.Merged() {
-		add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(g.encodeSwitch(u, g.encodeWhole)))
+		add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(g.encodeSwitch(u, "Failf", g.encodeWhole)))
 		return
 	}
-	members := append(g.encodeFields(u.Fields), g.encodeSwitch(u, g.encodeInto))
+	members := append(g.encodeFields(u.Fields), g.encodeSwitch(u, "FailObject", g.encodeInto))
 	add(f, encodeDoc(), g.encoder(u.Go, "EncodeJSON").Block(object(members...)...))
 }
 
-func (g *generator) encodeSwitch(u *model.Union, arm func(*model.Variant) []jen.Code) jen.Code {
+// encodeSwitch writes the variant of x, by arm; fail is the method for when there is none.
+func (g *generator) encodeSwitch(u *model.Union, fail string, arm func(*model.Variant) []jen.Code) jen.Code {
 	var cases []jen.Code
 	for _, v := range g.variants(u) {
 		cases = append(cases, jen.Case(jen.Id(variantType(v))).Block(arm(v)...))
 	}
-	cases = append(cases, jen.Default().Block(call(e, "Failf", jen.Lit(u.Go+" without a variant"))))
+	cases = append(cases, jen.Default().Block(call(e, fail, jen.Lit(u.Go+" without a variant"))))
 	return jen.Switch(jen.Id("v").Op(":=").Add(x).Dot("Variant").Assert(jen.Type())).Block(cases...)
 }
 

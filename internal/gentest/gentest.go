@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -234,4 +236,70 @@ func marshal(v any) []byte {
 		panic(err) // made of JSON values
 	}
 	return b
+}
+
+// leaves returns the places that an error of the validator is about.
+func leaves(e *jsonschema.ValidationError) []string {
+	if len(e.Causes) == 0 {
+		place, err := url.PathUnescape(e.InstanceLocation)
+		if err != nil {
+			place = e.InstanceLocation
+		}
+		return []string{place}
+	}
+	var out []string
+	for _, cause := range e.Causes {
+		out = append(out, leaves(cause)...)
+	}
+	return out
+}
+
+// Pointers requires that errors name the right place. What is decoded is refused at one of the places that
+// the schema's validator names for the same value. A union whose variant is missing, or nil, is refused as a
+// whole when it is encoded, whatever its other members are. It logs how many of each there were.
+func (p *Package) Pointers(t *testing.T, n int) {
+	t.Helper()
+	validators, err := p.validators()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded, encoded atomic.Int64
+	p.each(t, func(t *testing.T, s *sample.Schema, definition string, seed uint64) {
+		m := sample.NewFullMaker(s, seed)
+		for range n {
+			value := m.Value(definition)
+			for mutation := range s.Mutations(definition, value) {
+				var invalid *jsonschema.ValidationError
+				if !mutation.Fails || !errors.As(validators[definition].Validate(mutation.Value), &invalid) {
+					continue
+				}
+				decoded.Add(1)
+				err := codec.Unmarshal(marshal(mutation.Value), p.Definitions[definition]())
+				if failure, ok := errors.AsType[*codec.Error](err); !ok || !slices.Contains(leaves(invalid), failure.Pointer) {
+					t.Errorf("%s: got %v, the validator says %v", mutation.What, err, leaves(invalid))
+				}
+			}
+			v := p.Definitions[definition]()
+			if err := codec.Unmarshal(marshal(value), v); err != nil {
+				t.Fatal(err)
+			}
+			whole := reflect.ValueOf(v).Elem()
+			if whole.Kind() != reflect.Struct || !whole.FieldByName("Variant").IsValid() {
+				return
+			}
+			variant := whole.FieldByName("Variant")
+			for _, empty := range []reflect.Value{reflect.Zero(variant.Type()), reflect.Zero(variant.Elem().Type())} {
+				if empty.Kind() != reflect.Interface && empty.Kind() != reflect.Pointer {
+					continue
+				}
+				variant.Set(empty)
+				encoded.Add(1)
+				out, err := codec.Append(nil, v)
+				if failure, ok := errors.AsType[*codec.Error](err); !ok || failure.Pointer != "" {
+					t.Errorf("variant %s: got %s, %v, want an error at \"\"", empty.Type(), out, err)
+				}
+			}
+		}
+	})
+	t.Logf("%d mistakes in what is decoded, %d missing variants in what is encoded", decoded.Load(), encoded.Load())
 }

@@ -1109,7 +1109,7 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	case *IdleStateUpdateUnknown:
 		e.Members(v.Raw, "usage", "background", "_meta")
 	default:
-		e.Failf("IdleStateUpdate without a variant")
+		e.FailObject("IdleStateUpdate without a variant")
 	}
 	e.EndObject()
 }
@@ -1180,7 +1180,7 @@ func (x *IdleStateUpdate) decodeVariant(d *codec.Decoder) {
 
 func (x *IdleStateUpdateEndTurn) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1193,7 +1193,7 @@ func (x *IdleStateUpdateEndTurn) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateMaxTokens) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1206,7 +1206,7 @@ func (x *IdleStateUpdateMaxTokens) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateMaxTurnRequests) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1219,7 +1219,7 @@ func (x *IdleStateUpdateMaxTurnRequests) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateRefusal) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1232,7 +1232,7 @@ func (x *IdleStateUpdateRefusal) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateCancelled) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
@@ -1245,7 +1245,7 @@ func (x *IdleStateUpdateCancelled) decodeMembers(d *codec.Decoder) {
 
 func (x *IdleStateUpdateNone) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	codec.EncodeOpt(e, "stopReason", x.StopReason, codec.EncodeNull)
@@ -2598,7 +2598,7 @@ func (x *MessageMCPResponse) DecodeJSON(d *codec.Decoder) {
 
 func (x *MessageMCPResponseResult) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	e.Name("result")
@@ -2625,7 +2625,7 @@ func (x *MessageMCPResponseResult) decodeMembers(d *codec.Decoder) {
 
 func (x *MessageMCPResponseError) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 	e.Name("error")

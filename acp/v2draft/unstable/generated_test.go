@@ -45,3 +45,6 @@ func TestMemory(t *testing.T) { generated().Memory(t) }
 func TestOnlyAdds(t *testing.T) {
 	gentest.OnlyAdds(t, "github.com/acpgo/sdk/acp/v2draft", "github.com/acpgo/sdk/acp/v2draft/unstable")
 }
+
+// Errors name the right place.
+func TestPointers(t *testing.T) { generated().Pointers(t, 3) }
