@@ -337,6 +337,8 @@ func (p *program) object(obj types.Object) {
 			subjects = append(subjects, named.Obj().Name())
 		}
 		p.use(subjects, "var _ %s = %s", p.typ(obj.Type()), q)
+	case *types.Var:
+		p.use([]string{name}, "var _ %s = %s", p.typ(obj.Type()), q)
 	case *types.TypeName:
 		p.named(obj, q)
 	default:

@@ -105,7 +105,7 @@ func (r *relation) types(a, b model.Type) bool {
 		return ok && a.Decl.Base().Go == b.Decl.Base().Go && r.same[a.Decl.Base().Go]
 	case model.Slice:
 		b, ok := b.(model.Slice)
-		return ok && a.MinItems == b.MinItems && a.MaxItems == b.MaxItems && r.types(a.Elem, b.Elem)
+		return ok && a.Bounds == b.Bounds && r.types(a.Elem, b.Elem)
 	case model.Map:
 		b, ok := b.(model.Map)
 		return ok && r.types(a.Elem, b.Elem)

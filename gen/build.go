@@ -41,7 +41,7 @@ func build(doc *schema.Document) (*model.Package, error) {
 	}
 	for _, def := range doc.Defs {
 		if b.env.kept[def.Name] {
-			b.decls[def.Name] = b.declare(def.Node, model.Common{Schema: def.Name, Pointer: def.Pointer, Doc: def.Typed.Description})
+			b.decls[def.Name] = b.declare(def.Node, model.Common{Schema: def.Name, Pointer: def.Pointer, Doc: def.Description})
 		} else {
 			b.pkg.Runtime = append(b.pkg.Runtime, def.Name)
 		}
@@ -100,7 +100,7 @@ func (b *builder) fill(d model.Decl, n *schema.Node) {
 func (b *builder) target(n *schema.Node) *schema.Node {
 	for len(n.Properties) == 0 && len(n.Branches()) == 0 {
 		switch {
-		case n.Typed.Ref != "":
+		case n.Ref() != "":
 			n = b.doc.Def(n.Ref())
 		case len(n.AllOf) == 1:
 			n = n.AllOf[0]
@@ -176,7 +176,7 @@ func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 	for _, v := range shape.values {
 		value := &model.EnumValue{Common: model.Common{Pointer: v.node.Pointer, Owner: d}}
 		if v.node != n && v.node.Const != nil {
-			value.Doc, value.Part = v.node.Typed.Description, v.node.Typed.Title
+			value.Doc, value.Part = v.node.Description, v.node.Title
 		}
 		var err error
 		if shape.integer {
@@ -206,7 +206,7 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 		if p.Name == tag {
 			continue
 		}
-		f := &model.Field{Pointer: p.Pointer, JSON: p.Name, Doc: p.Typed.Description}
+		f := &model.Field{Pointer: p.Pointer, JSON: p.Name, Doc: p.Description}
 		f.Type, f.Nullable = b.typeOf(p.Node, owner, p.Name)
 		f.Nullable = f.Nullable || f.Type == (model.Null{})
 		if p.Name == "_meta" && f.Type == (model.Map{Elem: model.Any{}}) {
@@ -221,7 +221,7 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 		b.nodes[f] = p.Node
 		out = append(out, f)
 	}
-	for _, name := range n.Typed.Required {
+	for _, name := range n.Required {
 		if n.Property(name) == nil {
 			b.problem(n.Pointer, "the required member %q is not among the properties", name)
 		}
@@ -299,9 +299,9 @@ func (b *builder) typeOf(n *schema.Node, owner model.Decl, part string) (t model
 	case "boolean":
 		return model.Basic{Kind: model.Bool}, null
 	case "integer":
-		return bounded(b.integer(n), n), null
+		return b.bounded(b.integer(n), n), null
 	case "number":
-		return bounded(model.Basic{Kind: model.Float}, n), null
+		return b.bounded(model.Basic{Kind: model.Float}, n), null
 	case "array":
 		return b.array(n, owner, part), null
 	case "object":
@@ -326,7 +326,7 @@ func (b *builder) named(ref string) model.Type {
 
 // inPlace declares what n says in the middle of another definition.
 func (b *builder) inPlace(n *schema.Node, owner model.Decl, part string) model.Type {
-	d := b.declare(n, model.Common{Pointer: n.Pointer, Doc: n.Typed.Description, Owner: owner, Part: part})
+	d := b.declare(n, model.Common{Pointer: n.Pointer, Doc: n.Description, Owner: owner, Part: part})
 	b.fill(d, n)
 	return model.Named{Decl: d}
 }
@@ -337,7 +337,7 @@ func (b *builder) array(n *schema.Node, owner model.Decl, part string) model.Typ
 		return model.Any{}
 	}
 	elem := b.element(n.Items, owner, part, model.Basic{Kind: model.String})
-	return model.Slice{Elem: elem, MinItems: n.Typed.MinItems, MaxItems: n.Typed.MaxItems}
+	return model.Slice{Elem: elem, Bounds: b.bounds(n, model.Slices, 0, 0)}
 }
 
 // element is typeOf for items and the values of maps, which may not be null. The codec has functions for
@@ -371,19 +371,50 @@ func (b *builder) object(n *schema.Node, owner model.Decl, part string) model.Ty
 
 // text returns the type of a string.
 func (b *builder) text(n *schema.Node) model.Basic {
-	t := model.Basic{Kind: model.String, MinLength: n.Typed.MinLength, Pattern: n.Typed.Pattern}
-	if _, err := regexp.Compile(t.Pattern); err != nil {
-		b.problem(n.Pointer, "the pattern is not one of Go: %v", err)
-	}
-	switch format := model.Format(n.Typed.Format); format {
+	t := model.Basic{Kind: model.String, Bounds: b.bounds(n, model.Strings, 0, 0)}
+	switch format := model.Format(n.Format); format {
 	case model.URI, model.DateTime:
 		t.Format = format
 	}
 	return t
 }
 
+// bounds returns what n asks of values of a kind. Least and most are those of the Go type.
+func (b *builder) bounds(n *schema.Node, of model.Restricted, least, most float64) (out model.Bounds) {
+	for i, k := range model.BoundKeywords {
+		raw := n.Value(k.Keyword)
+		if raw == nil || k.Of != of {
+			continue
+		}
+		at := n.Pointer + "/" + k.Keyword
+		if k.Limit == model.Regexp {
+			var expr string
+			if err := json.Unmarshal(raw, &expr); err != nil {
+				b.problem(at, "must be a string")
+			} else if _, err := regexp.Compile(expr); err != nil {
+				b.problem(at, "the pattern is not one of Go: %v", err)
+			}
+			out[i] = strconv.Quote(expr)
+			continue
+		}
+		var v float64
+		if err := json.Unmarshal(raw, &v); err != nil {
+			b.problem(at, "must be a number")
+			continue
+		}
+		switch {
+		case k.Limit == model.Least && v == 0, k.Limit == model.Lower && v <= least, k.Limit == model.Upper && v >= most:
+		case (k.Limit == model.Least || k.Limit == model.Most) && (v < 0 || v != math.Trunc(v)):
+			b.problem(at, "must be a number of things")
+		default:
+			out[i] = strconv.FormatFloat(v, 'f', -1, 64)
+		}
+	}
+	return out
+}
+
 // bounded returns the number type t with those bounds of n that are narrower than the type.
-func bounded(t model.Basic, n *schema.Node) model.Basic {
+func (b *builder) bounded(t model.Basic, n *schema.Node) model.Basic {
 	least, most := math.Inf(-1), math.Inf(1)
 	switch t.Kind {
 	case model.Int:
@@ -391,18 +422,13 @@ func bounded(t model.Basic, n *schema.Node) model.Basic {
 	case model.Uint:
 		least, most = 0, math.Ldexp(1, t.Bits)-1
 	}
-	if v := n.Typed.Minimum; v != nil && *v > least {
-		t.Minimum = strconv.FormatFloat(*v, 'f', -1, 64)
-	}
-	if v := n.Typed.Maximum; v != nil && *v < most {
-		t.Maximum = strconv.FormatFloat(*v, 'f', -1, 64)
-	}
+	t.Bounds = b.bounds(n, model.Numbers, least, most)
 	return t
 }
 
 // integer returns the Go type of an integer by its format.
 func (b *builder) integer(n *schema.Node) model.Basic {
-	switch n.Typed.Format {
+	switch n.Format {
 	case "int32":
 		return model.Basic{Kind: model.Int, Bits: 32}
 	case "int64", "":
@@ -416,7 +442,7 @@ func (b *builder) integer(n *schema.Node) model.Basic {
 	case "uint64", "uint":
 		return model.Basic{Kind: model.Uint, Bits: 64}
 	}
-	b.problem(n.Pointer, "unknown format %q of an integer", n.Typed.Format)
+	b.problem(n.Pointer, "unknown format %q of an integer", n.Format)
 	return model.Basic{Kind: model.Int, Bits: 64}
 }
 

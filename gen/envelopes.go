@@ -47,7 +47,7 @@ func (e *envelopes) message(n *schema.Node) {
 	for _, p := range n.Properties {
 		switch p.Name {
 		case "params", "result":
-			e.payload(p.Node, p.Typed.Description)
+			e.payload(p.Node, p.Description)
 		case "id":
 			e.owned(p.Node, model.RuntimeID)
 		case "error":
@@ -58,7 +58,7 @@ func (e *envelopes) message(n *schema.Node) {
 		if def := e.doc.Def(ref); isEnvelope(def) {
 			e.message(def)
 		} else {
-			e.payload(n, n.Typed.Description)
+			e.payload(n, n.Description)
 		}
 	}
 	for _, list := range [][]*schema.Node{n.AllOf, n.OneOf, n.AnyOf, n.PrefixItems, {n.Items}} {
@@ -93,8 +93,8 @@ func isFrame(n *schema.Node) bool {
 
 // payload reads the schema of parameters or of a result; doc is what stands around it.
 func (e *envelopes) payload(n *schema.Node, doc string) {
-	if n.Typed.Description != "" {
-		doc = n.Typed.Description
+	if n.Description != "" {
+		doc = n.Description
 	}
 	if ref := n.Ref(); ref != "" {
 		def := e.doc.Def(ref)
@@ -104,7 +104,7 @@ func (e *envelopes) payload(n *schema.Node, doc string) {
 			e.message(def)
 		default:
 			e.payloads[ref] = true
-			if doc != def.Typed.Description && e.docs[ref] == "" {
+			if doc != def.Description && e.docs[ref] == "" {
 				e.docs[ref] = doc
 			}
 		}

@@ -128,7 +128,7 @@ func constant(n *schema.Node) (string, bool) {
 
 // branch adds the variant that br describes to u.
 func (b *builder) branch(u *model.Union, br *schema.Node) {
-	v := &model.Variant{Union: u, Common: model.Common{Pointer: br.Pointer, Doc: br.Typed.Description, Owner: u, Part: br.Typed.Title}}
+	v := &model.Variant{Union: u, Common: model.Common{Pointer: br.Pointer, Doc: br.Description, Owner: u, Part: br.Title}}
 	if tag := br.Property(u.Tag); tag != nil && u.Tag != "" {
 		value, isConst := constant(tag)
 		switch {
@@ -137,7 +137,7 @@ func (b *builder) branch(u *model.Union, br *schema.Node) {
 		case isNull(tag):
 			u.TagNull = true
 		case br.Not != nil:
-			u.Unknown.Pointer, u.Unknown.Doc = br.Pointer, br.Typed.Description
+			u.Unknown.Pointer, u.Unknown.Doc = br.Pointer, br.Description
 			u.Open = true
 			return
 		default:
@@ -292,7 +292,7 @@ func (b *builder) members(n *schema.Node, depth int) (required, all []string) {
 	if depth > maxMembers {
 		return nil, nil
 	}
-	required = slices.Clone(n.Typed.Required)
+	required = slices.Clone(n.Required)
 	for _, p := range n.Properties {
 		all = append(all, p.Name)
 	}

@@ -124,26 +124,21 @@ func (w *wire) bounds(subject string, before, after model.Type) {
 
 func bounds(t model.Type) string {
 	var out []string
-	limit := func(set bool, format string, args ...any) {
-		if set {
-			out = append(out, fmt.Sprintf(format, args...))
+	add := func(what, limit string) {
+		if limit != "" {
+			out = append(out, what+" "+limit)
 		}
+	}
+	for i, limit := range model.BoundsOf(t) {
+		add(model.BoundKeywords[i].Keyword, limit)
 	}
 	switch t := t.(type) {
 	case model.Basic:
-		limit(t.MinLength > 0, "minLength %d", t.MinLength)
-		limit(t.Pattern != "", "pattern %s", t.Pattern)
-		limit(t.Minimum != "", "minimum %s", t.Minimum)
-		limit(t.Maximum != "", "maximum %s", t.Maximum)
-		limit(t.Format != "", "format %s", t.Format)
+		add("format", string(t.Format))
 	case model.Slice:
-		limit(t.MinItems > 0, "minItems %d", t.MinItems)
-		limit(t.MaxItems > 0, "maxItems %d", t.MaxItems)
-		items := bounds(t.Elem)
-		limit(items != "", "items: %s", items)
+		add("items:", bounds(t.Elem))
 	case model.Map:
-		items := bounds(t.Elem)
-		limit(items != "", "values: %s", items)
+		add("values:", bounds(t.Elem))
 	}
 	return strings.Join(out, ", ")
 }

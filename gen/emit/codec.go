@@ -142,22 +142,13 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
 	t = plain(t)
 	var out []jen.Code
-	check := func(set bool, name string, bound jen.Code) {
-		if set {
-			out = append(out, g.codecName(name).Call(v, bound))
+	for i, limit := range model.BoundsOf(t) {
+		if limit != "" {
+			out = append(out, g.codecName(model.BoundKeywords[i].Check).Call(v, jen.Op(limit)))
 		}
 	}
-	switch t := t.(type) {
-	case model.Basic:
-		check(t.MinLength > 0, "MinLength", jen.Lit(t.MinLength))
-		check(t.Pattern != "", "Pattern", jen.Lit(t.Pattern))
-		check(t.Minimum != "", "Minimum", jen.Op(t.Minimum))
-		check(t.Maximum != "", "Maximum", jen.Op(t.Maximum))
-	case model.Slice:
-		check(t.MinItems > 0, "MinItems", jen.Lit(t.MinItems))
-		check(t.MaxItems > 0, "MaxItems", jen.Lit(t.MaxItems))
-	case model.Runtime:
-		check(t.Name == model.RuntimeID, "IDInParams", jen.Lit(t.Null))
+	if t, ok := t.(model.Runtime); ok && t.Name == model.RuntimeID {
+		out = append(out, g.codecName("IDInParams").Call(v, jen.Lit(t.Null)))
 	}
 	return out
 }

@@ -267,11 +267,7 @@ type Basic struct {
 	Kind Kind
 	Bits int // of an Int or Uint
 
-	// MinLength is the least number of characters, Pattern an expression that the string matches.
-	MinLength int
-	Pattern   string
-	// Minimum and Maximum are Go literals, "" where the type itself is as narrow.
-	Minimum, Maximum string
+	Bounds Bounds
 	// Format is what is sent must be beyond that; what comes in is taken as it is.
 	Format Format
 }
@@ -309,10 +305,10 @@ const (
 	RuntimeError = "Error"
 )
 
-// Slice is an array of Elem, with bounds on the number of items, 0 for none.
+// Slice is an array of Elem.
 type Slice struct {
-	Elem               Type
-	MinItems, MaxItems int
+	Elem   Type
+	Bounds Bounds
 }
 
 // Map is an object whose members all have the type Elem.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/atombender/go-jsonschema/pkg/schemas"
+	"github.com/acpgo/sdk/gen/model"
 )
 
 // MaxSize is the largest document that Parse reads, in bytes: forty times the largest published one.
@@ -41,7 +41,7 @@ const (
 
 // keywords holds every keyword that the published schemas use, apart from the old ones that only
 // their metaschema used. A keyword that is not here stops the generator.
-var keywords = map[string]role{
+var keywords = withBounds(map[string]role{
 	"$schema": annotates, "$comment": annotates, "$defs": annotates,
 	"title": annotates, "description": annotates, "default": annotates,
 	"x-docs-ignore": annotates, "x-method": annotates, "x-side": annotates,
@@ -54,8 +54,13 @@ var keywords = map[string]role{
 	"properties": asserts, "required": asserts, "additionalProperties": asserts,
 	"unevaluatedProperties": asserts, "items": asserts, "prefixItems": asserts,
 	"oneOf": asserts, "anyOf": asserts, "allOf": asserts, "not": asserts,
-	"minimum": asserts, "maximum": asserts, "minLength": asserts, "minItems": asserts,
-	"maxItems": asserts, "pattern": asserts,
+})
+
+func withBounds(keywords map[string]role) map[string]role {
+	for _, b := range model.BoundKeywords {
+		keywords[b.Keyword] = asserts
+	}
+	return keywords
 }
 
 // Parse reads a schema document. Every problem is an *Error; those that do not stop the walk are all
@@ -82,18 +87,8 @@ func Parse(data []byte) (*Document, error) {
 		return nil, &Error{Msg: "not an ACP schema: it has no $defs"}
 	}
 
-	typed, err := schemas.FromJSONReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, &Error{Msg: "not a JSON Schema", Err: err}
-	}
-	if err := attach(root, (*schemas.Type)(typed.ObjectAsType)); err != nil {
-		return nil, err
-	}
 	doc := &Document{Root: root, Defs: w.defs, Digest: sha256.Sum256(data), byName: map[string]*Node{}}
 	for _, def := range doc.Defs {
-		if err := attach(def.Node, typed.Definitions[def.Name]); err != nil {
-			return nil, err
-		}
 		doc.byName[def.Name] = def.Node
 	}
 	return doc, doc.resolve()
@@ -116,8 +111,7 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 	if depth > maxDepth {
 		return nil, &Error{Pointer: at, Msg: "not read", Err: ErrDepth}
 	}
-	n := &Node{Pointer: at}
-	start := w.next()
+	n := &Node{Pointer: at, plain: map[string]json.RawMessage{}}
 	token, err := w.dec.Token()
 	if err != nil {
 		return nil, notJSON(at, err)
@@ -135,7 +129,9 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 	default:
 		return nil, &Error{Pointer: at, Msg: fmt.Sprintf("a schema must be an object or a boolean, not %v", token)}
 	}
-	n.raw = w.data[start:w.dec.InputOffset()]
+	if err := n.read(); err != nil {
+		w.problems = append(w.problems, &Error{Pointer: at, Msg: "not a JSON Schema", Err: err})
+	}
 	return n, nil
 }
 
@@ -191,8 +187,9 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 		if keywords[name] == unknown {
 			w.problems = append(w.problems, &Error{Pointer: at, Err: ErrKeyword})
 		}
-		var rest json.RawMessage // modelled by go-jsonschema
+		var rest json.RawMessage
 		err = w.value(at, &rest)
+		n.plain[name] = rest
 	}
 	return err
 }
@@ -298,13 +295,6 @@ func (w *walker) raw(at string, v *json.RawMessage) error {
 	return nil
 }
 
-// next returns the offset of the value that comes next.
-func (w *walker) next() int64 {
-	at := w.dec.InputOffset()
-	rest := bytes.TrimLeft(w.data[at:], " \t\r\n:,")
-	return int64(len(w.data) - len(rest))
-}
-
 func notJSON(at string, err error) error {
 	if err == nil {
 		return nil
@@ -315,51 +305,12 @@ func notJSON(at string, err error) error {
 	return &Error{Pointer: at, Msg: "not JSON", Err: err}
 }
 
-// attach sets Typed throughout n. What go-jsonschema drops on the way it parses from its own bytes.
-func attach(n *Node, typed *schemas.Type) error {
-	if typed == nil {
-		typed = new(schemas.Type)
-		if err := json.Unmarshal(n.raw, typed); err != nil {
-			return &Error{Pointer: n.Pointer, Msg: "not a JSON Schema", Err: err}
-		}
-	}
-	n.Typed = typed
-
-	var err error
-	child := func(n *Node, typed *schemas.Type) {
-		if n != nil && err == nil {
-			err = attach(n, typed)
-		}
-	}
-	list := func(nodes []*Node, typed []*schemas.Type) {
-		for i, n := range nodes {
-			if i < len(typed) {
-				child(n, typed[i])
-			} else {
-				child(n, nil)
-			}
-		}
-	}
-	for _, p := range n.Properties {
-		child(p.Node, typed.Properties[p.Name])
-	}
-	child(n.Items, typed.Items)
-	child(n.AdditionalProperties, typed.AdditionalProperties)
-	child(n.UnevaluatedProperties, nil)
-	child(n.Not, typed.Not)
-	list(n.OneOf, typed.OneOf)
-	list(n.AnyOf, typed.AnyOf)
-	list(n.AllOf, typed.AllOf)
-	list(n.PrefixItems, nil)
-	return err
-}
-
 // resolve checks that every $ref names a definition, and that no definition is only a detour to
 // itself.
 func (d *Document) resolve() error {
 	var problems []error
 	d.Walk(func(n *Node) {
-		ref := n.Typed.Ref
+		ref := n.ref
 		switch {
 		case ref == "":
 		case !strings.HasPrefix(ref, refPrefix):
@@ -389,7 +340,7 @@ func (d *Document) detour(n *Node) *Node {
 	if n.Has("properties") {
 		return nil
 	}
-	if n.Typed.Ref != "" {
+	if n.ref != "" {
 		return d.Def(n.Ref())
 	}
 	if len(n.AllOf) == 1 {

@@ -1,9 +1,8 @@
 // Package schema reads the JSON Schema documents that the Agent Client Protocol is published as.
 //
-// The typed model of a schema object is go-jsonschema's schemas.Type. What that package drops — the
-// order of properties and definitions, the x-* keywords, discriminators, boolean schemas, exact
-// defaults, prefixItems and unevaluatedProperties — is read beside it by an ordered walk over the
-// same bytes. A keyword that neither knows is an error, so that no meaning is lost in silence.
+// An ordered walk over the bytes finds every schema in them. Keywords with plain values are read by
+// go-jsonschema, see library.go. A keyword that is not known is an error, so that no meaning is lost in
+// silence.
 //
 // This file owns the tree that the rest of the generator sees; parse.go owns the walk.
 package schema
@@ -13,8 +12,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/atombender/go-jsonschema/pkg/schemas"
 )
 
 // Document is one schema: its root and its definitions in the order in which they are written.
@@ -39,9 +36,9 @@ type Property struct {
 type Node struct {
 	// Pointer is the place of the schema in its document, a JSON pointer.
 	Pointer string
-	// Typed is the same schema as go-jsonschema models it: $ref, type, title, description, format,
-	// required, the bounds. Never nil.
-	Typed *schemas.Type
+	// Title, Description, Format and Required are what these keywords say.
+	Title, Description, Format string
+	Required                   []string
 	// Bool is set for the boolean schemas true and false; nothing else is then.
 	Bool *bool
 
@@ -63,15 +60,20 @@ type Node struct {
 	// DefaultOnError, DefaultOnNull and SkipInvalidItems are the x-deserialize-* keywords.
 	DefaultOnError, DefaultOnNull, SkipInvalidItems bool
 
-	keywords []string // in the order of the document
-	raw      []byte   // the bytes of this schema
+	ref      string
+	types    []string
+	keywords []string                   // in the order of the document
+	plain    map[string]json.RawMessage // the values of those that are not read into fields
 }
 
 // Has reports whether the schema uses the keyword.
 func (n *Node) Has(keyword string) bool { return slices.Contains(n.keywords, keyword) }
 
+// Value returns the value of a keyword that has no field, such as a bound, or nil.
+func (n *Node) Value(keyword string) json.RawMessage { return n.plain[keyword] }
+
 // Ref returns the name of the definition that $ref names, or "".
-func (n *Node) Ref() string { return strings.TrimPrefix(n.Typed.Ref, refPrefix) }
+func (n *Node) Ref() string { return strings.TrimPrefix(n.ref, refPrefix) }
 
 // Property returns the property of that name, or nil.
 func (n *Node) Property(name string) *Node {
@@ -84,7 +86,7 @@ func (n *Node) Property(name string) *Node {
 }
 
 // Requires reports whether the property is listed as required.
-func (n *Node) Requires(name string) bool { return slices.Contains(n.Typed.Required, name) }
+func (n *Node) Requires(name string) bool { return slices.Contains(n.Required, name) }
 
 // Branches returns the branches of oneOf followed by those of anyOf.
 func (n *Node) Branches() []*Node { return slices.Concat(n.OneOf, n.AnyOf) }
@@ -94,7 +96,7 @@ func (n *Node) Kinds() (kinds []string, null bool) {
 	if !n.Has("type") {
 		return nil, false
 	}
-	for _, t := range n.Typed.Type {
+	for _, t := range n.types {
 		if t == "null" {
 			null = true
 		} else {

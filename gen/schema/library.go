@@ -1,0 +1,25 @@
+// This file owns go-jsonschema, which does one thing for us: it reads the keywords of one schema object whose
+// values are texts and lists of texts, refuses those of another type, and knows that type is a name or a list.
+// Schemas inside of schemas, order and exact values are read by parse.go, because the library drops them.
+
+package schema
+
+import (
+	"encoding/json"
+
+	"github.com/atombender/go-jsonschema/pkg/schemas"
+)
+
+// read sets what the library reads, from the keywords that parse.go has left.
+func (n *Node) read() error {
+	data, err := json.Marshal(n.plain)
+	if err != nil {
+		return err
+	}
+	var t schemas.Type
+	if err := json.Unmarshal(data, &t); err != nil {
+		return err
+	}
+	n.ref, n.Title, n.Description, n.Format, n.Required, n.types = t.Ref, t.Title, t.Description, t.Format, t.Required, t.Type
+	return nil
+}
