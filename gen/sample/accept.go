@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"time"
-	"unicode/utf8"
 )
 
 // Sendable reports whether v may be sent as a value of the definition: it is one, read without leniency,
@@ -78,13 +77,16 @@ func (s *Schema) acceptsLeaf(n *node, v any) bool {
 	if !slices.ContainsFunc(n.types, func(t string) bool { return isKind(t, v) }) {
 		return false
 	}
+	if !n.within(v) {
+		return false
+	}
 	switch v := v.(type) {
 	case string:
-		return utf8.RuneCountInString(v) >= n.min("minLength") && (n.pattern == nil || n.pattern.MatchString(v)) && (!s.formats || hasFormat(n.format, v))
+		return (n.pattern == nil || n.pattern.MatchString(v)) && (!s.formats || hasFormat(n.format, v))
 	case json.Number:
-		return n.within(exact(v), "minimum", "maximum") && (!slices.Contains(n.types, "integer") || fits(n.format, v))
+		return (!slices.Contains(n.types, "integer") || fits(n.format, v))
 	case []any:
-		return n.within(big.NewRat(int64(len(v)), 1), "minItems", "maxItems") && !slices.ContainsFunc(v, func(item any) bool { return !s.accepts(n.items, item) })
+		return !slices.ContainsFunc(v, func(item any) bool { return !s.accepts(n.items, item) })
 	case map[string]any:
 		for _, value := range v {
 			if !s.accepts(n.values, value) {

@@ -287,7 +287,7 @@ func (m *Maker) string(n *node) string {
 // bounded makes a number that lies between the bounds of n, one of them at times.
 func (m *Maker) bounded(n *node, number func() json.Number) json.Number {
 	for range 20 {
-		if v := number(); n.within(exact(v), "minimum", "maximum") {
+		if v := number(); n.within(v) {
 			return v
 		}
 	}

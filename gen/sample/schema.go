@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Schema is a schema document.
@@ -38,7 +39,7 @@ type node struct {
 	tag      string              // the member whose constants tell the branches apart
 	consts   []any               // values of const or enum
 	catchAll bool                // has a not
-	bounds   map[string]*big.Rat // minimum, maxItems and so on
+	bounds   map[string]*big.Rat // of those keywords whose limit is a number
 	pattern  *regexp.Regexp
 	def      any
 	hasDef   bool
@@ -54,10 +55,49 @@ func (n *node) min(keyword string) int {
 	return 0
 }
 
-// within reports whether a number lies between the bounds of two keywords.
-func (n *node) within(v *big.Rat, least, most string) bool {
-	low, high := n.bounds[least], n.bounds[most]
-	return (low == nil || v.Cmp(low) >= 0) && (high == nil || v.Cmp(high) <= 0)
+// measures are the keywords that bound values by a number: what each measures of a value, and whether the
+// number is the most that it may be, or the least. Of values that it says nothing about, it measures nil.
+var measures = map[string]struct {
+	of   func(v any) *big.Rat
+	most bool
+}{
+	"minLength": {length, false},
+	"minItems":  {items, false},
+	"maxItems":  {items, true},
+	"minimum":   {number, false},
+	"maximum":   {number, true},
+}
+
+func length(v any) *big.Rat {
+	if s, ok := v.(string); ok {
+		return big.NewRat(int64(utf8.RuneCountInString(s)), 1)
+	}
+	return nil
+}
+
+func items(v any) *big.Rat {
+	if list, ok := v.([]any); ok {
+		return big.NewRat(int64(len(list)), 1)
+	}
+	return nil
+}
+
+func number(v any) *big.Rat {
+	if n, ok := v.(json.Number); ok {
+		return exact(n)
+	}
+	return nil
+}
+
+// within reports whether a value keeps to the bounds of n.
+func (n *node) within(v any) bool {
+	for keyword, limit := range n.bounds {
+		measure := measures[keyword]
+		if got := measure.of(v); got != nil && (measure.most && got.Cmp(limit) > 0 || !measure.most && got.Cmp(limit) < 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // Load reads a schema document.
@@ -138,7 +178,7 @@ func newNode(v any) *node {
 	if v, ok := m["additionalProperties"]; ok {
 		n.values = newNode(v)
 	}
-	for _, keyword := range []string{"minLength", "minItems", "maxItems", "minimum", "maximum"} {
+	for keyword := range measures {
 		if number, ok := m[keyword].(json.Number); ok {
 			n.bounds[keyword] = exact(number)
 		}
