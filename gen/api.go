@@ -28,20 +28,17 @@ func Compare(old, new Config, imports types.Importer) (*api.Report, error) {
 
 // version generates the package of one schema and reads it.
 func version(c Config, imports types.Importer) (api.Version, error) {
-	doc, pkg, judgements, err := understand(c)
+	c.keepStale = true
+	out, err := generate(c)
 	if err != nil {
 		return api.Version{}, err
 	}
-	files, err := write(c, doc, pkg)
-	if err != nil {
-		return api.Version{}, err
-	}
-	v := api.Version{Name: c.Source, Model: pkg}
-	if v.Go, err = api.Declarations(c.Package, files, imports); err != nil {
+	v := api.Version{Name: c.Source, Model: out.pkg}
+	if v.Go, err = api.Declarations(c.Package, out.files, imports); err != nil {
 		return api.Version{}, fmt.Errorf("what is generated does not compile: %w", err)
 	}
-	if err := judgements.unused(); err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
+	if out.stale != nil {
+		for line := range strings.SplitSeq(out.stale.Error(), "\n") {
 			v.Stale = append(v.Stale, strings.TrimPrefix(line, "/: "))
 		}
 	}

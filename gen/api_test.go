@@ -135,14 +135,12 @@ func TestBump(t *testing.T) {
 // whole returns package acp with what a schema becomes.
 func whole(t *testing.T, c Config, goFiles []string, imports func() (types.Importer, error)) *types.Package {
 	t.Helper()
-	doc, pkg, _, err := understand(c)
+	c.keepStale = true
+	out, err := generate(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources, err := write(c, doc, pkg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := out.files
 	for _, name := range goFiles {
 		if strings.HasSuffix(name, "_gen.go") {
 			continue

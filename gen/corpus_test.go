@@ -168,20 +168,20 @@ func TestCorpus(t *testing.T) {
 	passed, shared, passedShared := 0, 0, 0
 	for _, s := range schemas {
 		ok := t.Run(strings.ReplaceAll(s.name, "/", "_"), func(t *testing.T) {
-			files, pkg, err := generate(Config{Schema: s.data, Source: s.name, Package: "acp", Module: module, Tests: true})
+			out, err := generate(Config{Schema: s.data, Source: s.name, Package: "acp", Module: module, Tests: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := check.check(files); err != nil {
+			if _, err := check.check(out.files); err != nil {
 				t.Errorf("it does not compile: %v", err)
 			}
 			unions := 0
-			for _, d := range pkg.Decls {
+			for _, d := range out.pkg.Decls {
 				if _, ok := d.(*model.Union); ok {
 					unions++
 				}
 			}
-			fmt.Fprintf(w, "%d\t%d\t%d\t  %s\n", len(pkg.Decls), unions, len(pkg.Methods), s.name)
+			fmt.Fprintf(w, "%d\t%d\t%d\t  %s\n", len(out.pkg.Decls), unions, len(out.pkg.Methods), s.name)
 		})
 		if ok {
 			passed++

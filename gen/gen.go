@@ -33,6 +33,8 @@ type Config struct {
 	// Base is the package that this one extends, or nil: what is the same in both is declared there, and
 	// here an alias.
 	Base *Base
+
+	keepStale bool // write Go although there are stale judgements
 }
 
 // Error is what is wrong with a schema, and where. Generate's errors are of this type, or join some.
@@ -41,63 +43,62 @@ type Error = schema.Error
 // Generate returns the files of the generated package by name. An error means that there are none:
 // every problem is found before anything is written.
 func Generate(c Config) (map[string][]byte, error) {
-	files, _, err := generate(c)
-	return files, err
-}
-
-func generate(c Config) (map[string][]byte, *model.Package, error) {
-	doc, pkg, judgements, err := understand(c)
+	out, err := generate(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	// 5. Refuse judgements that the schema has outgrown.
-	if err := judgements.unused(); err != nil {
-		return nil, nil, err
-	}
-	// Leave to the base what it declares.
-	if c.Base != nil {
-		_, base, _, err := understand(Config{Schema: c.Base.Schema, Overrides: c.Base.Overrides})
-		if err != nil {
-			return nil, nil, fmt.Errorf("the base: %w", err)
-		}
-		pkg.Base = c.Base.Path
-		relate(pkg, base)
-	}
-	files, err := write(c, doc, pkg)
-	return files, pkg, err
+	return out.files, out.stale
 }
 
-func understand(c Config) (*schema.Document, *model.Package, *judgements, error) {
+// output is what comes of a schema.
+type output struct {
+	pkg   *model.Package
+	files map[string][]byte // nil if there are stale judgements
+	stale error             // judgements that the schema has no use for
+}
+
+func generate(c Config) (out *output, err error) {
+	out = new(output)
 	// 1. Read the schema, every keyword of it.
 	doc, err := schema.Parse(c.Schema)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	// 2. Decide what each definition is in Go.
-	pkg, err := build(doc)
-	if err != nil {
-		return nil, nil, nil, err
+	if out.pkg, err = build(doc); err != nil {
+		return nil, err
 	}
 	// 3. Add what only people can know.
 	judgements := newJudgements(c.Overrides)
-	if err := judge(pkg, judgements); err != nil {
-		return nil, nil, nil, err
+	if err := judge(out.pkg, judgements); err != nil {
+		return nil, err
 	}
 	// 4. Name everything.
-	if err := name(pkg, judgements); err != nil {
-		return nil, nil, nil, err
+	if err := name(out.pkg, judgements); err != nil {
+		return nil, err
 	}
-	return doc, pkg, judgements, nil
-}
-
-func write(c Config, doc *schema.Document, pkg *model.Package) (map[string][]byte, error) {
-	// 6. Write Go.
-	return emit.Files(pkg, emit.Config{
-		Package: c.Package,
-		Module:  c.Module,
-		Source:  fmt.Sprintf("Schema: %s, sha256 %x.", c.Source, doc.Digest[:6]),
-		Facade:  c.Facade,
-		Tests:   c.Tests,
-		Doc:     c.Doc,
+	// 5. Refuse judgements that the schema has outgrown.
+	if out.stale = judgements.unused(); out.stale != nil && !c.keepStale {
+		return out, nil
+	}
+	// 6. Leave to the base what it declares.
+	if c.Base != nil {
+		base, err := generate(Config{Schema: c.Base.Schema, Package: c.Package, Module: c.Module, Overrides: c.Base.Overrides})
+		if err != nil {
+			return nil, fmt.Errorf("the base: %w", err)
+		}
+		out.pkg.Base = c.Base.Path
+		relate(out.pkg, base.pkg)
+	}
+	// 7. Write Go.
+	out.files, err = emit.Files(out.pkg, emit.Config{
+		Package:  c.Package,
+		Module:   c.Module,
+		Source:   fmt.Sprintf("Schema: %s, sha256 %x.", c.Source, doc.Digest[:6]),
+		Facade:   c.Facade,
+		Tests:    c.Tests,
+		Doc:      c.Doc,
+		Openings: openings,
 	})
+	return out, err
 }

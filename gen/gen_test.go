@@ -12,11 +12,14 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/acpgo/sdk/gen/api"
+	"github.com/acpgo/sdk/gen/schema"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -122,6 +125,32 @@ func TestWords(t *testing.T) {
 	for name, want := range tests {
 		if got := exported(name); got != want {
 			t.Errorf("exported(%q) = %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Every judgement has a reason, and every opening begins a description.
+func TestJudgementsAreUsed(t *testing.T) {
+	var descriptions []string
+	for _, target := range Targets {
+		for _, o := range Overrides[target.Protocol] {
+			if o.Why == "" {
+				t.Errorf("{%v, %q, %q} has no reason", o.Kind, o.Subject, o.Value)
+			}
+		}
+		data, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(target.Schema)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := schema.Parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc.Walk(func(n *schema.Node) { descriptions = append(descriptions, n.Description) })
+	}
+	for _, o := range openings {
+		if !slices.ContainsFunc(descriptions, func(text string) bool { return strings.HasPrefix(text, o[0]) }) {
+			t.Errorf("no description begins with %q", o[0])
 		}
 	}
 }

@@ -81,7 +81,7 @@ func overridesOf(archive *txtar.Archive) []Override {
 		last := len(fields) - 1
 		for kind := Name; kind <= Always; kind++ {
 			if kind.String() == fields[0] {
-				out = append(out, Override{kind, strings.Join(fields[1:last], " "), fields[last]})
+				out = append(out, Override{Kind: kind, Subject: strings.Join(fields[1:last], " "), Value: fields[last]})
 			}
 		}
 	}

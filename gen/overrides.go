@@ -18,38 +18,38 @@ type Kind int
 
 // The kinds of Override.
 const (
-	// Name names the type of a definition, which is otherwise named after it. Of: the definition.
+	// Name names the type of a definition, which is otherwise named after it. Subject: the definition.
 	Name Kind = iota
 	// Handler names the handler of a method, which is otherwise named after the definition of its
-	// parameters. Of: that definition.
+	// parameters. Subject: that definition.
 	Handler
 	// Constructor names the function that makes a variant, and makes it take the required members one
-	// by one. Of: the union's definition, a slash, the tag or title.
+	// by one. Subject: the union's definition, a slash, the tag or title.
 	Constructor
-	// Capabilities names the definition that holds the capabilities of a side. Of: the side.
+	// Capabilities names the definition that holds the capabilities of a side. Subject: the side.
 	Capabilities
 	// Capability is the path of the capability that gates a method: what calls need, what is served, and
-	// what follows from which handlers are set. Of: the method.
+	// what follows from which handlers are set. Subject: the method.
 	Capability
-	// Needs is the path of a capability that a call needs for what it says. Of: the method, or the method
+	// Needs is the path of a capability that a call needs for what it says. Subject: the method, or the method
 	// and, after a space, a member of its parameters, a dot, and the tag of a variant; either may be
 	// missing.
 	Needs
-	// Derived says that the runtime deals with a method itself, and why. Of: the method.
+	// Derived says that the runtime deals with a method itself. Subject: the method.
 	Derived
-	// CallNote is what the documentation of the connection's call of a method says beyond the schema's. Of:
+	// CallNote is what the documentation of the connection's call of a method says beyond the schema's. Subject:
 	// the method.
 	CallNote
-	// HandlerNote is the same for the handler of a method. Of: the method.
+	// HandlerNote is the same for the handler of a method. Subject: the method.
 	HandlerNote
-	// ConnByHand says that the connection's call of a method is written by hand, and why. Of: the method.
+	// ConnByHand says that the connection's call of a method is written by hand. Subject: the method.
 	ConnByHand
 	// MakesSession says that the connection's call of a method makes a session of the answer. It is written
-	// by hand round an unexported call. Of: the method.
+	// by hand round an unexported call. Subject: the method.
 	MakesSession
-	// SessionByHand is the same for the call of a session. Of: the method.
+	// SessionByHand is the same for the call of a session. Subject: the method.
 	SessionByHand
-	// Always says that a member is written even when it says no more than leaving it out, and why. Of:
+	// Always says that a member is written even when it says no more than leaving it out. Subject:
 	// the definition, a slash, the member.
 	Always
 )
@@ -60,10 +60,22 @@ func (k Kind) String() string {
 
 // Override is one judgement.
 type Override struct {
-	Kind Kind
-	Of   string
-	Is   string
+	Kind    Kind
+	Subject string // what it is about
+	Value   string // what is decided, "" for kinds that need no more than the subject
+	Why     string
 }
+
+// Reasons that many have.
+const (
+	often     = "authors write it all the time, and the name by rule is long"
+	titled    = "the name by rule says resource contents twice"
+	shown     = "the name by rule does not say what is asked of the user"
+	advertise = "initialize tells it of a side"
+	described = "the description of the capability names what it stands for, which no keyword says"
+	marked    = "the description of the member, or of the variant, names the capability"
+	beyond    = "the runtime does more than the schema says"
+)
 
 // Overrides holds the judgements about the schemas of this project, by protocol. What is said about a
 // stable schema also holds for the unstable one.
@@ -86,236 +98,295 @@ const (
 )
 
 var v1 = []Override{
-	{Handler, "SessionNotification", "SessionUpdate"},
+	{Handler, "SessionNotification", "SessionUpdate", "the method's own name says it better than that of its parameters"},
 
-	{Constructor, "ContentBlock/text", "TextBlock"},
-	{Constructor, "ContentBlock/image", "ImageBlock"},
-	{Constructor, "ContentBlock/audio", "AudioBlock"},
-	{Constructor, "ContentBlock/resource_link", "ResourceLinkBlock"},
-	{Constructor, "ContentBlock/resource", "ResourceBlock"},
-	{Constructor, "EmbeddedResourceResource/TextResourceContents", "TextResource"},
-	{Constructor, "EmbeddedResourceResource/BlobResourceContents", "BlobResource"},
-	{Constructor, "RequestPermissionOutcome/cancelled", "PermissionCancelled"},
-	{Constructor, "RequestPermissionOutcome/selected", "PermissionSelected"},
-	{Constructor, "ToolCallContent/content", "ToolContent"},
-	{Constructor, "ToolCallContent/diff", "ToolDiff"},
-	{Constructor, "ToolCallContent/terminal", "ToolTerminal"},
+	{Constructor, "ContentBlock/text", "TextBlock", often},
+	{Constructor, "ContentBlock/image", "ImageBlock", often},
+	{Constructor, "ContentBlock/audio", "AudioBlock", often},
+	{Constructor, "ContentBlock/resource_link", "ResourceLinkBlock", often},
+	{Constructor, "ContentBlock/resource", "ResourceBlock", often},
+	{Constructor, "EmbeddedResourceResource/TextResourceContents", "TextResource", titled},
+	{Constructor, "EmbeddedResourceResource/BlobResourceContents", "BlobResource", titled},
+	{Constructor, "RequestPermissionOutcome/cancelled", "PermissionCancelled", shown},
+	{Constructor, "RequestPermissionOutcome/selected", "PermissionSelected", shown},
+	{Constructor, "ToolCallContent/content", "ToolContent", often},
+	{Constructor, "ToolCallContent/diff", "ToolDiff", often},
+	{Constructor, "ToolCallContent/terminal", "ToolTerminal", often},
 
-	{Capabilities, "agent", "AgentCapabilities"},
-	{Capabilities, "client", "ClientCapabilities"},
-	{Capability, "logout", "auth.logout"},
-	{Capability, "session/load", "loadSession"},
-	{Capability, "session/list", "sessionCapabilities.list"},
-	{Capability, "session/delete", "sessionCapabilities.delete"},
-	{Capability, "session/resume", "sessionCapabilities.resume"},
-	{Capability, "session/close", "sessionCapabilities.close"},
-	{Capability, "fs/read_text_file", "fs.readTextFile"},
-	{Capability, "fs/write_text_file", "fs.writeTextFile"},
-	{Capability, "terminal/create", "terminal"},
-	{Capability, "terminal/output", "terminal"},
-	{Capability, "terminal/release", "terminal"},
-	{Capability, "terminal/wait_for_exit", "terminal"},
-	{Capability, "terminal/kill", "terminal"},
+	{Capabilities, "agent", "AgentCapabilities", advertise},
+	{Capabilities, "client", "ClientCapabilities", advertise},
+	{Capability, "logout", "auth.logout", described},
+	{Capability, "session/load", "loadSession", described},
+	{Capability, "session/list", "sessionCapabilities.list", described},
+	{Capability, "session/delete", "sessionCapabilities.delete", described},
+	{Capability, "session/resume", "sessionCapabilities.resume", described},
+	{Capability, "session/close", "sessionCapabilities.close", described},
+	{Capability, "fs/read_text_file", "fs.readTextFile", described},
+	{Capability, "fs/write_text_file", "fs.writeTextFile", described},
+	{Capability, "terminal/create", "terminal", described},
+	{Capability, "terminal/output", "terminal", described},
+	{Capability, "terminal/release", "terminal", described},
+	{Capability, "terminal/wait_for_exit", "terminal", described},
+	{Capability, "terminal/kill", "terminal", described},
 
-	{Derived, "initialize", "the handshake follows from the handlers and options"},
+	{Derived, "initialize", "", "the handshake follows from the handlers and options"},
 
-	{Needs, "session/prompt prompt.image", "promptCapabilities.image"},
-	{Needs, "session/prompt prompt.audio", "promptCapabilities.audio"},
-	{Needs, "session/prompt prompt.resource", "promptCapabilities.embeddedContext"},
-	{Needs, "session/new additionalDirectories", "sessionCapabilities.additionalDirectories"},
-	{Needs, "session/new mcpServers.http", "mcpCapabilities.http"},
-	{Needs, "session/new mcpServers.sse", "mcpCapabilities.sse"},
-	{Needs, "session/load additionalDirectories", "sessionCapabilities.additionalDirectories"},
-	{Needs, "session/load mcpServers.http", "mcpCapabilities.http"},
-	{Needs, "session/load mcpServers.sse", "mcpCapabilities.sse"},
-	{Needs, "session/resume additionalDirectories", "sessionCapabilities.additionalDirectories"},
-	{Needs, "session/resume mcpServers.http", "mcpCapabilities.http"},
-	{Needs, "session/resume mcpServers.sse", "mcpCapabilities.sse"},
-	{Needs, "session/update update.notice", "session.notices"},
-	{Needs, "session/update update.compaction_update", "session.compaction"},
-	{Needs, "session/update update.compaction_summary_chunk", "session.compaction"},
-	{Needs, "elicitation/create .form", "elicitation.form"},
-	{Needs, "elicitation/create .url", "elicitation.url"},
-	{Needs, "elicitation/complete", "elicitation.url"},
+	{Needs, "session/prompt prompt.image", "promptCapabilities.image", marked},
+	{Needs, "session/prompt prompt.audio", "promptCapabilities.audio", marked},
+	{Needs, "session/prompt prompt.resource", "promptCapabilities.embeddedContext", marked},
+	{Needs, "session/new additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
+	{Needs, "session/new mcpServers.http", "mcpCapabilities.http", marked},
+	{Needs, "session/new mcpServers.sse", "mcpCapabilities.sse", marked},
+	{Needs, "session/load additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
+	{Needs, "session/load mcpServers.http", "mcpCapabilities.http", marked},
+	{Needs, "session/load mcpServers.sse", "mcpCapabilities.sse", marked},
+	{Needs, "session/resume additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
+	{Needs, "session/resume mcpServers.http", "mcpCapabilities.http", marked},
+	{Needs, "session/resume mcpServers.sse", "mcpCapabilities.sse", marked},
+	{Needs, "session/update update.notice", "session.notices", marked},
+	{Needs, "session/update update.compaction_update", "session.compaction", marked},
+	{Needs, "session/update update.compaction_summary_chunk", "session.compaction", marked},
+	{Needs, "elicitation/create .form", "elicitation.form", marked},
+	{Needs, "elicitation/create .url", "elicitation.url", marked},
+	{Needs, "elicitation/complete", "elicitation.url", marked},
 
-	{CallNote, "authenticate", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal."},
-	{HandlerNote, "session/prompt", notePrompt},
-	{HandlerNote, "session/cancel", noteCancel},
+	{CallNote, "authenticate", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal.", beyond},
+	{HandlerNote, "session/prompt", notePrompt, beyond},
+	{HandlerNote, "session/cancel", noteCancel, beyond},
 
-	{MakesSession, "session/new", "with its modes and config options"},
-	{MakesSession, "session/load", "the same"},
-	{MakesSession, "session/resume", "the same"},
+	{MakesSession, "session/new", "", "with its modes and config options"},
+	{MakesSession, "session/load", "", "with its modes and config options"},
+	{MakesSession, "session/resume", "", "with its modes and config options"},
 
-	{ConnByHand, "session/set_mode", "keeps the mode"},
-	{ConnByHand, "session/set_config_option", "keeps the answer"},
-	{ConnByHand, "session/prompt", "runs a turn"},
-	{ConnByHand, "session/cancel", "acts on the turn"},
+	{ConnByHand, "session/set_mode", "", "keeps the mode"},
+	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
+	{ConnByHand, "session/prompt", "", "runs a turn"},
+	{ConnByHand, "session/cancel", "", "acts on the turn"},
 
-	{SessionByHand, "session/update", "takes the update alone"},
-	{SessionByHand, "session/request_permission", "takes the call and the options"},
-	{SessionByHand, "terminal/create", "returns a terminal"},
-	{SessionByHand, "terminal/output", "belongs to the terminal"},
-	{SessionByHand, "terminal/release", "belongs to the terminal"},
-	{SessionByHand, "terminal/wait_for_exit", "belongs to the terminal"},
-	{SessionByHand, "terminal/kill", "belongs to the terminal"},
-	{SessionByHand, "session/load", "makes the session"},
-	{SessionByHand, "session/resume", "makes the session"},
-	{SessionByHand, "session/close", "needs no parameters"},
-	{SessionByHand, "session/delete", "needs no parameters"},
-	{SessionByHand, "session/set_mode", "takes the mode alone"},
-	{SessionByHand, "session/set_config_option", "takes the value alone"},
-	{SessionByHand, "session/prompt", "takes the content alone"},
-	{SessionByHand, "session/cancel", "needs no parameters"},
+	{SessionByHand, "session/update", "", "takes the update alone"},
+	{SessionByHand, "session/request_permission", "", "takes the call and the options"},
+	{SessionByHand, "terminal/create", "", "returns a terminal"},
+	{SessionByHand, "terminal/output", "", "belongs to the terminal"},
+	{SessionByHand, "terminal/release", "", "belongs to the terminal"},
+	{SessionByHand, "terminal/wait_for_exit", "", "belongs to the terminal"},
+	{SessionByHand, "terminal/kill", "", "belongs to the terminal"},
+	{SessionByHand, "session/load", "", "makes the session"},
+	{SessionByHand, "session/resume", "", "makes the session"},
+	{SessionByHand, "session/close", "", "needs no parameters"},
+	{SessionByHand, "session/delete", "", "needs no parameters"},
+	{SessionByHand, "session/set_mode", "", "takes the mode alone"},
+	{SessionByHand, "session/set_config_option", "", "takes the value alone"},
+	{SessionByHand, "session/prompt", "", "takes the content alone"},
+	{SessionByHand, "session/cancel", "", "needs no parameters"},
 
-	{Always, "InitializeRequest/clientCapabilities", "the protocol wants them stated"},
-	{Always, "InitializeResponse/agentCapabilities", "the protocol wants them stated"},
+	{Always, "InitializeRequest/clientCapabilities", "", "the protocol wants them stated"},
+	{Always, "InitializeResponse/agentCapabilities", "", "the protocol wants them stated"},
 }
 
 // v1Unstable are the judgements about what the unstable version 1 has beyond the stable one.
 var v1Unstable = []Override{
-	{Capability, "auth/status", "auth.status"},
-	{Capability, "providers/list", "providers"},
-	{Capability, "providers/set", "providers"},
-	{Capability, "providers/disable", "providers"},
-	{Capability, "session/fork", "sessionCapabilities.fork"},
-	{Capability, "session/archive", "sessionCapabilities.archive"},
-	{Capability, "session/unarchive", "sessionCapabilities.archive"},
-	{Capability, "session/status", "sessionCapabilities.status"},
-	{Capability, "session/set_title", "sessionCapabilities.title"},
+	{Capability, "auth/status", "auth.status", described},
+	{Capability, "providers/list", "providers", described},
+	{Capability, "providers/set", "providers", described},
+	{Capability, "providers/disable", "providers", described},
+	{Capability, "session/fork", "sessionCapabilities.fork", described},
+	{Capability, "session/archive", "sessionCapabilities.archive", described},
+	{Capability, "session/unarchive", "sessionCapabilities.archive", described},
+	{Capability, "session/status", "sessionCapabilities.status", described},
+	{Capability, "session/set_title", "sessionCapabilities.title", described},
 
-	{Needs, "session/new systemPrompt", "sessionCapabilities.systemPrompt"},
-	{Needs, "session/new mcpServers.acp", "mcpCapabilities.acp"},
-	{Needs, "session/load systemPrompt", "sessionCapabilities.systemPrompt"},
-	{Needs, "session/load mcpServers.acp", "mcpCapabilities.acp"},
-	{Needs, "session/resume systemPrompt", "sessionCapabilities.systemPrompt"},
-	{Needs, "session/resume mcpServers.acp", "mcpCapabilities.acp"},
-	{Needs, "session/fork systemPrompt", "sessionCapabilities.systemPrompt"},
-	{Needs, "session/fork additionalDirectories", "sessionCapabilities.additionalDirectories"},
-	{Needs, "session/fork mcpServers.http", "mcpCapabilities.http"},
-	{Needs, "session/fork mcpServers.sse", "mcpCapabilities.sse"},
-	{Needs, "session/fork mcpServers.acp", "mcpCapabilities.acp"},
-	{Needs, "session/list archived", "sessionCapabilities.archive"},
-	{Needs, "session/update update.plan_update", "plan"},
-	{Needs, "session/update update.plan_removed", "plan"},
-	{Needs, "session/update update.subagent_update", "subagents"},
-	{Needs, "session/update update.session_message", "subagents"},
-	{Needs, "session/update update.session_message_chunk", "subagents"},
+	{Needs, "session/new systemPrompt", "sessionCapabilities.systemPrompt", marked},
+	{Needs, "session/new mcpServers.acp", "mcpCapabilities.acp", marked},
+	{Needs, "session/load systemPrompt", "sessionCapabilities.systemPrompt", marked},
+	{Needs, "session/load mcpServers.acp", "mcpCapabilities.acp", marked},
+	{Needs, "session/resume systemPrompt", "sessionCapabilities.systemPrompt", marked},
+	{Needs, "session/resume mcpServers.acp", "mcpCapabilities.acp", marked},
+	{Needs, "session/fork systemPrompt", "sessionCapabilities.systemPrompt", marked},
+	{Needs, "session/fork additionalDirectories", "sessionCapabilities.additionalDirectories", marked},
+	{Needs, "session/fork mcpServers.http", "mcpCapabilities.http", marked},
+	{Needs, "session/fork mcpServers.sse", "mcpCapabilities.sse", marked},
+	{Needs, "session/fork mcpServers.acp", "mcpCapabilities.acp", marked},
+	{Needs, "session/list archived", "sessionCapabilities.archive", marked},
+	{Needs, "session/update update.plan_update", "plan", marked},
+	{Needs, "session/update update.plan_removed", "plan", marked},
+	{Needs, "session/update update.subagent_update", "subagents", marked},
+	{Needs, "session/update update.session_message", "subagents", marked},
+	{Needs, "session/update update.session_message_chunk", "subagents", marked},
 
-	{MakesSession, "session/fork", "with its modes and config options"},
+	{MakesSession, "session/fork", "", "with its modes and config options"},
 
-	{SessionByHand, "session/fork", "makes the session"},
-	{SessionByHand, "session/archive", "needs no parameters"},
-	{SessionByHand, "session/unarchive", "needs no parameters"},
-	{SessionByHand, "session/status", "needs no parameters"},
-	{SessionByHand, "session/set_title", "takes the title alone"},
+	{SessionByHand, "session/fork", "", "makes the session"},
+	{SessionByHand, "session/archive", "", "needs no parameters"},
+	{SessionByHand, "session/unarchive", "", "needs no parameters"},
+	{SessionByHand, "session/status", "", "needs no parameters"},
+	{SessionByHand, "session/set_title", "", "takes the title alone"},
 }
 
 var v2 = []Override{
-	{Name, "Command", "SlashCommand"}, // Command is what starts an agent
+	{Name, "Command", "SlashCommand", "Command is what starts an agent"},
 
-	{Handler, "CancelSessionNotification", "Cancel"},
-	{Handler, "UpdateSessionNotification", "SessionUpdate"},
+	{Handler, "CancelSessionNotification", "Cancel", "the method's own name says it better than that of its parameters"},
+	{Handler, "UpdateSessionNotification", "SessionUpdate", "the method's own name says it better than that of its parameters"},
 
-	{Constructor, "ContentBlock/text", "TextBlock"},
-	{Constructor, "ContentBlock/image", "ImageBlock"},
-	{Constructor, "ContentBlock/audio", "AudioBlock"},
-	{Constructor, "ContentBlock/resource_link", "ResourceLinkBlock"},
-	{Constructor, "ContentBlock/resource", "ResourceBlock"},
-	{Constructor, "EmbeddedResourceResource/TextResourceContents", "TextResource"},
-	{Constructor, "EmbeddedResourceResource/BlobResourceContents", "BlobResource"},
-	{Constructor, "RequestPermissionOutcome/cancelled", "PermissionCancelled"},
-	{Constructor, "RequestPermissionOutcome/selected", "PermissionSelected"},
-	{Constructor, "RequestPermissionSubject/tool_call", "PermissionForToolCall"},
-	{Constructor, "RequestPermissionSubject/command", "PermissionForCommand"},
-	{Constructor, "ToolCallContent/content", "ToolContent"},
-	{Constructor, "ToolCallContent/diff", "ToolDiff"},
-	{Constructor, "ToolCallContent/terminal", "ToolTerminal"},
-	{Constructor, "IdleStateUpdate/end_turn", "EndTurn"},
-	{Constructor, "IdleStateUpdate/max_tokens", "MaxTokens"},
-	{Constructor, "IdleStateUpdate/max_turn_requests", "MaxTurnRequests"},
-	{Constructor, "IdleStateUpdate/refusal", "Refusal"},
-	{Constructor, "IdleStateUpdate/cancelled", "Cancelled"},
+	{Constructor, "ContentBlock/text", "TextBlock", often},
+	{Constructor, "ContentBlock/image", "ImageBlock", often},
+	{Constructor, "ContentBlock/audio", "AudioBlock", often},
+	{Constructor, "ContentBlock/resource_link", "ResourceLinkBlock", often},
+	{Constructor, "ContentBlock/resource", "ResourceBlock", often},
+	{Constructor, "EmbeddedResourceResource/TextResourceContents", "TextResource", titled},
+	{Constructor, "EmbeddedResourceResource/BlobResourceContents", "BlobResource", titled},
+	{Constructor, "RequestPermissionOutcome/cancelled", "PermissionCancelled", shown},
+	{Constructor, "RequestPermissionOutcome/selected", "PermissionSelected", shown},
+	{Constructor, "RequestPermissionSubject/tool_call", "PermissionForToolCall", shown},
+	{Constructor, "RequestPermissionSubject/command", "PermissionForCommand", shown},
+	{Constructor, "ToolCallContent/content", "ToolContent", often},
+	{Constructor, "ToolCallContent/diff", "ToolDiff", often},
+	{Constructor, "ToolCallContent/terminal", "ToolTerminal", often},
+	{Constructor, "IdleStateUpdate/end_turn", "EndTurn", often},
+	{Constructor, "IdleStateUpdate/max_tokens", "MaxTokens", often},
+	{Constructor, "IdleStateUpdate/max_turn_requests", "MaxTurnRequests", often},
+	{Constructor, "IdleStateUpdate/refusal", "Refusal", often},
+	{Constructor, "IdleStateUpdate/cancelled", "Cancelled", often},
 
-	{Capabilities, "agent", "AgentCapabilities"},
-	{Capabilities, "client", "ClientCapabilities"},
-	{Capability, "session/new", "session"},
-	{Capability, "session/list", "session"},
-	{Capability, "session/resume", "session"},
-	{Capability, "session/close", "session"},
-	{Capability, "session/prompt", "session"},
-	{Capability, "session/delete", "session.delete"},
+	{Capabilities, "agent", "AgentCapabilities", advertise},
+	{Capabilities, "client", "ClientCapabilities", advertise},
+	{Capability, "session/new", "session", described},
+	{Capability, "session/list", "session", described},
+	{Capability, "session/resume", "session", described},
+	{Capability, "session/close", "session", described},
+	{Capability, "session/prompt", "session", described},
+	{Capability, "session/delete", "session.delete", described},
 
-	{Derived, "initialize", "the handshake follows from the handlers and options"},
+	{Derived, "initialize", "", "the handshake follows from the handlers and options"},
 
-	{Needs, "session/prompt prompt.image", "session.prompt.image"},
-	{Needs, "session/prompt prompt.audio", "session.prompt.audio"},
-	{Needs, "session/prompt prompt.resource", "session.prompt.embeddedContext"},
-	{Needs, "session/new additionalDirectories", "session.additionalDirectories"},
-	{Needs, "session/new mcpServers.http", "session.mcp.http"},
-	{Needs, "session/new mcpServers.stdio", "session.mcp.stdio"},
-	{Needs, "session/resume additionalDirectories", "session.additionalDirectories"},
-	{Needs, "session/resume mcpServers.http", "session.mcp.http"},
-	{Needs, "session/resume mcpServers.stdio", "session.mcp.stdio"},
-	{Needs, "elicitation/create .form", "elicitation.form"},
-	{Needs, "elicitation/create .url", "elicitation.url"},
-	{Needs, "elicitation/complete", "elicitation.url"},
+	{Needs, "session/prompt prompt.image", "session.prompt.image", marked},
+	{Needs, "session/prompt prompt.audio", "session.prompt.audio", marked},
+	{Needs, "session/prompt prompt.resource", "session.prompt.embeddedContext", marked},
+	{Needs, "session/new additionalDirectories", "session.additionalDirectories", marked},
+	{Needs, "session/new mcpServers.http", "session.mcp.http", marked},
+	{Needs, "session/new mcpServers.stdio", "session.mcp.stdio", marked},
+	{Needs, "session/resume additionalDirectories", "session.additionalDirectories", marked},
+	{Needs, "session/resume mcpServers.http", "session.mcp.http", marked},
+	{Needs, "session/resume mcpServers.stdio", "session.mcp.stdio", marked},
+	{Needs, "elicitation/create .form", "elicitation.form", marked},
+	{Needs, "elicitation/create .url", "elicitation.url", marked},
+	{Needs, "elicitation/complete", "elicitation.url", marked},
 
-	{CallNote, "auth/login", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal."},
-	{CallNote, "auth/logout", "It fails with ErrUnsupported, unsent, when the agent offers no method to log in."},
-	{HandlerNote, "session/prompt", "The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what that returns."},
-	{HandlerNote, "session/cancel", noteCancel},
+	{CallNote, "auth/login", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal.", beyond},
+	{CallNote, "auth/logout", "It fails with ErrUnsupported, unsent, when the agent offers no method to log in.", beyond},
+	{HandlerNote, "session/prompt", "The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what that returns.", beyond},
+	{HandlerNote, "session/cancel", noteCancel, beyond},
 
-	{MakesSession, "session/new", "with its config options and commands"},
-	{MakesSession, "session/resume", "the same"},
+	{MakesSession, "session/new", "", "with its config options and commands"},
+	{MakesSession, "session/resume", "", "with its config options and commands"},
 
-	{ConnByHand, "session/set_config_option", "keeps the answer"},
-	{ConnByHand, "session/cancel", "acts on the turn"},
+	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
+	{ConnByHand, "session/cancel", "", "acts on the turn"},
 
-	{SessionByHand, "session/set_config_option", "takes the value alone"},
-	{SessionByHand, "session/update", "takes the update alone"},
-	{SessionByHand, "session/request_permission", "tells that user action is required"},
-	{SessionByHand, "session/resume", "makes the session"},
-	{SessionByHand, "session/close", "needs no parameters"},
-	{SessionByHand, "session/delete", "needs no parameters"},
-	{SessionByHand, "session/prompt", "takes the content alone"},
-	{SessionByHand, "session/cancel", "needs no parameters"},
-	{SessionByHand, "tool_call/cancel", "takes the id alone"},
-	{SessionByHand, "terminal/cancel", "takes the id alone"},
+	{SessionByHand, "session/set_config_option", "", "takes the value alone"},
+	{SessionByHand, "session/update", "", "takes the update alone"},
+	{SessionByHand, "session/request_permission", "", "tells that user action is required"},
+	{SessionByHand, "session/resume", "", "makes the session"},
+	{SessionByHand, "session/close", "", "needs no parameters"},
+	{SessionByHand, "session/delete", "", "needs no parameters"},
+	{SessionByHand, "session/prompt", "", "takes the content alone"},
+	{SessionByHand, "session/cancel", "", "needs no parameters"},
+	{SessionByHand, "tool_call/cancel", "", "takes the id alone"},
+	{SessionByHand, "terminal/cancel", "", "takes the id alone"},
 
-	{Always, "InitializeRequest/capabilities", "the protocol wants them stated"},
-	{Always, "InitializeResponse/capabilities", "the protocol wants them stated"},
+	{Always, "InitializeRequest/capabilities", "", "the protocol wants them stated"},
+	{Always, "InitializeResponse/capabilities", "", "the protocol wants them stated"},
 }
 
 // v2Unstable are the judgements about what the unstable version 2 has beyond the stable one.
 var v2Unstable = []Override{
-	{Capability, "auth/status", "auth.status"},
-	{Capability, "providers/list", "providers"},
-	{Capability, "providers/set", "providers"},
-	{Capability, "providers/disable", "providers"},
-	{Capability, "session/fork", "session.fork"},
-	{Capability, "session/archive", "session.archive"},
-	{Capability, "session/unarchive", "session.archive"},
-	{Capability, "session/status", "session.status"},
-	{Capability, "session/set_title", "session.title"},
+	{Capability, "auth/status", "auth.status", described},
+	{Capability, "providers/list", "providers", described},
+	{Capability, "providers/set", "providers", described},
+	{Capability, "providers/disable", "providers", described},
+	{Capability, "session/fork", "session.fork", described},
+	{Capability, "session/archive", "session.archive", described},
+	{Capability, "session/unarchive", "session.archive", described},
+	{Capability, "session/status", "session.status", described},
+	{Capability, "session/set_title", "session.title", described},
 
-	{Needs, "session/new systemPrompt", "session.systemPrompt"},
-	{Needs, "session/new mcpServers.acp", "session.mcp.acp"},
-	{Needs, "session/resume systemPrompt", "session.systemPrompt"},
-	{Needs, "session/resume mcpServers.acp", "session.mcp.acp"},
-	{Needs, "session/fork systemPrompt", "session.systemPrompt"},
-	{Needs, "session/fork additionalDirectories", "session.additionalDirectories"},
-	{Needs, "session/fork mcpServers.stdio", "session.mcp.stdio"},
-	{Needs, "session/fork mcpServers.http", "session.mcp.http"},
-	{Needs, "session/fork mcpServers.acp", "session.mcp.acp"},
-	{Needs, "session/list archived", "session.archive"},
+	{Needs, "session/new systemPrompt", "session.systemPrompt", marked},
+	{Needs, "session/new mcpServers.acp", "session.mcp.acp", marked},
+	{Needs, "session/resume systemPrompt", "session.systemPrompt", marked},
+	{Needs, "session/resume mcpServers.acp", "session.mcp.acp", marked},
+	{Needs, "session/fork systemPrompt", "session.systemPrompt", marked},
+	{Needs, "session/fork additionalDirectories", "session.additionalDirectories", marked},
+	{Needs, "session/fork mcpServers.stdio", "session.mcp.stdio", marked},
+	{Needs, "session/fork mcpServers.http", "session.mcp.http", marked},
+	{Needs, "session/fork mcpServers.acp", "session.mcp.acp", marked},
+	{Needs, "session/list archived", "session.archive", marked},
 
-	{MakesSession, "session/fork", "with its modes and config options"},
+	{MakesSession, "session/fork", "", "with its modes and config options"},
 
-	{SessionByHand, "session/fork", "makes the session"},
-	{SessionByHand, "session/archive", "needs no parameters"},
-	{SessionByHand, "session/unarchive", "needs no parameters"},
-	{SessionByHand, "session/status", "needs no parameters"},
-	{SessionByHand, "session/set_title", "takes the title alone"},
+	{SessionByHand, "session/fork", "", "makes the session"},
+	{SessionByHand, "session/archive", "", "needs no parameters"},
+	{SessionByHand, "session/unarchive", "", "needs no parameters"},
+	{SessionByHand, "session/status", "", "needs no parameters"},
+	{SessionByHand, "session/set_title", "", "takes the title alone"},
+}
+
+// openings are the words with which descriptions begin, and how they go on from the name of what they
+// describe, because a doc comment begins with that. The first that fits is taken.
+var openings = [][2]string{
+	{"A ", "is a "},
+	{"An ", "is an "},
+	{"The user ", "says that the user "},
+	{"The ", "is the "},
+	{"Unique identifier ", "is the unique identifier "},
+	{"Typed identifier ", "is the identifier "},
+	{"Request parameters ", "holds the parameters "},
+	{"Request to ", "asks to "},
+	{"Request for ", "asks for "},
+	{"Request from the agent to ", "is the agent's request to "},
+	{"Response ", "is the response "},
+	{"Notification ", "is the notification "},
+	{"Update ", "is an update "},
+	{"Represents ", "represents "},
+	{"Describes ", "describes "},
+	{"Embed ", "embeds "},
+	{"Terminal-based ", "is the terminal-based "},
+	{"Standard content block ", "is the standard content block "},
+	{"Semantic category ", "is the semantic category "},
+	{"Severity hint ", "is the severity hint "},
+	{"Type-safe elicitation schema ", "is a type-safe elicitation schema "},
+	{"Protocol version identifier", "is the protocol version identifier"},
+	{"Capabilities ", "holds the capabilities "},
+	{"Configuration ", "is the configuration "},
+	{"Information ", "is information "},
+	{"Metadata ", "is metadata "},
+	{"Content blocks ", "is one of the content blocks, which "},
+	{"Optional ", "holds optional "},
+	{"Categories ", "is one of the categories "},
+	{"Different types ", "is one of the different types "},
+	{"Priority levels ", "is one of the priority levels "},
+	{"Reasons ", "is one of the reasons "},
+	{"Possible values ", "holds the possible values "},
+	{"Status ", "is the status "},
+	{"Execution status ", "is the execution status "},
+	{"Exit status ", "is the exit status "},
+	{"Lifecycle state ", "is the lifecycle state "},
+	{"Content produced ", "is content produced "},
+	{"Resource content ", "is resource content "},
+	{"Text provided ", "is text provided "},
+	{"Schema for ", "is the schema for "},
+	{"Items ", "holds the items "},
+	{"Property schema ", "is the property schema "},
+	{"Allowed ", "is one of the allowed "},
+	{"Images ", "holds an image "},
+	{"Context window and cost update ", "is the context window and cost update "},
+	{"Session capabilities ", "holds the session capabilities "},
+	{"Prompt capabilities ", "holds the prompt capabilities "},
+	{"MCP capabilities ", "holds the MCP capabilities "},
+	{"File system capabilities ", "holds the file system capabilities "},
+	{"Authentication capabilities ", "holds the authentication capabilities "},
+	{"Elicitation capabilities ", "holds the elicitation capabilities "},
+	{"Logout capabilities ", "holds the logout capabilities "},
+	{"Client support ", "declares client support "},
 }
 
 // judgements is a list of overrides that knows which were used.
@@ -331,9 +402,9 @@ func newJudgements(list []Override) *judgements {
 // of returns the override of that kind for that subject.
 func (j *judgements) of(kind Kind, subject string) (is string, ok bool) {
 	for i, o := range j.list {
-		if o.Kind == kind && o.Of == subject {
+		if o.Kind == kind && o.Subject == subject {
 			j.used[i] = true
-			return o.Is, true
+			return o.Value, true
 		}
 	}
 	return "", false
@@ -344,7 +415,7 @@ func (j *judgements) unused() error {
 	var problems []error
 	for i, o := range j.list {
 		if !j.used[i] {
-			problems = append(problems, &schema.Error{Msg: fmt.Sprintf("the override {%v, %q, %q} is not used: the schema has no such thing", o.Kind, o.Of, o.Is)})
+			problems = append(problems, &schema.Error{Msg: fmt.Sprintf("the override {%v, %q, %q} is not used: the schema has no such thing", o.Kind, o.Subject, o.Value)})
 		}
 	}
 	return errors.Join(problems...)

@@ -55,7 +55,7 @@ func (g *generator) aliases(f *jen.File) {
 // alias declares a type of the base, with the first sentence of what is said about it there.
 func (g *generator) alias(f *jen.File, name, doc, instead string) {
 	where := "It is documented at [" + path.Base(g.pkg.Base) + "." + name + "]."
-	text := firstSentence(describe(name, doc, instead, 0)) + " " + where
+	text := firstSentence(g.describe(name, doc, instead, 0)) + " " + where
 	add(f, append(comment(wrap(text, "", "", width-3)), jen.Type().Id(name).Op("=").Add(g.base(name)))...)
 }
 

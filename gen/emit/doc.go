@@ -108,72 +108,13 @@ func wrap(text, first, rest string, columns int) []string {
 	return append(out, line)
 }
 
-// openings says how a description that begins with certain words goes on from the name of what it
-// describes. The first that fits is taken.
-var openings = []struct{ begins, instead string }{
-	{"A ", "is a "},
-	{"An ", "is an "},
-	{"The user ", "says that the user "},
-	{"The ", "is the "},
-	{"Unique identifier ", "is the unique identifier "},
-	{"Typed identifier ", "is the identifier "},
-	{"Request parameters ", "holds the parameters "},
-	{"Request to ", "asks to "},
-	{"Request for ", "asks for "},
-	{"Request from the agent to ", "is the agent's request to "},
-	{"Response ", "is the response "},
-	{"Notification ", "is the notification "},
-	{"Update ", "is an update "},
-	{"Represents ", "represents "},
-	{"Describes ", "describes "},
-	{"Embed ", "embeds "},
-	{"Terminal-based ", "is the terminal-based "},
-	{"Standard content block ", "is the standard content block "},
-	{"Semantic category ", "is the semantic category "},
-	{"Severity hint ", "is the severity hint "},
-	{"Type-safe elicitation schema ", "is a type-safe elicitation schema "},
-	{"Protocol version identifier", "is the protocol version identifier"},
-	{"Capabilities ", "holds the capabilities "},
-	{"Configuration ", "is the configuration "},
-	{"Information ", "is information "},
-	{"Metadata ", "is metadata "},
-	{"Content blocks ", "is one of the content blocks, which "},
-	{"Optional ", "holds optional "},
-	{"Categories ", "is one of the categories "},
-	{"Different types ", "is one of the different types "},
-	{"Priority levels ", "is one of the priority levels "},
-	{"Reasons ", "is one of the reasons "},
-	{"Possible values ", "holds the possible values "},
-	{"Status ", "is the status "},
-	{"Execution status ", "is the execution status "},
-	{"Exit status ", "is the exit status "},
-	{"Lifecycle state ", "is the lifecycle state "},
-	{"Content produced ", "is content produced "},
-	{"Resource content ", "is resource content "},
-	{"Text provided ", "is text provided "},
-	{"Schema for ", "is the schema for "},
-	{"Items ", "holds the items "},
-	{"Property schema ", "is the property schema "},
-	{"Allowed ", "is one of the allowed "},
-	{"Images ", "holds an image "},
-	{"Context window and cost update ", "is the context window and cost update "},
-	{"Session capabilities ", "holds the session capabilities "},
-	{"Prompt capabilities ", "holds the prompt capabilities "},
-	{"MCP capabilities ", "holds the MCP capabilities "},
-	{"File system capabilities ", "holds the file system capabilities "},
-	{"Authentication capabilities ", "holds the authentication capabilities "},
-	{"Elicitation capabilities ", "holds the elicitation capabilities "},
-	{"Logout capabilities ", "holds the logout capabilities "},
-	{"Client support ", "declares client support "},
-}
-
 // describe returns a description as the doc comment of name; without one, what instead says.
-func describe(name, description, instead string, indent int) []string {
+func (g *generator) describe(name, description, instead string, indent int) []string {
 	text := strings.TrimSpace(description)
 	if text == "" {
 		text = name + " " + instead
 	} else if !strings.HasPrefix(text, name+" ") {
-		text = name + predicate(text)
+		text = name + g.predicate(text)
 	}
 	return markdown(stop(text), indent)
 }
@@ -182,13 +123,13 @@ func describe(name, description, instead string, indent int) []string {
 var happened = regexp.MustCompile(`^[^.]*? (has|have|was|were) (been |\w+ed\b)`)
 
 // predicate returns a description as what follows the name of the described.
-func predicate(text string) string {
+func (g *generator) predicate(text string) string {
 	if clause := happened.FindString(text); clause != "" && !strings.Contains(clause, " that ") {
 		return " says that " + strings.ToLower(text[:1]) + text[1:]
 	}
-	for _, o := range openings {
-		if rest, ok := strings.CutPrefix(text, o.begins); ok {
-			return " " + o.instead + rest
+	for _, o := range g.Openings {
+		if rest, ok := strings.CutPrefix(text, o[0]); ok {
+			return " " + o[1] + rest
 		}
 	}
 	return ": " + text

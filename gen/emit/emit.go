@@ -23,6 +23,10 @@ type Config struct {
 	Facade  bool   // also write handlers, connections and sessions, which hand-written files complete
 	Tests   bool   // also write the tables that tests of the package need
 	Doc     string // the package comment, or "" if hand-written files have one
+
+	// Openings are words with which descriptions begin, each with what follows the name of the described
+	// instead. The first that fits is taken.
+	Openings [][2]string
 }
 
 // Files returns the generated files by name.

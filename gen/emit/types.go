@@ -28,7 +28,7 @@ func (g *generator) types(f *jen.File) {
 
 // declDoc returns the doc comment of a declaration.
 func (g *generator) declDoc(c *model.Common, instead string) []string {
-	lines := describe(c.Go, c.Doc, instead, 0)
+	lines := g.describe(c.Go, c.Doc, instead, 0)
 	if c.Schema != "" && c.Schema != c.Go {
 		lines = beforeLinks(lines, "Schema: "+c.Schema+".")
 	}
@@ -81,7 +81,7 @@ func (g *generator) field(f *model.Field) []jen.Code {
 	if _, meta := f.Type.(model.Meta); meta {
 		lines = []string{"Meta is what implementations attach for each other, see [codec.Meta]."}
 	} else {
-		lines = describe(f.Go, "", "is the member "+f.JSON+".", indent)
+		lines = g.describe(f.Go, "", "is the member "+f.JSON+".", indent)
 		if f.Doc != "" {
 			lines = markdown(stop(f.Doc), indent)
 		}

@@ -115,7 +115,7 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 		return
 	}
 	instead := "is a variant of [" + v.Union.Go + "]."
-	doc := describe(v.Go, v.Doc, instead, 0)
+	doc := g.describe(v.Go, v.Doc, instead, 0)
 	if v.Tag != "" {
 		doc = beforeLinks(doc, v.Union.Tag+": \""+v.Tag+"\"")
 	}
