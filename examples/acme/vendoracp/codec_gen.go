@@ -159,7 +159,7 @@ func (x *IndexEvent) DecodeJSON(d *codec.Decoder) {
 
 func (x *IndexEventLimit) encodeMembers(e *codec.Encoder) {
 	if x == nil {
-		e.Failf("a variant that is a nil %T", x)
+		e.FailObject("a variant that is a nil %T", x)
 		return
 	}
 }
