@@ -452,7 +452,7 @@ func TestSessionsArePaged(t *testing.T) {
 
 // A handler of an extension whose name is the protocol's, or could become it, is an error at the start, on both
 // sides. So is an empty one.
-func TestExtensionNames(t *testing.T) {
+func TestEXT3_ExtensionNames(t *testing.T) {
 	for _, name := range []string{acp.MethodPrompt, acp.MethodSessionUpdate, acp.MethodCancelRequest, "vendor/ping", ""} {
 		var forAgent acp.Extensions[acp.AgentConn]
 		rpc.Handle(&forAgent, name, func(context.Context, *acp.AgentConn, *struct{}) (*struct{}, error) { return nil, nil })

@@ -127,7 +127,7 @@ type follower struct {
 	w       *witness
 	all     *conformance.Recording
 	session *acp.ClientSession
-	turn    *acp.Turn // in progress, or nil
+	turn    chan error // the end of the turn in progress, or nil
 }
 
 // handlers are the client's. In recordings with a cancellation the user does not answer before that.
@@ -163,12 +163,16 @@ func (f *follower) step(ctx context.Context, conn *acp.ClientConn, m ledger.Mess
 		}
 		f.finish()
 		if f.w.err == nil {
-			f.turn = f.session.Stream(ctx, req.Prompt...)
+			f.turn = make(chan error, 1)
+			go func(turn chan<- error) {
+				_, err := f.session.Prompt(ctx, req.Prompt...)
+				turn <- err
+			}(f.turn)
 		}
 	case acp.MethodCancel:
 		synctest.Wait() // what precedes it has come
 		if f.turn != nil {
-			f.turn.Cancel()
+			_ = f.session.Cancel(ctx) // fails when the connection was cut
 		}
 	default:
 		return fmt.Errorf("the client of the recording sent %s", m.Method)
@@ -179,8 +183,7 @@ func (f *follower) step(ctx context.Context, conn *acp.ClientConn, m ledger.Mess
 // finish waits for the end of the turn.
 func (f *follower) finish() {
 	if f.turn != nil {
-		_, err := f.turn.Result()
-		f.w.called(err)
+		f.w.called(<-f.turn)
 		f.turn = nil
 	}
 }

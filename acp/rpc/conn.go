@@ -63,21 +63,22 @@ func (c *Conn) RPC() *Conn { return c }
 
 // Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes
 // the stream and waits until nothing runs any more. Handlers and unsent messages are given
-// Options.CloseTime each, and closing the stream takes its own time, a subprocess's for example; the
-// error says that handlers still run after that, or why the stream could not be closed properly.
+// Options.CloseTime together, and closing the stream takes its own time, a subprocess's for example. The error
+// matches ErrStuck when handlers still run after that, or says why the stream could not be closed properly.
 // Further calls wait likewise. A handler must not call Close: it would wait for itself.
 func (c *Conn) Close() error { return c.engine().Close() }
 
-// Done is closed when the connection is over and nothing of it runs any more.
+// Done is closed when the connection is over and nothing of it runs any more, but handlers that have not ended
+// within Options.CloseTime.
 func (c *Conn) Done() <-chan struct{} { return c.engine().Done() }
 
-// Wait returns when the connection is over and nothing of it runs any more. It returns nil when it was
-// ended by Close, or by the peer in an orderly way; otherwise an error that matches ErrClosed and
-// wraps the cause, which is an *ExitError when the peer was a subprocess that failed.
+// Wait waits until Done is closed. It returns nil when the connection was ended by Close, or by the peer in an
+// orderly way; otherwise an error that matches ErrClosed and wraps the cause, which is an *ExitError when the peer
+// was a subprocess that failed. It matches ErrStuck when handlers still run, whatever ended the connection.
 func (c *Conn) Wait() error {
 	err := c.engine().Wait()
 	exit, ok := errors.AsType[*ExitError](err)
-	failed := ok && !exit.State.Success() || errors.Is(err, io.ErrUnexpectedEOF)
+	failed := ok && !exit.State.Success() || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrStuck)
 	if !failed && errors.Is(err, io.EOF) {
 		return nil
 	}

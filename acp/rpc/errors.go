@@ -119,8 +119,12 @@ const (
 	// ErrTurnCancelled is the cause of the context of a turn that its client cancelled.
 	ErrTurnCancelled = engine.ErrTurnCancelled
 	// ErrOverflow is what a call returns that had to be given up because its own caller held up a
-	// queue of updates that reached its hard limit.
+	// queue of updates that reached its hard limit, Options.QueueLimit; and what a turn returns whose loop over
+	// its updates had to be ended for that.
 	ErrOverflow = engine.ErrOverflow
+	// ErrStuck says that handlers still run although the connection is over and Options.CloseTime has passed.
+	// Nobody waits for them any more.
+	ErrStuck = engine.ErrStuck
 )
 
 var errConnected = errors.New("acp: this transport was connected already")
@@ -254,6 +258,8 @@ func ownError(err error) *Error {
 		return &Error{Code: ErrInternal, Message: e.Error()}
 	case *CallError:
 		return nil
+	case *servedError: // of middleware that has passed it on
+		return ownError(e.err)
 	case interface{ Unwrap() error }:
 		return ownError(e.Unwrap())
 	case interface{ Unwrap() []error }:

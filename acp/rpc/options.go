@@ -27,14 +27,14 @@ type Options struct {
 	QueueBytes int
 	// QueueLimit is how far such a queue grows while its own handler waits for a call, which could
 	// otherwise never be answered; then the call fails with ErrOverflow. The same holds for the
-	// updates that wait for a loop over Turn.Updates whose body may be waiting for a call: which is
-	// any that began while the body runs. Default 64 MiB.
+	// updates that wait for a loop over a turn's updates whose body calls with the turn's context. Default 64 MiB.
 	QueueLimit int
 	// DrainTime bounds how long requests may still be answered, and notifications handled, after
-	// the peer has ended the stream. Default 2 s.
+	// the peer has ended the stream. Then the contexts of their handlers end. Default 2 s.
 	DrainTime time.Duration
-	// CloseTime bounds how long Close waits for handlers, and separately for unsent messages.
-	// Default 5 s.
+	// CloseTime bounds how long the end of a connection, by Close or by the peer, waits for handlers whose
+	// contexts have ended, and for unsent messages, together. A handler that runs on is left alone, and Close
+	// and Wait say so: ErrStuck. Default 5 s.
 	CloseTime time.Duration
 	// CancelGrace is how long a cancelled turn waits for the agent's answer. Default 30 s.
 	CancelGrace time.Duration

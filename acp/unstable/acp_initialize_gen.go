@@ -140,7 +140,7 @@ func (a *agentSide) baseConfigureRoute(r *engine.Route) {
 	switch r.Method {
 	case MethodPrompt:
 		r.Turn = true
-		r.Cancelled = func() any { return &PromptResponse{StopReason: StopReasonCancelled} }
+		r.Cancelled = cancelledPrompt
 	case MethodCancel:
 		r.CancelsTurn = true
 	case MethodCloseSession, MethodDeleteSession:
@@ -226,7 +226,7 @@ func (c *clientSide) initialize(ctx context.Context) error {
 func (c *clientSide) configureRoute(r *engine.Route) {
 	switch r.Method {
 	case MethodRequestPermission:
-		r.Cancelled = func() any { return &RequestPermissionResponse{Outcome: PermissionCancelled()} }
+		r.Cancelled = func(any) any { return &RequestPermissionResponse{Outcome: PermissionCancelled()} }
 	case MethodSessionUpdate:
 		r.Feeds = true
 		r.Check = c.conn.follow

@@ -48,9 +48,22 @@ func (c *ClientConn) checkPrompt(req *PromptRequest) error {
 	return nil
 }
 
+// cancelledPrompt is the answer to a prompt whose turn was cancelled: with the stop reason that the protocol asks
+// for, whatever that of its handler's result is.
+func cancelledPrompt(result any) any {
+	res, _ := result.(*PromptResponse)
+	if res == nil {
+		return &PromptResponse{StopReason: StopReasonCancelled}
+	}
+	own := *res
+	own.StopReason = StopReasonCancelled
+	return &own
+}
+
 // Cancel cancels the session's turns (session/cancel) and does not wait for their end: Prompt and Turn.Result
 // return the agent's answer, usually with StopReasonCancelled. Open permission requests of the session are
-// answered as cancelled. If no turn runs, the agent ignores it.
+// answered as cancelled. If no turn runs, the agent ignores it. When Cancel returns, the cancellation is on its
+// way, and a prompt sent afterwards comes behind it.
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodCancel, n); err != nil {
@@ -76,7 +89,9 @@ func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*Pr
 	return s.conn.Prompt(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
 
-// Turn is a prompt in progress. Updates is for one goroutine; the other methods are safe for concurrent use.
+// Turn is a prompt in progress, whose updates go to a loop over Updates. Those are the updates of the session that
+// were read after the turn was started and before the answer that ends it; all others go to the client's handler
+// SessionUpdate, and none to both. Updates is for one goroutine; the other methods are safe for concurrent use.
 type Turn struct {
 	turn *engine.Turn[SessionUpdate, PromptResponse]
 }
@@ -84,12 +99,22 @@ type Turn struct {
 // Updates yields the turn's updates in order, and ends when the turn has. Leaving the loop early throws
 // the rest away; it neither cancels the turn nor holds anything up. A loop that is slow holds up the
 // agent, when ConnOptions.QueueBytes of updates are waiting for it.
+//
+// A call that the loop's body makes cannot be answered while the loop holds up the agent. With the turn's Context, it
+// lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. Of any other call it is not
+// known who waits for it: while there is one, as much may wait, and beyond that the loop ends, and Result fails with
+// ErrOverflow.
 func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
+
+// Context returns the context for calls that the body of a loop over Updates makes: that with which the turn was
+// started, and the mark that the loop waits for them. It does not end with the turn.
+func (t *Turn) Context() context.Context { return t.turn.Context() }
 
 // Discard throws away the updates that were not read, and those to come.
 func (t *Turn) Discard() { t.turn.Discard() }
 
-// Cancel cancels the turn (session/cancel); see ClientSession.Prompt. It does not wait: Result does.
+// Cancel cancels the turn (session/cancel); see ClientSession.Prompt. The cancellation is on its way when Cancel
+// returns. It does not wait for the turn's end: Result does.
 func (t *Turn) Cancel() { t.turn.Cancel() }
 
 // Result waits for the end of the turn, discarding what was not read, and returns the agent's answer or why
@@ -100,13 +125,13 @@ func (t *Turn) Result() (*PromptResponse, error) { return t.turn.Result() }
 // reading them or calling Discard holds up the agent.
 func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
-// Stream starts a turn whose updates are read as they come, and does not block. The updates also go to the
-// client's handler SessionUpdate, if it has one; a loop over them inside that handler would wait for itself. The
-// turn is over when Result returns. When ctx ends, the turn is cancelled, as with Prompt.
+// Stream starts a turn whose updates are read as they come; see [Turn]. A loop over them inside the client's handler
+// of updates would wait for itself. The turn is over when Result returns. When ctx ends, the turn is cancelled as
+// with Prompt; a prompt sent afterwards comes behind the cancellation.
 func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
 	req := &PromptRequest{SessionID: s.id, Prompt: prompt}
 	if err := s.conn.checkPrompt(req); err != nil {
-		return &Turn{engine.FailedTurn[SessionUpdate, PromptResponse]((*engine.Conn)(s.conn.rpc), err)}
+		return &Turn{engine.FailedTurn[SessionUpdate, PromptResponse](ctx, (*engine.Conn)(s.conn.rpc), err)}
 	}
 	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
 	return &Turn{engine.StartTurn(ctx, (*engine.Conn)(s.conn.rpc), m, req, turnSpec(s.id), pickUpdate)}

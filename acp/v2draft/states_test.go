@@ -87,8 +87,7 @@ func TestResumeAsATurnEnds(t *testing.T) {
 		}
 		return nil
 	}})
-	turn := newSession(t, conn).Stream(t.Context(), v2draft.TextBlock("hi"))
-	turn.Discard()
+	result := prompting(t, newSession(t, conn))
 	<-ending
 	resumed := make(chan error, 1)
 	go func() {
@@ -108,7 +107,7 @@ func TestResumeAsATurnEnds(t *testing.T) {
 	if err := <-resumed; err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turn.Result(); err != nil {
+	if _, err := result(); err != nil {
 		t.Fatal(err)
 	}
 	if want := "user running idle idle"; strings.Join(got, " ") != want {

@@ -18,7 +18,9 @@ type TurnResult struct {
 	Idle IdleStateUpdate
 }
 
-// Turn is a prompt in progress. Updates is for one goroutine; the other methods are safe for concurrent use.
+// Turn is a prompt in progress, whose updates go to a loop over Updates. Those are the updates of the session that
+// were read after the turn was started and before the state that ends it; all others go to the client's handler
+// SessionUpdate, and none to both. Updates is for one goroutine; the other methods are safe for concurrent use.
 type Turn struct {
 	turn *engine.Turn[SessionUpdate, TurnResult]
 }
@@ -26,12 +28,22 @@ type Turn struct {
 // Updates yields the turn's updates in order; the last is the state that ends it. Leaving the loop early throws
 // the rest away; it neither cancels the turn nor holds anything up. A loop that is slow holds up the
 // agent, when ConnOptions.QueueBytes of updates are waiting for it.
+//
+// A call that the loop's body makes cannot be answered while the loop holds up the agent. With the turn's Context, it
+// lets up to ConnOptions.QueueLimit of updates wait, at which it fails with ErrOverflow. Of any other call it is not
+// known who waits for it: while there is one, as much may wait, and beyond that the loop ends, and Result fails with
+// ErrOverflow.
 func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
+
+// Context returns the context for calls that the body of a loop over Updates makes: that with which the turn was
+// started, and the mark that the loop waits for them. It does not end with the turn.
+func (t *Turn) Context() context.Context { return t.turn.Context() }
 
 // Discard throws away the updates that were not read, and those to come.
 func (t *Turn) Discard() { t.turn.Discard() }
 
-// Cancel cancels the turn (session/cancel); see ClientSession.Prompt. It does not wait: Result does.
+// Cancel cancels the turn (session/cancel); see ClientSession.Prompt. The cancellation is on its way when Cancel
+// returns. It does not wait for the turn's end: Result does.
 func (t *Turn) Cancel() { t.turn.Cancel() }
 
 // Result waits for the end of the turn, discarding what was not read, and returns how it ended or why
@@ -67,9 +79,9 @@ func (c *ClientConn) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResu
 	return engine.RunTurnUntil(ctx, (*engine.Conn)(c.rpc), m, req, turnSpec(req.SessionID), &turnEnd{seen: &c.seen})
 }
 
-// Stream starts a turn whose updates are read as they come. They also go to the client's handler, if it
-// has one; a loop over the updates inside that handler would wait for itself. The turn is over when
-// Result returns.
+// Stream starts a turn whose updates are read as they come; see [Turn]. A loop over them inside the client's handler
+// of updates would wait for itself. The turn is over when Result returns. When ctx ends, the turn is cancelled as
+// with Prompt; a prompt sent afterwards comes behind the cancellation.
 func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Turn {
 	return s.conn.StreamTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
@@ -78,7 +90,7 @@ func (s *ClientSession) Stream(ctx context.Context, prompt ...ContentBlock) *Tur
 func (c *ClientConn) StreamTurn(ctx context.Context, req *PromptRequest) *Turn {
 	req = orEmpty(req)
 	if err := c.checkPrompt(req); err != nil {
-		return &Turn{engine.FailedTurn[SessionUpdate, TurnResult]((*engine.Conn)(c.rpc), err)}
+		return &Turn{engine.FailedTurn[SessionUpdate, TurnResult](ctx, (*engine.Conn)(c.rpc), err)}
 	}
 	m := engine.RequestMethod[PromptRequest, PromptResponse](methodPrompt)
 	end := &turnEnd{seen: &c.seen}
@@ -112,7 +124,8 @@ func (s *ClientSession) Cancel(ctx context.Context) error {
 
 // Cancel cancels the session's foreground work (session/cancel): turns of this connection's own go on as
 // ClientSession.Prompt says when its context ends. Without any the client's open permission requests of the
-// session are answered as cancelled all the same, and to the agent it is harmless.
+// session are answered as cancelled all the same, and to the agent it is harmless. When Cancel returns, the
+// cancellation is on its way, so that a later prompt comes behind it.
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelSessionNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodCancel, n); err != nil {

@@ -140,6 +140,9 @@ func (f *foreground) work(ctx context.Context, free func(), work Work, first fun
 		return
 	}
 	result, err := work(context.WithValue(ctx, workKey{}, f))
+	if err != nil {
+		(*engine.Conn)(f.session.conn.rpc).ReportFailure(ctx, "turn failed", MethodPrompt, err)
+	}
 	idle = outcome(ctx, result, err)
 }
 

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/wire"
@@ -28,8 +26,8 @@ func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) e
 	if !sent {
 		// It waits for the peer as a call does, and the peer may wait for what our queues hold.
 		var f *flight
-		ctx, f = c.flights.enter(ctx)
-		defer c.flights.end(f)
+		ctx, f = c.enter(ctx)
+		defer c.exit(f)
 		err = c.wire.Notify(ctx, method, params)
 	}
 	if err != nil {
@@ -53,8 +51,8 @@ func (c *Conn) failure(ctx context.Context, err error) (ended bool, _ error) {
 
 // run sends the request and waits for its answer.
 func (p *pending) run(ctx context.Context, params wire.Encodable) error {
-	ctx, f := p.conn.flights.enter(ctx)
-	defer p.conn.flights.end(f)
+	ctx, f := p.conn.enter(ctx)
+	defer p.conn.exit(f)
 	err := p.start(ctx, params)
 	if err != nil {
 		return named(p.method, err)
@@ -194,101 +192,4 @@ func (p cancelParams) EncodeJSON(e *codec.Encoder) {
 	e.Name("requestId")
 	id.EncodeJSON(e)
 	e.EndObject()
-}
-
-// flights are the calls in flight.
-type flights struct {
-	mu     sync.Mutex
-	all    map[*flight]struct{}
-	count  uint64        // calls ever begun
-	change chan struct{} // set while somebody waits for another; closed when it has begun
-	loops  atomic.Int32  // over the updates of turns, in progress
-}
-
-// flight is a call in flight.
-type flight struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	within *handling // the notification handler that makes the call and waits for it, or nil
-	apart  bool      // it runs in a goroutine of its own, so that nobody's loop waits for it
-	number uint64
-}
-
-// enter begins a flight if the call may be one that a notification handler or a loop waits for, which the
-// peer's next messages can make impossible. The call uses the context that it returns.
-func (fs *flights) enter(ctx context.Context) (context.Context, *flight) {
-	if handlerOf(ctx) == nil && fs.loops.Load() == 0 {
-		return ctx, nil
-	}
-	f := fs.begin(ctx, false)
-	return f.ctx, f
-}
-
-func (fs *flights) begin(ctx context.Context, apart bool) *flight {
-	f := &flight{apart: apart}
-	f.ctx, f.cancel = context.WithCancelCause(ctx)
-	fs.mu.Lock()
-	// Under the lock, so that whoever finds that the handler waits for a call finds the call.
-	if h := handlerOf(ctx); h != nil && h.nest() {
-		f.within = h
-	}
-	fs.count++
-	f.number = fs.count
-	fs.all[f] = struct{}{}
-	if fs.change != nil {
-		close(fs.change)
-		fs.change = nil
-	}
-	fs.mu.Unlock()
-	return f
-}
-
-func (fs *flights) end(f *flight) {
-	if f == nil {
-		return
-	}
-	f.cancel(context.Canceled)
-	fs.mu.Lock()
-	delete(fs.all, f)
-	fs.mu.Unlock()
-	if f.within != nil {
-		f.within.unnest()
-	}
-}
-
-// begun is the number of the last call begun.
-func (fs *flights) begun() uint64 {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	return fs.count
-}
-
-// since reports whether a call is in flight that began after number and that a loop may wait for, and
-// otherwise returns a channel that is closed when another call begins.
-func (fs *flights) since(number uint64) (bool, <-chan struct{}) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	for f := range fs.all {
-		if f.of(number) {
-			return true, nil
-		}
-	}
-	if fs.change == nil {
-		fs.change = make(chan struct{})
-	}
-	return false, fs.change
-}
-
-// of reports whether the call may be one that a loop's body makes which began after number.
-func (f *flight) of(number uint64) bool { return f.within == nil && !f.apart && f.number > number }
-
-// fail ends the calls that match with ErrOverflow.
-func (fs *flights) fail(match func(*flight) bool) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	for f := range fs.all {
-		if match(f) {
-			f.cancel(ErrOverflow)
-		}
-	}
 }

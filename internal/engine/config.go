@@ -86,6 +86,7 @@ const (
 	ErrClosed        Sentinel = "acp: connection closed"
 	ErrUnsupported   Sentinel = "acp: not supported by the peer"
 	ErrTurnCancelled Sentinel = "acp: turn cancelled"
+	ErrStuck         Sentinel = "acp: handlers do not end"
 	ErrOverflow      Sentinel = "acp: update queue overflow while its consumer waits for a call"
 )
 

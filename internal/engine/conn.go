@@ -15,17 +15,8 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// Conn is one connection to a peer. All methods are safe for concurrent use.
-//
-// It runs one reader, one writer, one worker for each session that has notifications waiting, and one
-// goroutine for each request in progress; up to 256 that are done wait for the next. All belong to the
-// Conn: Wait returns after they have ended.
-//
-// Notifications of one session are handled in the order in which they came, one at a time. The answer
-// to a call is given to its caller after every notification that the same session received before it
-// was handled, and a request is handled after those too. A call made with the context of a
-// notification handler is exempt, because it could never return; so are requests, and calls made with
-// their contexts, while such a handler of the session waits for a call.
+// Conn is one connection to a peer. All methods are safe for concurrent use. Package rpc says what its users can rely
+// on.
 type Conn struct {
 	opts          Config
 	wire          *wire.Conn
@@ -35,24 +26,26 @@ type Conn struct {
 	base   context.Context // of all handlers
 	cancel context.CancelCauseFunc
 	tasks  sync.WaitGroup // the goroutines of handlers, workers and turns
-	closed chan struct{}  // closed when the stream is
 	done   chan struct{}
 
 	decode   *codec.Decoder // the reader's
 	gathered gathered       // the reader's
 	sniff    *codec.Decoder // of whoever sends a request
 
-	mu       sync.Mutex
+	mu       lock[ofConn]
 	sessions map[string]*session
 	inbound  map[ID]*inbound // requests in progress, by the peer's id
 	serving  int
 	idle     []chan task // of goroutines that wait for a task
-	flights  flights
+	flying   flying
 	load     load
+	room     bell // for the reader
 
 	following atomic.Int32 // turns of this side that go on after their answer
 	feeding   atomic.Int32 // turns of this side whose updates are read
 	stopped   bool         // no more tasks
+	stuck     bool         // handlers have not ended in time
+	readEnd   time.Time    // when the peer ended the stream
 	cause     error        // why the connection is over, nil when this side ended it
 	closeErr  error        // what closing the stream gave
 }
@@ -65,13 +58,13 @@ func Start(ctx context.Context, stream wire.Stream, routes func(*Conn) ([]Route,
 		opts:          cfg.withDefaults(),
 		requests:      map[string]*Route{},
 		notifications: map[string]*Route{},
-		closed:        make(chan struct{}),
 		done:          make(chan struct{}),
 		decode:        codec.NewDecoder(nil),
 		sniff:         codec.NewDecoder(nil),
 		sessions:      map[string]*session{},
 		inbound:       map[ID]*inbound{},
-		flights:       flights{all: map[*flight]struct{}{}},
+		flying:        flying{nested: map[*flight]struct{}{}, stalled: map[*flow]struct{}{}},
+		room:          newBell(),
 	}
 	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	served, err := routes(c)
@@ -97,13 +90,14 @@ func Start(ctx context.Context, stream wire.Stream, routes func(*Conn) ([]Route,
 	return c, nil
 }
 
-// supervise ends the connection: after Close was called, or after the peer has ended the stream.
+// supervise ends the connection: after Close was called, or after the peer has ended the stream. DrainTime counts
+// from the end of the stream, and CloseTime from when the handlers are told.
 func (c *Conn) supervise() {
 	defer close(c.done)
 	select {
 	case <-c.wire.Done():
 		// What was received is still handled.
-		ctx, cancel := context.WithTimeout(c.base, c.opts.DrainTime)
+		ctx, cancel := context.WithDeadline(c.base, c.drainUntil())
 		c.awaitQueues(ctx)
 		cancel()
 	case <-c.base.Done():
@@ -115,25 +109,36 @@ func (c *Conn) supervise() {
 	c.cancel(c.ending())
 	c.dropQueues()
 
+	ctx, cancel := context.WithTimeout(context.Background(), c.opts.CloseTime)
+	defer cancel()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		c.tasks.Wait()
 	}()
-	timer := time.NewTimer(c.opts.CloseTime)
-	defer timer.Stop()
 	select {
 	case <-ended: // the handlers have answered
-	case <-timer.C:
+	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.opts.CloseTime)
-	defer cancel()
 	err := c.wire.Close(ctx)
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.closeErr = err
-	c.mu.Unlock()
-	close(c.closed)
-	<-ended
+	c.stuck = !isClosed(ended)
+}
+
+// drainUntil is how long what was received before the end of the stream is still handled.
+func (c *Conn) drainUntil() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.readEnd.IsZero() { // sending has failed, and that time was given
+		return time.Now()
+	}
+	return c.readEnd.Add(c.opts.DrainTime)
 }
 
 // maxIdle is how many goroutines of a connection wait for a task.
@@ -198,38 +203,39 @@ func (c *Conn) stop() {
 }
 
 // Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes
-// the stream and waits until nothing runs any more. Handlers and unsent messages are given
-// Config.CloseTime each, and closing the stream takes its own time, a subprocess's for example; the
-// error says that handlers still run after that, or why the stream could not be closed properly.
-// Further calls wait likewise. A handler must not call Close: it would wait for itself.
+// the stream and waits until nothing runs any more. Handlers and unsent messages are given Config.CloseTime
+// together, and closing the stream takes its own time, a subprocess's for example. The error matches ErrStuck when
+// handlers still run after that, or says why the stream could not be closed properly. Further calls wait likewise.
 func (c *Conn) Close() error {
 	c.cancel(ErrClosed)
-	<-c.closed
-	timer := time.NewTimer(c.opts.CloseTime)
-	defer timer.Stop()
-	select {
-	case <-c.done:
-	case <-timer.C:
-		return errors.New("acp: closing: handlers do not end")
-	}
+	<-c.done
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closeErr != nil {
-		return fmt.Errorf("acp: closing: %w", c.closeErr)
+	if err := errors.Join(c.running(), c.closeErr); err != nil {
+		return fmt.Errorf("acp: closing: %w", err)
 	}
 	return nil
 }
 
-// Done is closed when the connection is over and nothing of it runs any more.
+// Done is closed when the connection is over and nothing of it runs any more, but handlers that have not ended
+// within CloseTime.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Wait returns when the connection is over and nothing of it runs any more. It returns nil when Close ended
-// it, otherwise an error that matches ErrClosed and wraps the cause, which is io.EOF when the peer ended it.
+// Wait waits for that. It returns nil when Close ended the connection, otherwise an error that matches ErrClosed and
+// wraps the cause, which is io.EOF when the peer ended it. It matches ErrStuck when handlers still run.
 func (c *Conn) Wait() error {
 	<-c.done
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return over(c.cause)
+	return errors.Join(c.running(), over(c.cause))
+}
+
+// running says that handlers still run; mu is held.
+func (c *Conn) running() error {
+	if c.stuck {
+		return ErrStuck
+	}
+	return nil
 }
 
 // over is the error that says that the connection is over, and why if this side did not end it.

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/wire"
@@ -93,10 +93,10 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	c.mu.Lock()
 	s := c.sessionLocked(session)
 	in.session = s
-	switch {
-	case c.serving >= c.opts.MaxRequests:
+	var do effects
+	if c.serving >= c.opts.MaxRequests {
 		err = refusal(codeInternalError, "too many requests in progress", nil)
-	case route.Turn && s.busy() && !c.opts.ConcurrentTurns:
+	} else if do = s.step(event{kind: requestRead, in: in}); do.refuse != nil {
 		err = refusal(codeInvalidRequest, "the session is busy with another turn",
 			map[string]string{memberSession: echoed(session)})
 	}
@@ -111,24 +111,12 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	if _, taken := c.inbound[id]; !taken {
 		c.inbound[id] = in
 	}
-	moot := false
-	switch {
-	case route.EndsTurn:
-		in.ends = slices.Clone(s.turns)
-	case route.Turn:
-		s.turns = append(s.turns, in)
-	case route.Cancelled != nil:
-		s.asks = append(s.asks, in)
-		moot = s.cancelling > 0
-	}
 	c.mu.Unlock()
 
 	in.after = s.position()
-	for _, turn := range in.ends {
-		turn.cancelTurn()
-	}
+	c.carryOut(effects{end: do.end}, nil)
 	switch {
-	case moot && in.withdraw():
+	case len(do.withdraw) > 0 && in.withdraw():
 		in.answerCancelled()
 		return nil
 	case route.Inline:
@@ -265,6 +253,9 @@ func (c *Conn) accept(route *Route, value any, h *handling, params []byte) {
 
 // handleNotification runs on a session's worker.
 func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
+	if it.route.Feeds && c.feed(s, it) {
+		return
+	}
 	if it.route.notify != nil {
 		name := it.route.Method
 		if p, ok := withoutMeta(it.params).(*fallbackParams); ok {
@@ -275,9 +266,6 @@ func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
 			c.reportFailure(ctx, "notification handler failed", name, err, true)
 		}
 	}
-	if it.route.Feeds {
-		c.feed(s, it)
-	}
 }
 
 func (r *reader) Settle() { r.c.enqueue() }
@@ -286,6 +274,9 @@ func (r *reader) LetGo() { r.c.decode.Reset(nil) }
 
 func (r *reader) HandleEnd(err error) {
 	r.c.opts.Logger.Debug("the stream has ended", "error", err)
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	r.c.readEnd = time.Now()
 }
 
 func (r *reader) HandleDrained() {
@@ -337,14 +328,12 @@ func (c *Conn) cancelRequest(params []byte) {
 // cancelTurns cancels the turns of the peer's that a session has in progress.
 func (c *Conn) cancelTurns(id string) {
 	c.mu.Lock()
-	var turns []*inbound
+	var do effects
 	if s := c.sessions[id]; s != nil {
-		turns = slices.Clone(s.turns)
+		do = s.step(event{kind: cancelRead})
 	}
 	c.mu.Unlock()
-	for _, in := range turns {
-		in.cancelTurn()
-	}
+	c.carryOut(do, nil)
 }
 
 // inbound is a request of the peer's in progress, and the context of its handler.
@@ -361,10 +350,12 @@ type inbound struct {
 	ends    []*inbound                 // the turns that end first
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // of a turn: closed when the answer was sent, and the turn is over
-	freed   bool          // its session may take the next turn; guarded by Conn.mu
 
-	mu        sync.Mutex
-	cancelled bool // the turn was
+	// The session's, see session.step.
+	freed     bool        // its session may take the next turn; guarded by Conn.mu
+	cancelled atomic.Bool // the turn was; guarded likewise where it is set
+
+	mu        lock[ofAnswer] // held while the answer is written
 	answered  bool
 	withdrawn bool // from its handler, which does not answer it any more
 	then      []func(context.Context)
@@ -417,20 +408,6 @@ func (in *inbound) run() {
 	in.finish(in.conn.serveRequest(in))
 }
 
-// cancelTurn ends the context of a turn that the peer has cancelled. Its handler still answers it.
-func (in *inbound) cancelTurn() {
-	in.conn.mu.Lock()
-	freed := in.freed
-	in.conn.mu.Unlock()
-	if freed {
-		return // it is over but for the answer
-	}
-	in.mu.Lock()
-	in.cancelled = true
-	in.mu.Unlock()
-	in.cancel(ErrTurnCancelled)
-}
-
 // over says that nothing more belongs to the request, unless whoever has withdrawn it is still to answer.
 func (in *inbound) over() {
 	in.mu.Lock()
@@ -457,7 +434,7 @@ func (in *inbound) withdraw() bool {
 func (in *inbound) answerCancelled() {
 	defer in.req.Done()
 	in.forget()
-	in.sent(in.req.Answer(wire.Answer{Result: encodable(in.route.Cancelled())}))
+	in.sent(in.req.Answer(wire.Answer{Result: encodable(in.route.Cancelled(nil))}))
 	in.conn.spawn(taskFunc(in.followUp))
 }
 
@@ -500,8 +477,11 @@ func (in *inbound) answer(result any, err error) bool {
 
 // outcome is what a request is answered with when its handler has returned this. in.mu is held.
 func (in *inbound) outcome(result any, err error) (any, error) {
-	if err != nil && in.cancelled && in.route.Cancelled != nil {
-		return in.route.Cancelled(), nil
+	if in.route.Cancelled != nil && in.cancelled.Load() {
+		if err != nil {
+			result = nil
+		}
+		return in.route.Cancelled(result), nil
 	}
 	errs := &in.conn.opts.Errors
 	if cause := context.Cause(in); err != nil && (errors.Is(cause, errs.RequestCancelled) || errors.Is(cause, ErrTurnCancelled)) {
@@ -535,26 +515,25 @@ func (in *inbound) forget() {
 		return
 	}
 	c.serving--
-	in.freed = true
+	in.session.step(event{kind: turnFreed, in: in})
 	c.mu.Unlock()
 }
 
 // leave takes the request out of its session, when its answer is on its way. Before, whatever has to come
 // behind that answer must find the request there.
 func (in *inbound) leave() {
-	c, s := in.conn, in.session
-	is := func(other *inbound) bool { return other == in }
-	c.mu.Lock()
-	s.turns = slices.DeleteFunc(s.turns, is)
-	s.asks = slices.DeleteFunc(s.asks, is)
-	c.mu.Unlock()
-	c.release(s)
+	_ = in.conn.step(in.session, event{kind: answerSent, in: in}) // which refuses nothing
+	in.conn.release(in.session)
 }
 
 // sent notes that the answer was sent, or why not as it was.
 func (in *inbound) sent(err error) {
 	if err != nil {
-		in.conn.opts.Logger.Warn("answer not sent as it was", "method", in.req.Method, "error", err)
+		level := slog.LevelDebug // the connection is over
+		if _, ok := errors.AsType[*codec.Error](err); ok {
+			level = slog.LevelWarn
+		}
+		in.conn.opts.Logger.Log(in, level, "answer not sent as it was", "method", in.req.Method, "error", err)
 		if in.goesOn {
 			in.goesOn = false
 			in.forget()
@@ -587,6 +566,13 @@ func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return true
 }
 
+// ReportFailure tells the owner of a connection that something has failed, once: a warning if the peer does not
+// see why.
+func (c *Conn) ReportFailure(ctx context.Context, message, method string, err error) {
+	_, hidden := c.opts.Errors.Visible(err)
+	c.reportFailure(ctx, message, method, err, hidden)
+}
+
 // reportFailure tells the owner of a connection that a handler has failed, once: a warning if nobody else hears
 // why. That it was cancelled, or the connection has ended, is no news.
 func (c *Conn) reportFailure(ctx context.Context, message, method string, err error, hidden bool) {
@@ -594,7 +580,9 @@ func (c *Conn) reportFailure(ctx context.Context, message, method string, err er
 		return // guard has
 	}
 	level := slog.LevelDebug
-	if hidden && (ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx))) {
+	expected := errors.Is(err, ErrClosed) ||
+		ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+	if hidden && !expected {
 		level = slog.LevelWarn
 	}
 	c.opts.Logger.Log(ctx, level, message, "method", method, "error", err)

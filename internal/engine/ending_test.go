@@ -101,32 +101,47 @@ func TestHowAConnectionWasEnded(t *testing.T) {
 	}
 }
 
-// Close cannot end a handler that ignores its context; it says so, and the connection ends with that.
-func TestCloseWhileAHandlerDoesNotEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		entered, release := make(chan struct{}), make(chan struct{})
-		p, c := newPeer(t, []Route{echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) {
-			close(entered)
-			<-release
-			return &echoParams{}, nil
-		})}, &Options{CloseTime: time.Second})
-		p.send(request(1, "echo", `{}`))
-		receive(t, entered)
-		start := time.Now()
-		if err := c.Close(); err == nil {
-			t.Error("Close returned no error")
-		}
-		if d := time.Since(start); d > 3*time.Second {
-			t.Errorf("Close took %v", d)
-		}
-		select {
-		case <-c.Done():
-			t.Error("the connection is over while a handler runs")
-		default:
-		}
-		close(release)
-		receive(t, c.Done())
-	})
+// The end of a connection cannot end a handler that ignores its context, and does not wait for it for longer than it
+// says, nor twice. The handler's answer goes nowhere.
+func TestHandlersThatDoNotEnd(t *testing.T) {
+	const drain, grace = 2 * time.Second, time.Second
+	for name, test := range map[string]struct {
+		end  func(p *rawPeer, c *Conn) error
+		time time.Duration
+	}{
+		"Close": {func(_ *rawPeer, c *Conn) error { return c.Close() }, grace},
+		"Wait": {func(p *rawPeer, c *Conn) error {
+			p.w.Close()
+			return wait(c)
+		}, drain + grace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				p, c := newPeer(t, []Route{
+					echoMethod.Handle(func(context.Context, *echoParams) (*echoParams, error) {
+						<-release
+						return &echoParams{}, nil
+					}),
+					updateMethod.Handle(func(context.Context, *updateParams) error {
+						<-release
+						return nil
+					}),
+				}, &Options{DrainTime: drain, CloseTime: grace})
+				p.send(request(1, "echo", `{}`), note("update", `{"sessionId":"s"}`), note("update", `{"sessionId":"s"}`))
+				synctest.Wait()
+				start := time.Now()
+				if err := test.end(p, c); !errors.Is(err, rpc.ErrStuck) {
+					t.Errorf("got %v", err)
+				}
+				if d := time.Since(start); d != test.time {
+					t.Errorf("it took %v, want %v", d, test.time)
+				}
+				receive(t, c.Done())
+				close(release)
+			})
+		})
+	}
 }
 
 // Requests are answered after the end of input for DrainTime; then their handlers are told.

@@ -10,7 +10,7 @@ func Sessions(c *Conn) map[string]int {
 	defer c.mu.Unlock()
 	all := map[string]int{}
 	for id, s := range c.sessions {
-		all[id] = len(s.own) + len(s.turns) + len(s.asks) + s.cancelling + s.nested
+		all[id] = len(s.own) + len(s.turns) + len(s.asks) + s.nested
 	}
 	return all
 }
@@ -20,11 +20,12 @@ func Left(c *Conn) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	bytes, workers, nested := c.load.bytes.Load(), c.load.workers.Load(), c.load.nested.Load()
-	if n := len(c.inbound) + c.serving + len(c.flights.all); n == 0 && bytes|workers|nested == 0 {
+	waits := int(c.flying.waits.Load())
+	if n := len(c.inbound) + c.serving + len(c.flying.nested) + len(c.flying.stalled) + waits; n == 0 && bytes|workers|nested == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d requests, %d being served, %d calls; load: %d bytes, %d workers, %d calls",
-		len(c.inbound), c.serving, len(c.flights.all), bytes, workers, nested)
+	return fmt.Sprintf("%d requests, %d being served, %d calls nested, %d callers; load: %d bytes, %d workers, %d calls",
+		len(c.inbound), c.serving, len(c.flying.nested), waits, bytes, workers, nested)
 }
 
 // AwaitHandled waits until what a session has queued was handled.
@@ -39,3 +40,8 @@ func AwaitHandled(c *Conn, id string) {
 
 // Ending is closed when a connection begins to end.
 func Ending(c *Conn) <-chan struct{} { return c.base.Done() }
+
+// CheckLocks has every lock reported from now on.
+func CheckLocks(hook func(rank int, taken bool)) {
+	lockHook = func(r rank, taken bool) { hook(int(r), taken) }
+}

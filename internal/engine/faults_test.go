@@ -166,7 +166,7 @@ func TestCancelledTurnWhoseConnectionEnds(t *testing.T) {
 			})
 			for i := range routes {
 				if routes[i].Cancelled != nil {
-					routes[i].Cancelled = func() any {
+					routes[i].Cancelled = func(any) any {
 						<-engine.Ending(c)
 						return &askResult{"cancelled"}
 					}

@@ -5,7 +5,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 )
 
@@ -31,17 +30,8 @@ func (byAnswer[R]) Notified(any) *R       { return nil }
 func RunTurnUntil[P, A, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
 ) (*R, error) {
-	own := &ownTurn{}
-	return runTurn(ctx, c, m, params, spec, own, expect(own, end))
-}
-
-// StartTurnUntil is RunTurnUntil in the background; see StartTurn. The notification that ends the turn is
-// among its updates.
-func StartTurnUntil[U, P, A, R any](
-	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
-	pick func(params any) (U, bool),
-) *Turn[U, R] {
-	return startTurn(ctx, c, m, params, spec, end, pick)
+	own := &ownTurn{spec: spec}
+	return runTurn(ctx, c, m, params, own, expect(own, end))
 }
 
 // outcome is the result of a turn, from its end.
@@ -72,28 +62,17 @@ func (out *outcome[A, R]) notified(params any) bool {
 
 // answered shows the answer to the turn, which may be over with it. Only the reader calls it.
 func (own *ownTurn) answered(over func() bool) {
-	switch {
-	case own.over == nil:
-		over()
-	case own.notified != nil && over():
-		own.ended()
+	if (own.over == nil || own.notified != nil) && over() {
+		own.end()
 	}
 }
 
-// ended notes that the turn is over with what was queued so far. Only the reader calls it.
-func (own *ownTurn) ended() {
+// end notes that the turn is over with what was queued so far. Only the reader calls it.
+func (own *ownTurn) end() {
 	own.notified = nil
-	own.last = own.session.position()
-	close(own.over)
-}
-
-// lasts reports whether the notification at a position of the session's queue still belongs to the turn.
-func (own *ownTurn) lasts(position uint64) bool {
-	select {
-	case <-own.over: // never, if the answer ends it
-		return position <= own.last
-	default:
-		return true
+	_ = own.session.conn.step(own.session, event{kind: turnEnded, own: own}) // which refuses nothing
+	if own.over != nil {
+		close(own.over)
 	}
 }
 
@@ -111,20 +90,20 @@ func (c *Conn) follow(id string, params any) {
 	c.mu.Unlock()
 	for _, own := range turns {
 		if own.notified != nil && own.notified(params) {
-			own.ended()
+			own.end()
 		}
 	}
 }
 
-// end waits for the end of a turn: for its answer, and then, if it goes on after that, for what ends it.
+// await waits for the end of a turn: for its answer, and then, if it goes on after that, for what ends it.
 // It says whether ctx ended first.
-func (own *ownTurn) end(ctx context.Context, p *pending) (cancelled bool, err error) {
+func (own *ownTurn) await(ctx context.Context, p *pending) (cancelled bool, err error) {
 	if !own.accepted {
 		cancelled, err = p.response(ctx)
 		if cancelled || err != nil || p.err != nil || own.over == nil {
 			return cancelled, err
 		}
-		own.accepted = true
+		own.accept()
 	}
 	select {
 	case <-own.over:
@@ -141,12 +120,20 @@ func (own *ownTurn) end(ctx context.Context, p *pending) (cancelled bool, err er
 	}
 }
 
+// accept notes that the answer has come of a turn that goes on after it.
+func (own *ownTurn) accept() {
+	c := own.session.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own.accepted = true
+}
+
 // held reports whether a turn has no answer yet because, or while, an earlier one of this side is in
 // progress, and was not cancelled together with that.
 func (c *Conn) held(own *ownTurn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return own.over != nil && !own.accepted && own.params == nil && own.session.own[0] != own
+	return own.phase == running && own.session.holds(own)
 }
 
 // takeBack gives up a turn that is held, and leaves the others of its session alone: the peer is asked to
@@ -162,7 +149,7 @@ func (own *ownTurn) takeBack(p *pending, cause error) (begun bool, err error) {
 		p.call.Abandon()
 		return false, cause
 	case err == nil && p.err == nil:
-		own.accepted = true
+		own.accept()
 		return true, cause
 	}
 	return false, err
@@ -205,13 +192,8 @@ func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, f
 	c.mu.Lock()
 	s := c.sessionLocked(id)
 	in.session = s
-	switch {
-	case c.base.Err() != nil:
-		err = ErrClosed
-	case s.busy() && !c.opts.ConcurrentTurns:
-		err = fmt.Errorf("acp: the session is busy with another turn")
-	default:
-		s.turns = append(s.turns, in)
+	if err = ErrClosed; c.base.Err() == nil {
+		err = s.step(event{kind: turnOpened, in: in}).refuse
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -266,11 +248,7 @@ func (in *inbound) carryOn() {
 }
 
 // free lets the session take its next turn.
-func (in *inbound) free() {
-	in.conn.mu.Lock()
-	defer in.conn.mu.Unlock()
-	in.freed = true
-}
+func (in *inbound) free() { _ = in.conn.step(in.session, event{kind: turnFreed, in: in}) }
 
 // end ends a turn that was longer than its request.
 func (in *inbound) end() {

@@ -47,7 +47,7 @@ func anyRoutes(c *Conn, release <-chan struct{}) []Route {
 	ask := askMethod.Handle(func(ctx context.Context, _ *sessionParams) (*askResult, error) {
 		return &askResult{"selected"}, wait(ctx)
 	})
-	ask.Cancelled = func() any { return &askResult{"cancelled"} }
+	ask.Cancelled = func(any) any { return &askResult{"cancelled"} }
 	prompt := promptMethod.Handle(func(ctx context.Context, p *promptParams) (*promptResult, error) {
 		rpc.AfterResponse(ctx, func(ctx context.Context) { updateMethod.Notify(ctx, c, &updateParams{SessionID: p.SessionID}) })
 		if err := updateMethod.Notify(ctx, c, &updateParams{SessionID: p.SessionID}); err != nil {
@@ -56,7 +56,7 @@ func anyRoutes(c *Conn, release <-chan struct{}) []Route {
 		return &promptResult{"end_turn"}, wait(ctx)
 	})
 	prompt.Turn = true
-	prompt.Cancelled = func() any { return &promptResult{"cancelled"} }
+	prompt.Cancelled = func(any) any { return &promptResult{"cancelled"} }
 	cancel := cancelMethod.Handle(nil)
 	cancel.CancelsTurn = true
 	end := RequestMethod[sessionParams, echoParams]{Name: "end"}.Handle(

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -282,13 +283,126 @@ func TestOverflowFailsTheCallOfALoop(t *testing.T) {
 		seen := 0
 		for u := range turn.Updates() {
 			if seen++; u == 0 {
-				if _, err := echoMethod.Call(t.Context(), c, &echoParams{}); !errors.Is(err, rpc.ErrOverflow) {
+				if _, err := echoMethod.Call(turn.Context(), c, &echoParams{}); !errors.Is(err, rpc.ErrOverflow) {
 					t.Error(err)
 				}
 			}
 		}
 		if _, err := turn.Result(); err != nil || seen != 100 {
 			t.Errorf("%d updates, %v", seen, err)
+		}
+	})
+}
+
+// Of a call that the body of a loop makes with another context nobody knows that the loop waits for it: at the limit
+// the loop ends, and says so, and the call is answered.
+func TestOverflowEndsALoopThatCallsWithAnotherContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
+		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		p.read()
+		go func() {
+			for i := range 100 {
+				p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+			}
+			p.send(`{"jsonrpc":"2.0","id":2,"result":{"n":7}}`, `{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+		}()
+		synctest.Wait() // the loop holds up the reader
+		seen := 0
+		for range turn.Updates() {
+			if seen++; seen == 1 {
+				if res, err := echoMethod.Call(t.Context(), c, &echoParams{}); err != nil || res.N != 7 {
+					t.Error(res, err)
+				}
+			}
+		}
+		if _, err := turn.Result(); !errors.Is(err, rpc.ErrOverflow) || seen == 100 {
+			t.Errorf("%d updates, %v", seen, err)
+		}
+	})
+}
+
+// A loop that does not call holds the peer up, however much waits, and whatever calls of its have failed before.
+func TestSlowLoopHoldsThePeerUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
+		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		p.read()
+		var sent atomic.Int32
+		go func() {
+			for i := range 1000 {
+				p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+				sent.Add(1)
+			}
+			p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+		}()
+		seen := 0
+		for range turn.Updates() {
+			switch seen++; seen {
+			case 1:
+				if _, err := echoMethod.Call(turn.Context(), c, &echoParams{}); !errors.Is(err, rpc.ErrOverflow) {
+					t.Error(err)
+				}
+			case 2:
+				synctest.Wait()
+				if n := sent.Load(); n > 100 {
+					t.Errorf("%d updates were read while the loop did nothing", n)
+				}
+			}
+		}
+		if _, err := turn.Result(); err != nil || seen != 1000 {
+			t.Errorf("%d updates, %v", seen, err)
+		}
+	})
+}
+
+// What the body of one loop calls is not taken for a call of another's, whose own backlog fails nobody else.
+func TestOverflowOfOneLoopLeavesOthersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := newPeer(t, clientRoutes(nil, nil), &Options{QueueBytes: 100, QueueLimit: 1000})
+		start := func(session string) *Turn[int, promptResult] {
+			spec := TurnSpec{Session: session, CancelMethod: "cancel", CancelParams: &sessionParams{session}}
+			turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{session, "go"}, spec, pickUpdate)
+			p.read()
+			return turn
+		}
+		a, b := start("a"), start("b")
+		release := make(chan struct{})
+		var loops sync.WaitGroup
+		seen := 0
+		loops.Go(func() { // a is slow, and calls nobody
+			for range a.Updates() {
+				<-release
+				seen++
+			}
+		})
+		loops.Go(func() {
+			for range b.Updates() {
+				res, err := engine.RunTurn(b.Context(), c, promptMethod, &promptParams{"c", "go"}, TurnSpec{Session: "c", CancelMethod: "cancel"})
+				if err != nil || res.StopReason != "inner" {
+					t.Errorf("the turn that b's loop waits for: %v, %v", res, err)
+				}
+			}
+		})
+		p.send(note("update", `{"sessionId":"b","n":0}`))
+		p.read() // the prompt in c, of id 3
+		for i := range 100 {
+			p.send(note("update", fmt.Sprintf(`{"sessionId":"a","n":%d}`, i)))
+		}
+		p.send(`{"jsonrpc":"2.0","id":3,"result":{"stopReason":"inner"}}`,
+			`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"a"}}`, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"b"}}`)
+		synctest.Wait()
+		close(release)
+		loops.Wait()
+		if res, err := b.Result(); err != nil || res.StopReason != "b" {
+			t.Errorf("b: %v, %v", res, err)
+		}
+		// More waited for a than may while others call.
+		if _, err := a.Result(); !errors.Is(err, rpc.ErrOverflow) {
+			t.Errorf("a: %d updates, %v", seen, err)
+		}
+		if len(p.lines) > 0 {
+			t.Errorf("the peer was sent %s", <-p.lines)
 		}
 	})
 }

@@ -230,7 +230,7 @@ func TestMiddlewareOfACancelledTurn(t *testing.T) {
 		return nil, errPlain
 	})
 	prompt.Turn = true
-	prompt.Cancelled = func() any { return &promptResult{"cancelled"} }
+	prompt.Cancelled = func(any) any { return &promptResult{"cancelled"} }
 	cancel := cancelMethod.Handle(nil)
 	cancel.CancelsTurn = true
 	p, _ := newPeer(t, []Route{prompt, cancel}, &Options{Hooks: Hooks{

@@ -292,7 +292,7 @@ func (w *world) refuses(c *Conn) {
 	p, spec := &move{SessionID: "a"}, TurnSpec{Session: "a", CancelMethod: "cancel"}
 	_, called := doEcho.Call(w.t.Context(), c, p)
 	_, ran := engine.RunTurn(w.t.Context(), c, doPrompt, p, spec)
-	_, started := engine.StartTurn(w.t.Context(), c, doPrompt, p, spec, pickMove).Result()
+	_, started := engine.StartTurn(w.t.Context(), c, doPrompt, p, spec, w.pick).Result()
 	for _, err := range []error{
 		called, ran, started, doUpdate.Notify(w.t.Context(), c, p), c.CancelSession(w.t.Context(), spec),
 	} {
@@ -316,7 +316,7 @@ func (w *world) refuses(c *Conn) {
 func (w *world) agentRoutes(c *Conn) []Route {
 	prompt := doPrompt.Handle(w.prompt)
 	prompt.Turn = true
-	prompt.Cancelled = func() any { return &move{Outcome: "cancelled"} }
+	prompt.Cancelled = func(any) any { return &move{Outcome: "cancelled"} }
 	cancel := doCancel.Handle(nil)
 	cancel.CancelsTurn = true
 	closing := doClose.Handle(func(_ context.Context, p *move) (*move, error) { return p, nil })
@@ -328,11 +328,19 @@ func (w *world) clientRoutes(c *Conn) []Route {
 	update := doUpdate.Handle(w.notification(c, "update"))
 	update.Feeds = true
 	ask := doAsk.Handle(w.ask)
-	ask.Cancelled = func() any { return &move{Outcome: "cancelled"} }
+	ask.Cancelled = func(any) any { return &move{Outcome: "cancelled"} }
 	return []Route{update, ask, doEcho.Handle(w.echo(c, false))}
 }
 
-func pickMove(params any) (int, bool) { return params.(*move).N, true }
+// pick takes an update for a loop; that counts as handled.
+func (w *world) pick(params any) (int, bool) {
+	p := params.(*move)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := "update " + p.SessionID
+	w.handled[key] = append(w.handled[key], p.N)
+	return p.N, true
+}
 
 // notification handles one, and sometimes calls the peer meanwhile.
 func (w *world) notification(c *Conn, method string) func(context.Context, *move) error {
@@ -540,7 +548,7 @@ func (w *world) turn(p *move, r *rand.Rand, spec TurnSpec) {
 		w.ret(ret)
 		return
 	}
-	turn := engine.StartTurn(ctx, w.client, doPrompt, p, spec, pickMove)
+	turn := engine.StartTurn(ctx, w.client, doPrompt, p, spec, w.pick)
 	if r.IntN(5) == 0 {
 		ret.ended = true
 		turn.Cancel()
@@ -552,8 +560,11 @@ func (w *world) turn(p *move, r *rand.Rand, spec TurnSpec) {
 			ret.whole = false
 			break
 		}
-		if r.IntN(4) == 0 {
+		switch r.IntN(8) {
+		case 0:
 			w.call(w.t.Context(), w.client, &move{SessionID: p.SessionID, N: w.next()})
+		case 1:
+			w.call(turn.Context(), w.client, &move{SessionID: p.SessionID, N: w.next()})
 		}
 	}
 	_, ret.err = turn.Result()
@@ -723,7 +734,7 @@ func (w *world) checkReturn(r returned) {
 	}
 }
 
-// A loop over a turn's updates gets all of them, in order; perhaps more before and behind.
+// A loop over a turn's updates gets all of them, in order, and none behind the answer; perhaps more before.
 func (w *world) checkYielded(r returned, sent []int) {
 	all := w.numbers("update", r.params.SessionID, len(w.trace))
 	if len(r.yielded) == 0 {
@@ -734,7 +745,7 @@ func (w *world) checkYielded(r returned, sent []int) {
 	}
 	from := slices.Index(all, r.yielded[0])
 	to := from + len(r.yielded)
-	if from < 0 || to < len(sent) || to > len(all) || !slices.Equal(r.yielded, all[from:to]) {
+	if from < 0 || to != len(sent) || !slices.Equal(r.yielded, all[from:to]) {
 		w.t.Errorf("the loop of turn %d got %v of %v, %d of them before the answer", r.params.N, r.yielded, all, len(sent))
 		return
 	}
@@ -795,7 +806,10 @@ func (w *world) checkPrompt(at int, p *line) {
 func (w *world) checkOutcome(n int, s served, got *line, cancelled bool) {
 	switch {
 	case s.err == nil:
-		if got.outcome() != "done" {
+		if got.outcome() == "cancelled" && cancelled {
+			return // perhaps after the handler has looked
+		}
+		if got.outcome() != "done" || s.cancelled {
 			w.t.Errorf("prompt %d is done, and answered %+v, %v", n, got.Result, got.Error)
 		}
 	case s.cancelled || got.Error == nil:

@@ -6,7 +6,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 )
 
@@ -21,13 +20,9 @@ type item struct {
 // itemSize is what a notification in a queue counts for beside its parameters, which may be left out.
 const itemSize = 64
 
-// session is what the connection knows of one session of the peer's, or, under "", of everything that
-// belongs to none. Sessions come and go with traffic.
-type session struct {
-	conn *Conn
-	id   string
-
-	mu      sync.Mutex
+// queue is the notifications of one session.
+type queue struct {
+	mu      lock[ofQueue]
 	items   []item // queued
 	batch   []item // taken by the worker; those before next are handled, or being handled
 	next    int
@@ -38,19 +33,8 @@ type session struct {
 	dropped bool // the connection is closing: nothing more is handled
 	gone    bool // no longer the connection's session of this id
 	nested  int  // calls in flight that a handler of this session waits for
+	full    bool // the reader waits for room
 	waiters []waiter
-	change  chan struct{} // set while somebody waits for room; closed when there may be some
-
-	// The engine's, guarded by conn.mu.
-	turns      []*inbound // turns of the peer's in progress, and those whose answer is being sent
-	asks       []*inbound // requests in progress that a cancelled turn answers
-	own        []*ownTurn // turns of this side in progress
-	cancelling int        // turns of this side that were cancelled and are not over
-}
-
-// busy reports whether a turn of the peer's is in progress; conn.mu is held.
-func (s *session) busy() bool {
-	return slices.ContainsFunc(s.turns, func(in *inbound) bool { return !in.freed })
 }
 
 // waiter waits until position notifications were handled.
@@ -70,7 +54,7 @@ func (c *Conn) session(id string) *session {
 func (c *Conn) sessionLocked(id string) *session {
 	s := c.sessions[id]
 	if s == nil {
-		s = &session{conn: c, id: id, dropped: c.base.Err() != nil}
+		s = &session{conn: c, id: id, queue: queue{dropped: c.base.Err() != nil}}
 		c.sessions[id] = s
 	}
 	return s
@@ -98,7 +82,7 @@ func (c *Conn) release(s *session) {
 	defer c.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.gone && !s.running && len(s.items) == 0 && len(s.turns)+len(s.asks)+len(s.own)+s.cancelling == 0 {
+	if !s.gone && !s.running && len(s.items) == 0 && len(s.turns)+len(s.asks)+len(s.own) == 0 {
 		delete(c.sessions, s.id)
 		s.gone = true
 		s.items, s.batch = nil, nil // the connection may still know the session
@@ -151,10 +135,7 @@ type load struct {
 	bytes   atomic.Int64 // queued
 	workers atomic.Int64
 	nested  atomic.Int64 // calls that notification handlers wait for
-
-	waiting atomic.Bool // the reader waits, or is about to
-	mu      sync.Mutex
-	change  chan struct{} // set while the reader waits; closed when there may be room
+	waiting atomic.Bool  // the reader waits, or is about to
 }
 
 // loadFactor is how many full queues a connection holds.
@@ -163,28 +144,18 @@ const loadFactor = 4
 // reserve counts notifications that are about to be queued. It waits until that may be, as push does for a
 // single session. Only the reader calls it.
 func (l *load) reserve(c *Conn, size int) {
-	for {
-		if full, _ := l.full(c, size); !full {
-			break
-		}
-		l.mu.Lock()
-		l.change = make(chan struct{})
-		change := l.change
-		l.mu.Unlock()
+	if full, _ := l.full(c, size); full {
 		l.waiting.Store(true)
-		full, overflow := l.full(c, size)
-		if !full {
-			break
+		for full, overflow := l.full(c, size); full && c.base.Err() == nil; full, overflow = l.full(c, size) {
+			if overflow {
+				c.overflow(isHandling)
+			}
+			select {
+			case <-c.room:
+			case <-c.base.Done():
+			}
 		}
-		if overflow {
-			c.flights.fail(func(f *flight) bool { return f.within != nil })
-		}
-		select {
-		case <-change:
-			continue
-		case <-c.base.Done():
-		}
-		break
+		l.waiting.Store(false)
 	}
 	l.bytes.Add(int64(size))
 }
@@ -199,21 +170,16 @@ func (l *load) full(c *Conn, size int) (full, overflow bool) {
 	return full && (!nested || overflow), overflow
 }
 
-// add changes what is held.
-func (l *load) add(bytes, workers, nested int) {
+// hold changes what is held.
+func (c *Conn) hold(bytes, workers, nested int) {
+	l := &c.load
 	l.bytes.Add(int64(bytes))
 	if workers != 0 || nested != 0 {
 		l.workers.Add(int64(workers))
 		l.nested.Add(int64(nested))
 	}
 	if l.waiting.Load() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.change != nil {
-			close(l.change)
-			l.change = nil
-			l.waiting.Store(false)
-		}
+		c.room.ring()
 	}
 }
 
@@ -228,16 +194,16 @@ func (s *session) push(items []item, size int) bool {
 			break
 		}
 		overflow := s.nested > 0
-		if s.change == nil {
-			s.change = make(chan struct{})
-		}
-		change := s.change
+		s.full = true
 		s.mu.Unlock()
 		if overflow {
-			s.conn.flights.fail(func(f *flight) bool { return f.within != nil && f.within.session == s })
+			s.conn.overflow(func(h holder) bool {
+				run, ok := h.(*handling)
+				return ok && run.session == s
+			})
 		}
 		select {
-		case <-change:
+		case <-s.conn.room:
 		case <-s.conn.base.Done():
 			s.drop() // as all of them are about to be
 		}
@@ -251,7 +217,7 @@ func (s *session) push(items []item, size int) bool {
 	if s.dropped {
 		s.handled = s.queued
 		s.mu.Unlock()
-		s.conn.load.add(-size, 0, 0)
+		s.conn.hold(-size, 0, 0)
 		return true
 	}
 	s.items = append(s.items, items...)
@@ -260,7 +226,7 @@ func (s *session) push(items []item, size int) bool {
 	s.running = true
 	s.mu.Unlock()
 	if start {
-		s.conn.load.add(0, 1, 0)
+		s.conn.hold(0, 1, 0)
 		if !s.conn.spawn(s) {
 			s.abandon()
 		}
@@ -305,7 +271,7 @@ func (s *session) take(it *item) bool {
 	}
 	if len(s.batch) == 0 || s.dropped {
 		s.running = false
-		s.conn.load.add(0, -1, 0)
+		s.conn.hold(0, -1, 0)
 		return false
 	}
 	*it = s.batch[s.next]
@@ -325,7 +291,7 @@ func (s *session) done(it *item) {
 		s.handled++
 		s.advanced()
 	}
-	s.conn.load.add(-freed, 0, -h.calls)
+	s.conn.hold(-freed, 0, -h.calls)
 }
 
 // advanced lets go on what waited for the notifications handled so far; mu is held.
@@ -341,10 +307,17 @@ func (s *session) advanced() {
 
 // changed wakes a push that waits for room; mu is held.
 func (s *session) changed() {
-	if s.change != nil {
-		close(s.change)
-		s.change = nil
+	if s.full {
+		s.full = false
+		s.conn.room.ring()
 	}
+}
+
+// current is the position of the notification that is being handled.
+func (s *session) current() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.handled + 1
 }
 
 // position is how many notifications were queued so far.
@@ -379,46 +352,12 @@ func (s *session) reached(position uint64, yields bool) <-chan struct{} {
 	return w.ready
 }
 
-// nest notes that a notification handler waits for one call more, and reports false when that handler
-// has returned, so that nobody waits in it.
-func (h *handling) nest() bool {
-	s := h.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h.over {
-		return false
-	}
-	h.calls++
-	s.nested++
-	s.conn.load.add(0, 0, 1)
-	s.waiters = slices.DeleteFunc(s.waiters, func(w waiter) bool {
-		if w.yields {
-			close(w.ready)
-		}
-		return w.yields
-	})
-	s.changed()
-	return true
-}
-
-// unnest notes that a call is over for which the handler waited.
-func (h *handling) unnest() {
-	s := h.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !h.over {
-		h.calls--
-		s.nested--
-		s.conn.load.add(0, 0, -1)
-	}
-}
-
 // drop throws away what is queued.
 func (s *session) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropped = true
-	s.conn.load.add(-s.bytes, 0, 0)
+	s.conn.hold(-s.bytes, 0, 0)
 	s.items, s.batch, s.next, s.bytes = nil, nil, 0, 0
 	s.handled = s.queued
 	s.advanced()
@@ -430,7 +369,7 @@ func (s *session) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = false
-	s.conn.load.add(0, -1, 0)
+	s.conn.hold(0, -1, 0)
 }
 
 // dropQueues throws away what is queued in all sessions.
@@ -471,31 +410,61 @@ type handling struct {
 	over  bool // the handler has returned
 }
 
-// handlerKey is the context key under which a handling is found.
-type handlerKey struct{}
-
-// Value returns h itself under handlerKey.
+// Value returns h itself under holderKey.
 func (h *handling) Value(key any) any {
-	if key == (handlerKey{}) {
+	if key == (holderKey{}) {
 		return h
 	}
 	return h.Context.Value(key)
 }
 
-// handlerOf returns the run of a notification handler that ctx belongs to, or nil. The handler may have
-// returned.
-func handlerOf(ctx context.Context) *handling {
-	h, _ := ctx.Value(handlerKey{}).(*handling)
-	return h
+// nest implements holder. What yields to a handler that calls is let go.
+func (h *handling) nest() bool {
+	s := h.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.over {
+		return false
+	}
+	h.calls++
+	s.nested++
+	s.conn.hold(0, 0, 1)
+	s.waiters = slices.DeleteFunc(s.waiters, func(w waiter) bool {
+		if w.yields {
+			close(w.ready)
+		}
+		return w.yields
+	})
+	s.changed()
+	return true
+}
+
+func (h *handling) unnest() {
+	s := h.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !h.over {
+		h.calls--
+		s.nested--
+		s.conn.hold(0, 0, -1)
+	}
+}
+
+func (*handling) outer() holder { return nil }
+
+func isHandling(h holder) bool {
+	_, ok := h.(*handling)
+	return ok
 }
 
 // insideHandler reports whether ctx belongs to a notification handler that has not returned.
 func insideHandler(ctx context.Context) bool {
-	h := handlerOf(ctx)
-	if h == nil {
-		return false
+	for h := holderOf(ctx); h != nil; h = h.outer() {
+		if h, ok := h.(*handling); ok {
+			h.session.mu.Lock()
+			defer h.session.mu.Unlock()
+			return !h.over
+		}
 	}
-	h.session.mu.Lock()
-	defer h.session.mu.Unlock()
-	return !h.over
+	return false
 }

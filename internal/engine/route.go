@@ -29,9 +29,10 @@ type Route struct {
 	// Inline serves a request on the reader, before anything after it is read. Its handler must be
 	// quick and must not call the peer.
 	Inline bool
-	// Cancelled, if set, is what a request is answered with when its session's turn was cancelled
-	// and its handler failed. It makes the request part of the session's turn.
-	Cancelled func() any
+	// Cancelled, if set, is what a request is answered with when its session's turn was cancelled, made from its
+	// handler's result, which is nil if that failed or was not awaited. It makes the request part of the
+	// session's turn.
+	Cancelled func(result any) any
 	// Turn marks a request whose progress is its session's turn: one at a time, ended by
 	// CancelsTurn.
 	Turn bool
@@ -40,7 +41,9 @@ type Route struct {
 	// EndsTurn marks a request that cancels its session's turn as CancelsTurn does, and is handled
 	// when that turn has been answered.
 	EndsTurn bool
-	// Feeds marks the notification whose parameters go to the session's Turn of this side.
+	// Feeds marks the notification whose parameters go to the session's Turn of this side, and to the handler only
+	// what no Turn takes: what came before the oldest turn in progress was begun, or after it has ended, and all
+	// while that turn's updates are not read.
 	Feeds bool
 
 	// decode decodes the parameters, and of a notification brings the context of its handler.

@@ -6,9 +6,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/internal/wire"
@@ -25,102 +25,110 @@ type TurnSpec struct {
 
 // ownTurn is a turn of this side in progress.
 type ownTurn struct {
-	cancel context.CancelCauseFunc    // nil until it runs; guarded by Conn.mu
-	early  bool                       // it was cancelled before; guarded by Conn.mu
-	feed   func(params any, size int) // nil: nobody reads updates
-	inside <-chan struct{}            // closed when a notification handler waits for the end
-	params any                        // of its cancellation; guarded by Conn.mu
-
+	spec    TurnSpec
 	session *session
+	feed    func(params any, size int) bool // reports whether it has taken an update; nil: nobody reads updates
+	inside  <-chan struct{}                 // closed when a notification handler waits for the end
+
+	// Guarded by Conn.mu; see session.step.
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	phase    phase
+	wanted   bool          // it was cancelled before its request was on its way
+	told     bool          // together with the session, and who did that tells the peer
+	settled  chan struct{} // closed when its request was sent, or could not be
+	posted   chan struct{} // of a cancelled turn: closed when its cancellation is on its way, if there is one
+	first    uint64        // the notifications of the session that came before it
+	ended    bool          // what ends it was read,
+	last     uint64        // and before that these notifications of the session
+	accepted bool          // the answer has come, of a turn that goes on after it
+
 	// Of a turn that goes on after its answer, see TurnEnd.
 	over     chan struct{}         // closed when it is over; nil: its answer ends it
-	accepted bool                  // the answer has come; of who waits for the end
 	notified func(params any) bool // reports the end; the reader's
-	last     uint64                // the notifications of the session that come before the end
 }
 
-// feed hands a notification to the session's oldest turn that goes on; it runs on the session's worker.
-func (c *Conn) feed(s *session, it *item) {
+// feed hands a notification to the session's oldest turn that it belongs to, if updates of that are read, and
+// reports whether that has taken it. It runs on the session's worker.
+func (c *Conn) feed(s *session, it *item) bool {
 	if c.feeding.Load() == 0 {
-		return
+		return false
 	}
-	s.mu.Lock()
-	position := s.handled + 1
-	s.mu.Unlock()
 	c.mu.Lock()
-	var to func(any, int)
+	position := s.current()
+	var to func(any, int) bool
 	for _, own := range s.own {
-		if own.lasts(position) {
+		if own.first < position && (!own.ended || position <= own.last) {
 			to = own.feed
 			break
 		}
 	}
 	c.mu.Unlock()
-	if to != nil {
-		to(withoutMeta(it.params), it.size)
-	}
+	return to != nil && to(withoutMeta(it.params), it.size)
 }
 
 // CancelSession cancels the turns that this side has in progress in a session, as ending their contexts
-// would. Without any it tells the peer all the same, and answers what waits for this side's user.
-func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) error {
+// would, and answers what waits for this side's user. The peer is told also without any; that is on its way
+// when CancelSession returns.
+func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) (err error) {
 	c.mu.Lock()
-	turns := 0
-	var asks []*inbound
+	var do effects
+	var cancels []context.CancelCauseFunc
 	if s := c.sessions[spec.Session]; s != nil {
-		turns, asks = len(s.own), slices.Clone(s.asks)
-		for _, own := range s.own {
-			own.params = spec.CancelParams
-			if own.early = own.cancel == nil; !own.early {
-				own.cancel(ErrTurnCancelled)
-			}
+		do = s.step(event{kind: sessionCancelled})
+		for _, own := range do.told {
+			cancels = append(cancels, own.cancel)
 		}
 	}
 	c.mu.Unlock()
-	if turns > 0 {
-		return nil
+	for _, cancel := range cancels {
+		cancel(ErrTurnCancelled)
 	}
-	var err error
-	moot(asks, func() { err = c.notify(ctx, spec.CancelMethod, spec.CancelParams) })
+	c.carryOut(do, func() { err = c.tellCancel(ctx, spec) })
 	return err
 }
 
-// moot answers questions of a turn that is cancelled. None is answered otherwise once tell has told the
-// peer of the cancellation.
-func moot(asks []*inbound, tell func()) {
-	asks = slices.DeleteFunc(asks, func(in *inbound) bool { return !in.withdraw() })
-	tell()
-	for _, in := range asks {
-		in.answerCancelled()
+// tellCancel sends a cancellation that a user asks for, within the middleware.
+func (c *Conn) tellCancel(ctx context.Context, spec TurnSpec) error {
+	var err error
+	if c.opts.Call == nil {
+		err = c.postCancel(spec.CancelMethod, spec.CancelParams)
+	} else {
+		call := &Call{Method: spec.CancelMethod, Notification: true, Session: spec.Session, Params: spec.CancelParams}
+		err = c.opts.Call(ctx, call, func(context.Context) error { return c.postCancel(spec.CancelMethod, call.outgoing()) })
 	}
+	if err != nil {
+		_, err = c.failure(ctx, err)
+		return fmt.Errorf("%s: %w", spec.CancelMethod, err)
+	}
+	return nil
 }
 
 // RunTurn sends the request and waits for its answer, which comes after all updates of the turn were
 // handled. When ctx ends, or CancelSession is called, the turn is cancelled: the peer is told, the
 // requests of the session that wait for this side's user are answered as cancelled, updates are still
-// taken, and the answer is waited for, for at most Options.CancelGrace; only then is the request given
+// taken, and the answer is waited for, for at most Config.CancelGrace; only then is the request given
 // up and the cause returned.
 func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec) (*R, error) {
-	own := &ownTurn{}
-	return runTurn(ctx, c, m, params, spec, own, expect[R, R](own, byAnswer[R]{}))
+	return RunTurnUntil(ctx, c, m, params, spec, byAnswer[R]{})
 }
 
 func runTurn[P, A, R any](
-	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, own *ownTurn, out *outcome[A, R],
+	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, own *ownTurn, out *outcome[A, R],
 ) (*R, error) {
 	answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
 		own.answered(func() bool { return out.answered(answer) })
 	}}
 	answer.pending = pending{conn: c, method: m.Name, result: answer}
 	if c.opts.Call == nil {
-		if err := c.turn(ctx, &answer.pending, encodable(params), spec, own); err != nil {
+		if err := c.turn(ctx, &answer.pending, encodable(params), own); err != nil {
 			return nil, named(m.Name, err)
 		}
 		return out.result, nil
 	}
-	call := &Call{Method: m.Name, Session: spec.Session, Params: params}
+	call := &Call{Method: m.Name, Session: own.spec.Session, Params: params}
 	return replaced[R](call, c.opts.Call(ctx, call, func(ctx context.Context) error {
-		if err := c.turn(ctx, &answer.pending, call.outgoing(), spec, own); err != nil {
+		if err := c.turn(ctx, &answer.pending, call.outgoing(), own); err != nil {
 			return named(m.Name, err)
 		}
 		call.Result = out.result
@@ -128,71 +136,66 @@ func runTurn[P, A, R any](
 	}))
 }
 
-// enter puts a turn among those of its session, where CancelSession finds it.
-func (c *Conn) enter(own *ownTurn, spec TurnSpec) {
+// begin puts a turn among those of its session, where CancelSession finds it.
+func (c *Conn) begin(ctx context.Context, cancel context.CancelCauseFunc, own *ownTurn) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	own.session = c.sessionLocked(spec.Session)
-	own.session.own = append(own.session.own, own)
+	own.ctx, own.cancel = ctx, cancel
+	own.session = c.sessionLocked(own.spec.Session)
+	do := own.session.step(event{kind: turnBegun, own: own})
+	c.mu.Unlock()
 	if own.over != nil {
 		c.following.Add(1)
 	}
 	if own.feed != nil {
 		c.feeding.Add(1)
 	}
+	c.carryOut(do, nil)
 }
 
 // leave takes it out again.
 func (c *Conn) leave(own *ownTurn) {
-	c.mu.Lock()
-	own.session.own = slices.DeleteFunc(own.session.own, func(o *ownTurn) bool { return o == own })
+	_ = c.step(own.session, event{kind: turnOver, own: own}) // which refuses nothing
 	if own.over != nil {
 		c.following.Add(-1)
 	}
 	if own.feed != nil {
 		c.feeding.Add(-1)
 	}
-	c.mu.Unlock()
 	c.release(own.session)
 }
 
-func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, spec TurnSpec, own *ownTurn) error {
-	caller := ctx
-	f := c.flights.begin(ctx, own.feed != nil)
-	defer c.flights.end(f)
-	ctx = f.ctx
-	defer context.AfterFunc(c.base, func() { f.cancel(context.Cause(c.base)) })()
-	if own.session == nil {
-		c.enter(own, spec)
-	}
-	s := own.session
-	defer c.leave(own)
-	c.mu.Lock()
-	own.cancel = f.cancel
-	if own.early {
-		f.cancel(ErrTurnCancelled)
-	}
-	c.mu.Unlock()
+// cancelTurn cancels a turn of this side. When it returns, the cancellation is on its way, if the request is.
+func (c *Conn) cancelTurn(own *ownTurn) {
+	_ = c.step(own.session, event{kind: turnCancelled, own: own})
+}
 
-	if err := p.start(ctx, params); err != nil {
-		if errors.Is(err, ErrTurnCancelled) {
-			c.cancelOwn(s, own, spec)() // CancelSession has left that to the turn
-		}
+// turn runs a turn in the goroutine that calls it. One whose updates are read has been begun before.
+func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, own *ownTurn) error {
+	caller := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(context.Canceled)
+	defer context.AfterFunc(c.base, func() { cancel(context.Cause(c.base)) })()
+	if own.session == nil {
+		defer c.exit(c.enterIn(holderOf(ctx), cancel))
+		c.begin(ctx, cancel, own)
+	}
+	defer c.leave(own)
+	if err := c.send(ctx, cancel, p, params, own); err != nil {
 		return err
 	}
-	cancelled, err := own.end(ctx, p)
+	cancelled, err := own.await(ctx, p)
 	if cancelled && !errors.Is(err, ErrOverflow) && c.held(own) {
 		cancelled, err = own.takeBack(p, err)
 	}
 	if cancelled {
-		defer c.cancelOwn(s, own, spec)()
+		c.cancelTurn(own)
 		if errors.Is(err, ErrOverflow) {
 			own.giveUp(p) // the caller must go on at once
 			return err
 		}
-		grace, cancel := context.WithTimeout(c.base, c.opts.CancelGrace)
-		defer cancel()
-		late, waited := own.end(grace, p)
+		grace, stop := context.WithTimeout(c.base, c.opts.CancelGrace)
+		defer stop()
+		late, waited := own.await(grace, p)
 		if late {
 			own.giveUp(p)
 			if errors.Is(waited, ErrClosed) {
@@ -203,40 +206,41 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, spec
 		err = waited
 	}
 	// What was received before the end of the turn belongs to it, also when there was no answer.
-	if err != nil {
+	if s := own.session; err != nil {
 		c.awaitTurn(caller, s, s.position(), c.opts.DrainTime, own.inside)
 		return err
 	}
 	switch {
 	case own.over != nil && p.err == nil:
-		c.awaitTurn(caller, s, own.last, 0, own.inside)
+		c.awaitTurn(caller, own.session, own.last, 0, own.inside)
 	case p.queue != nil:
 		c.awaitTurn(caller, p.queue, p.after, 0, own.inside)
 	}
 	return p.err
 }
 
-// cancelOwn cancels a turn of this side in a session: it tells the peer, and answers what waits for
-// this side. The returned function is called when the turn is over.
-func (c *Conn) cancelOwn(s *session, own *ownTurn, spec TurnSpec) func() {
+// send sends the request of a turn, unless that was cancelled.
+func (c *Conn) send(
+	ctx context.Context, cancel context.CancelCauseFunc, p *pending, params wire.Encodable, own *ownTurn,
+) error {
+	s := own.session
 	c.mu.Lock()
-	s.cancelling++
-	asks := slices.Clone(s.asks)
-	params := spec.CancelParams
-	if own.params != nil {
-		params = own.params
-	}
+	own.ctx, own.cancel = ctx, cancel
+	do := s.step(event{kind: turnSending, own: own})
 	c.mu.Unlock()
-	moot(asks, func() {
-		if err := c.wire.Post(spec.CancelMethod, encodable(params)); err != nil {
-			c.opts.Logger.Debug("cancellation not sent", "error", err)
-		}
-	})
-	return func() {
-		c.mu.Lock()
-		s.cancelling--
-		c.mu.Unlock()
+	switch {
+	case do.refuse != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case do.refuse != nil:
+		return do.refuse
 	}
+	err := p.start(ctx, params)
+	sent := event{kind: turnSent, own: own}
+	if err != nil {
+		sent.kind = turnUnsent
+	}
+	_ = c.step(s, sent) // which refuses nothing
+	return err
 }
 
 // awaitTurn waits until the notifications of a turn were handled: without a bound while its caller
@@ -273,24 +277,16 @@ func (c *Conn) awaitTurn(
 // A Turn is a request in progress whose session's updates are read as they come. Updates is for one
 // goroutine; the other methods are safe for concurrent use.
 type Turn[U, R any] struct {
-	conn   *Conn
-	cancel context.CancelCauseFunc
-	done   chan struct{}
-	result *R
-	err    error
-
-	starter *handling     // the notification handler that started it, or nil
-	inside  chan struct{} // closed when that handler waits for the end
-	once    sync.Once
-
-	mu      sync.Mutex
-	updates []update[U]
-	bytes   int
-	discard bool // nobody will read what comes
-	ended   bool // nothing more comes
-	reading bool // the loop's body runs
-	since   uint64
-	change  chan struct{} // closed and replaced whenever one of the above changes
+	flow    // what waits for the loop
+	method  string
+	own     *ownTurn // nil if it could not be begun
+	cancel  context.CancelCauseFunc
+	body    context.Context
+	done    chan struct{}
+	result  *R
+	err     error
+	inside  chan struct{} // closed when a notification handler that has started it waits for the end
+	updates []update[U]   // guarded by flow.mu
 }
 
 type update[U any] struct {
@@ -298,39 +294,41 @@ type update[U any] struct {
 	size  int
 }
 
-// StartTurn is RunTurn in the background. A notification handler that starts a turn in its own session
-// must not range over its updates, which come only after the handler has returned. pick takes the updates
-// from the parameters of the notifications that feed turns, see Route.Feeds.
+// StartTurn is RunTurn in the background. The notifications that are read meanwhile, and that pick takes, are
+// the turn's updates, see Route.Feeds; no handler gets them. A notification handler that starts a turn in its own
+// session must not range over its updates, which come only after the handler has returned.
 func StartTurn[U, P, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, R], params *P, spec TurnSpec, pick func(params any) (U, bool),
 ) *Turn[U, R] {
-	return startTurn[U, P, R, R](ctx, c, m, params, spec, byAnswer[R]{}, pick)
+	return StartTurnUntil(ctx, c, m, params, spec, byAnswer[R]{}, pick)
 }
 
-func startTurn[U, P, A, R any](
+// StartTurnUntil is RunTurnUntil in the background; see StartTurn. The notification that ends the turn is
+// among its updates.
+func StartTurnUntil[U, P, A, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
 	pick func(params any) (U, bool),
 ) *Turn[U, R] {
-	starter := handlerOf(ctx)
+	t := newTurn[U, R](ctx, c, m.Name)
 	// It runs on its own, whatever becomes of a notification handler that starts it.
-	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, handlerKey{}, (*handling)(nil)))
-	t := newTurn[U, R](c, cancel)
-	t.starter = starter
-	own := &ownTurn{inside: t.inside, feed: func(params any, size int) {
-		if u, ok := pick(params); ok {
+	ctx, t.cancel = context.WithCancelCause(context.WithValue(ctx, holderKey{}, holder(nil)))
+	t.own = &ownTurn{spec: spec, inside: t.inside, feed: func(params any, size int) bool {
+		u, ok := pick(params)
+		if ok {
 			t.deliver(u, size)
 		}
+		return ok
 	}}
-	out := expect(own, end)
-	c.enter(own, spec)
+	out := expect(t.own, end)
+	c.begin(ctx, t.cancel, t.own)
 	started := c.spawn(taskFunc(func() {
-		defer cancel(nil)
-		t.result, t.err = runTurn(ctx, c, m, params, spec, own, out)
+		defer t.cancel(nil)
+		t.result, t.err = runTurn(ctx, c, m, params, t.own, out)
 		t.end()
 	}))
 	if !started {
-		cancel(nil)
-		c.leave(own)
+		t.cancel(nil)
+		c.leave(t.own)
 		t.err = named(m.Name, c.ending())
 		t.end()
 	}
@@ -338,39 +336,36 @@ func startTurn[U, P, A, R any](
 }
 
 // FailedTurn is a turn that could not be started.
-func FailedTurn[U, R any](c *Conn, err error) *Turn[U, R] {
-	t := newTurn[U, R](c, func(error) {})
+func FailedTurn[U, R any](ctx context.Context, c *Conn, err error) *Turn[U, R] {
+	t := newTurn[U, R](ctx, c, "")
 	t.err = err
 	t.end()
 	return t
 }
 
-func newTurn[U, R any](c *Conn, cancel context.CancelCauseFunc) *Turn[U, R] {
-	return &Turn[U, R]{
-		conn:   c,
-		cancel: cancel,
-		done:   make(chan struct{}),
-		inside: make(chan struct{}),
-		change: make(chan struct{}),
-	}
+func newTurn[U, R any](ctx context.Context, c *Conn, method string) *Turn[U, R] {
+	t := &Turn[U, R]{method: method, done: make(chan struct{}), inside: make(chan struct{})}
+	t.flow.init(c, holderOf(ctx))
+	t.body = context.WithValue(ctx, holderKey{}, holder(&t.flow))
+	return t
 }
 
 // Updates yields the turn's updates in order, and ends when the turn has. Leaving the loop early throws
 // the rest away; it neither cancels the turn nor holds anything up. A loop that is slow holds up the
-// peer, when Options.QueueBytes of updates are waiting for it.
+// peer, when Config.QueueBytes of updates are waiting for it.
+//
+// A call that the loop's body makes cannot be answered while the loop holds up the peer. With the turn's Context, it
+// lets up to Config.QueueLimit of updates wait, at which it fails with ErrOverflow. Of any other call it is not known
+// who waits for it: while there is one, as much may wait, and beyond that the loop ends, and Result fails with
+// ErrOverflow.
 func (t *Turn[U, R]) Updates() iter.Seq[U] {
 	return func(yield func(U) bool) {
-		loops := &t.conn.flights.loops
-		loops.Add(1)
-		defer loops.Add(-1)
 		for {
 			u, ok := t.next()
 			if !ok {
 				return
 			}
-			ok = yield(u)
-			t.set(func() { t.reading = false })
-			if !ok {
+			if !yield(u) {
 				t.Discard()
 				return
 			}
@@ -378,28 +373,55 @@ func (t *Turn[U, R]) Updates() iter.Seq[U] {
 	}
 }
 
+// Context is the context for calls that the body of a loop over Updates makes: that with which the turn was started,
+// and the mark that the loop waits for them. It does not end with the turn.
+func (t *Turn[U, R]) Context() context.Context { return t.body }
+
 // Discard throws away the updates that were not read, and those to come.
 func (t *Turn[U, R]) Discard() {
-	t.set(func() { t.discard, t.updates, t.bytes = true, nil, 0 })
+	t.mu.Lock()
+	t.updates = nil
+	t.throwAway()
+	t.mu.Unlock()
 }
 
-// Cancel cancels the turn; see RunTurn. It does not wait: Result does.
-func (t *Turn[U, R]) Cancel() { t.cancel(nil) }
+// Cancel cancels the turn; see RunTurn. The cancellation is on its way when Cancel returns. It does not wait for the
+// turn's end: Result does.
+func (t *Turn[U, R]) Cancel() {
+	if t.own == nil {
+		return
+	}
+	t.cancel(nil)
+	t.conn.cancelTurn(t.own)
+}
 
 // Result waits for the end of the turn, discarding what was not read, and returns the answer or why
 // there is none.
 func (t *Turn[U, R]) Result() (*R, error) {
 	t.Discard()
-	if t.starter != nil {
-		f := t.conn.flights.begin(t.starter, true)
-		defer t.conn.flights.end(f)
-		defer context.AfterFunc(f.ctx, func() { t.cancel(context.Cause(f.ctx)) })()
-		if f.within != nil {
+	if !isClosed(t.done) {
+		f := t.conn.enterIn(t.starter, t.cancel)
+		defer t.conn.exit(f)
+		if f != nil && slices.ContainsFunc(f.holders, isHandling) {
 			t.once.Do(func() { close(t.inside) })
 		}
+		<-t.done
 	}
-	<-t.done
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.overflow {
+		return nil, named(t.method, errors.Join(ErrOverflow, t.err))
+	}
 	return t.result, t.err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // Done is closed when the turn is over. Updates may still be there to be read. To wait for it without
@@ -407,81 +429,46 @@ func (t *Turn[U, R]) Result() (*R, error) {
 func (t *Turn[U, R]) Done() <-chan struct{} { return t.done }
 
 func (t *Turn[U, R]) end() {
-	t.set(func() { t.ended = true })
-	close(t.done)
-}
-
-// set changes the state and wakes whoever waits for a change.
-func (t *Turn[U, R]) set(f func()) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	f()
-	t.signal()
-}
-
-// signal wakes whoever waits for a change; mu is held.
-func (t *Turn[U, R]) signal() {
-	close(t.change)
-	t.change = make(chan struct{})
+	t.ended = true
+	t.mu.Unlock()
+	t.more.ring()
+	t.room.ring()
+	close(t.done)
 }
 
 // next waits for the next update.
 func (t *Turn[U, R]) next() (u U, ok bool) {
-	begun := t.conn.flights.begun()
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	for len(t.updates) == 0 {
 		if t.ended || t.discard {
+			t.mu.Unlock()
 			return u, false
 		}
-		change := t.change
 		t.mu.Unlock()
-		<-change
-		begun = t.conn.flights.begun()
+		t.await(t.cancel)
 		t.mu.Lock()
 	}
 	first := t.updates[0]
 	t.updates[0] = update[U]{}
 	t.updates = t.updates[1:]
 	t.bytes -= first.size
-	t.reading, t.since = true, begun
-	t.signal()
+	t.mu.Unlock()
+	t.room.ring()
 	return first.value, true
 }
 
-// deliver queues an update on the session's worker. When too much waits to be read, it waits, and with
-// it the session and then the reader; but when the body of the loop waits for a call, which only the
-// reader can end, it goes on up to the limit, at which that call fails.
+// deliver queues an update on the session's worker.
 func (t *Turn[U, R]) deliver(u U, size int) {
-	opts, flights := &t.conn.opts, &t.conn.flights
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for t.bytes > 0 && t.bytes+size > opts.QueueBytes && !t.discard && !t.ended {
-		change, since := t.change, t.since
-		calling, call := false, (<-chan struct{})(nil)
-		if t.reading {
-			calling, call = flights.since(since)
-		}
-		if calling && t.bytes+size <= opts.QueueLimit {
-			break
-		}
-		t.mu.Unlock()
-		if calling {
-			flights.fail(func(f *flight) bool { return f.of(since) })
-		}
-		select {
-		case <-change:
-		case <-call:
-		case <-t.conn.base.Done():
-			t.mu.Lock()
-			t.discard = true // a later one must not come without this one
-			return
-		}
-		t.mu.Lock()
+	t.makeRoom(size)
+	if t.discard {
+		t.updates = nil
 	}
 	if !t.discard && !t.ended {
 		t.updates = append(t.updates, update[U]{u, size})
 		t.bytes += size
-		t.signal()
+		t.more.ring()
 	}
 }

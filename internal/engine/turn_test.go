@@ -57,7 +57,7 @@ func clientRoutes(update func(context.Context, *updateParams) error, ask func(co
 	u := updateMethod.Handle(update)
 	u.Feeds = true
 	a := askMethod.Handle(ask)
-	a.Cancelled = func() any { return &askResult{"cancelled"} }
+	a.Cancelled = func(any) any { return &askResult{"cancelled"} }
 	return []Route{u, a, echoMethod.Handle(echo)}
 }
 
@@ -215,7 +215,7 @@ func TestTurnGivenUpAfterGrace(t *testing.T) {
 func agentRoutes(prompt func(context.Context, *promptParams) (*promptResult, error)) []Route {
 	r := promptMethod.Handle(prompt)
 	r.Turn = true
-	r.Cancelled = func() any { return &promptResult{"cancelled"} }
+	r.Cancelled = func(any) any { return &promptResult{"cancelled"} }
 	x := cancelMethod.Handle(nil)
 	x.CancelsTurn = true
 	return []Route{r, x, echoMethod.Handle(echo)}
@@ -226,7 +226,7 @@ func TestServedTurnCancelled(t *testing.T) {
 	p, c := newPeer(t, agentRoutes(func(ctx context.Context, p *promptParams) (*promptResult, error) {
 		<-ctx.Done()
 		if p.Prompt == "done anyway" {
-			return &promptResult{"end_turn"}, nil
+			return &promptResult{"end_turn"}, nil // which does not count any more
 		}
 		if !errors.Is(context.Cause(ctx), rpc.ErrTurnCancelled) {
 			return nil, errPlain
@@ -242,7 +242,7 @@ func TestServedTurnCancelled(t *testing.T) {
 		p.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"cancelled"}}`, i))
 	}
 	p.send(request("a", "prompt", `{"sessionId":"s","prompt":"done anyway"}`), note("cancel", `{"sessionId":"s"}`))
-	p.expect(`{"jsonrpc":"2.0","id":"a","result":{"stopReason":"end_turn"}}`)
+	p.expect(`{"jsonrpc":"2.0","id":"a","result":{"stopReason":"cancelled"}}`)
 }
 
 // PRM-16: cancelling an idle session does not cancel the next turn.

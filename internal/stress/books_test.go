@@ -30,6 +30,13 @@ type books struct {
 	change   chan struct{} // closed and replaced when an answer was sent
 }
 
+// read is how many updates of a session were read.
+func (b *books) read(session acp.SessionID) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(b.updates[string(session)])
+}
+
 // flow is what went one way.
 type flow struct {
 	Messages, Bytes int

@@ -37,7 +37,7 @@ type link struct {
 	heard map[acp.SessionID]*heard
 }
 
-// heard is what a session's handler of updates has seen.
+// heard is what a session's handler of updates, and the loops over them, have seen.
 type heard struct {
 	n    atomic.Int64 // handled
 	rand *rand.Rand   // the handler's
@@ -303,25 +303,28 @@ func somePlan(r *rand.Rand) plan {
 	return p
 }
 
-// turn runs a turn, which may be cancelled in one of three ways, and whose updates may be read in a loop.
+// turn runs a turn, which may be cancelled in one of three ways, and whose updates are read in a loop or handled.
 func (l *link) turn(session *acp.ClientSession, r *rand.Rand, h *heard) bool {
 	p := somePlan(r)
 	ctx, end := context.WithCancelCause(context.Background())
 	defer end(nil)
-	before := h.n.Load()
-	turn := session.Stream(ctx, p.block())
+	ways := []func() error{
+		func() error { end(errGivenUp); return nil },
+		func() error { return session.Cancel(ctx) },
+	}
+	var turn *acp.Turn
+	if r.IntN(2) == 0 {
+		turn = session.Stream(ctx, p.block())
+		ways = append(ways, func() error { turn.Cancel(); return nil })
+	}
+	over := make(chan struct{})
 	var cancelling sync.WaitGroup
 	if p.Linger || r.IntN(4) == 0 {
-		ways := []func() error{
-			func() error { end(errGivenUp); return nil },
-			func() error { turn.Cancel(); return nil },
-			func() error { return session.Cancel(ctx) },
-		}
 		after, cancel := upTo(r, 50*time.Millisecond), ways[r.IntN(len(ways))]
 		cancelling.Go(func() {
 			select {
 			case <-time.After(after):
-			case <-turn.Done():
+			case <-over:
 				return
 			}
 			if err := cancel(); err != nil && !errors.Is(err, acp.ErrClosed) {
@@ -329,50 +332,55 @@ func (l *link) turn(session *acp.ClientSession, r *rand.Rand, h *heard) bool {
 			}
 		})
 	}
-	all := int64(-1)
-	if r.IntN(2) == 0 {
-		all = l.loop(ctx, turn, r, before)
+	var res *acp.PromptResponse
+	var err error
+	if turn == nil {
+		res, err = session.Prompt(ctx, p.block())
+	} else {
+		whole := l.loop(ctx, turn, r, h)
+		res, err = turn.Result()
+		if !whole { // what was not read was thrown away
+			h.n.Store(l.books.read(session.ID()))
+		}
 	}
-	res, err := turn.Result()
+	close(over)
 	cancelling.Wait()
-	now := h.n.Load()
-	if all >= 0 && before+all != now && !l.ending.own {
-		l.wrong("%s: the loop got %d of %d updates", session.ID(), all, now-before)
-	}
 	if err == nil {
 		var sent int64
 		told, err := res.Meta.Get(metaSent, &sent)
-		if err != nil || told && sent != now && !l.ending.own {
+		if now := h.n.Load(); err != nil || told && sent != now && !l.ending.own {
 			l.wrong("%s: the answer came after %d of %d updates, %v", session.ID(), now, sent, err)
 		}
 	}
 	return l.books.note(err)
 }
 
-// loop reads the updates of a turn, which must follow on those before. Sometimes it is slow or calls the
-// agent. It returns how many there were, or -1 if it was left early.
-func (l *link) loop(ctx context.Context, turn *acp.Turn, r *rand.Rand, before int64) (n int64) {
-	leave := int64(-1)
+// loop reads the updates of a turn, and sometimes calls the agent in between, or leaves early, which it says.
+func (l *link) loop(ctx context.Context, turn *acp.Turn, r *rand.Rand, h *heard) (whole bool) {
+	leave := -1
 	if r.IntN(5) == 0 {
-		leave = r.Int64N(50)
+		leave = r.IntN(50)
 	}
-	open := true
+	open, n := true, 0
 	for update := range turn.Updates() {
 		if n == leave {
-			return -1
+			return false
 		}
-		if got, want := numberOf(&update), int(before+n); got != want {
+		if got, want := numberOf(&update), int(h.n.Load()); got != want {
 			l.wrong("the loop got update %d where %d was due", got, want)
 		}
+		h.n.Add(1)
 		n++
 		switch k := r.IntN(500); {
 		case k < 10:
 			time.Sleep(upTo(r, 2*time.Millisecond))
-		case k < 14 && open:
+		case k < 12 && open:
 			_, open = l.ask(ctx, methodEcho, &echo{})
+		case k < 14 && open:
+			_, open = l.ask(turn.Context(), methodEcho, &echo{})
 		}
 	}
-	return n
+	return true
 }
 
 func (l *link) heardOf(id acp.SessionID) *heard {

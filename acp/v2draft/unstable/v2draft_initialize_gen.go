@@ -342,7 +342,7 @@ func cancelledPermission() *RequestPermissionResponse {
 func (c *clientSide) configureRoute(r *engine.Route) {
 	switch r.Method {
 	case MethodRequestPermission:
-		r.Cancelled = func() any { return cancelledPermission() }
+		r.Cancelled = func(any) any { return cancelledPermission() }
 	case MethodSessionUpdate:
 		r.Feeds = true
 		r.Check = c.conn.follow

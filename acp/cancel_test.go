@@ -1,0 +1,216 @@
+// This file owns the order of a cancellation and what its caller sends next, and what comes of a cancelled turn.
+
+package acp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// sentMethods notes the methods of what one side sends.
+type sentMethods struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (s *sentMethods) note(sent bool, message []byte) {
+	var m struct{ Method string }
+	if sent && json.Unmarshal(message, &m) == nil && m.Method != "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.list = append(s.list, m.Method)
+	}
+}
+
+func (s *sentMethods) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.list
+	s.list = nil
+	return list
+}
+
+// A prompt that is sent when a turn was cancelled comes behind the cancellation, however that was done, and is not
+// cancelled by it.
+func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
+	a, c := acp.Pipe()
+	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), acp.AgentHandlers{
+		NewSession: newSession,
+		Prompt: func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			if text, _ := req.Prompt[0].Text(); text == "wait" {
+				<-ctx.Done()
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, ctx.Err()
+		},
+	}, &acp.AgentOptions{Conn: acp.ConnOptions{ConcurrentTurns: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent sentMethods
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{},
+		&acp.ClientOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Message: sent.note}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent.take()
+	streamed := func(cancel func(turn *acp.Turn, end context.CancelFunc)) func() (*acp.PromptResponse, error) {
+		ctx, end := context.WithCancel(t.Context())
+		turn := session.Stream(ctx, acp.TextBlock("wait"))
+		for slices.Index(sent.sofar(), acp.MethodPrompt) < 0 { // what was not sent need not be cancelled
+			runtime.Gosched()
+		}
+		cancel(turn, end)
+		return func() (*acp.PromptResponse, error) {
+			defer end()
+			return turn.Result()
+		}
+	}
+	for name, first := range map[string]func() func() (*acp.PromptResponse, error){
+		"turn.Cancel": func() func() (*acp.PromptResponse, error) {
+			return streamed(func(turn *acp.Turn, _ context.CancelFunc) { turn.Cancel() })
+		},
+		"session.Cancel": func() func() (*acp.PromptResponse, error) {
+			return streamed(func(*acp.Turn, context.CancelFunc) {
+				if err := session.Cancel(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		},
+		"end of the stream's context": func() func() (*acp.PromptResponse, error) {
+			return streamed(func(_ *acp.Turn, end context.CancelFunc) { end() })
+		},
+		"end of the prompt's context": func() func() (*acp.PromptResponse, error) {
+			ctx, end := context.WithCancel(t.Context())
+			go func() {
+				for slices.Index(sent.sofar(), acp.MethodPrompt) < 0 {
+					runtime.Gosched()
+				}
+				end()
+			}()
+			res, err := session.Prompt(ctx, acp.TextBlock("wait"))
+			return func() (*acp.PromptResponse, error) { return res, err }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 100 {
+				result := first()
+				res, err := session.Prompt(t.Context(), acp.TextBlock("go on"))
+				if err != nil || res.StopReason != acp.StopReasonEndTurn {
+					t.Fatalf("the next prompt: %+v, %v", res, err)
+				}
+				if res, err = result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+					t.Fatalf("the cancelled prompt: %+v, %v", res, err)
+				}
+				if got := sent.take(); !slices.Equal(got, []string{acp.MethodPrompt, acp.MethodCancel, acp.MethodPrompt}) {
+					t.Fatalf("sent %q", got)
+				}
+			}
+		})
+	}
+	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s *sentMethods) sofar() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list
+}
+
+// A handler that does not notice that its turn was cancelled does not decide how it ended, but what else it answers.
+func TestResultOfACancelledTurn(t *testing.T) {
+	cancelled := make(chan struct{})
+	conn := connect(t, acp.AgentHandlers{
+		Prompt: func(ctx context.Context, _ *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			close(cancelled)
+			<-ctx.Done()
+			res := &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
+			return res, res.Meta.Set("example.com/tokens", 7)
+		},
+	}, nil, acp.ClientHandlers{}, nil)
+	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := session.Stream(t.Context(), acp.TextBlock("x"))
+	<-cancelled
+	turn.Cancel()
+	res, err := turn.Result()
+	if err != nil || res.StopReason != acp.StopReasonCancelled || !bytes.Equal(res.Meta["example.com/tokens"], []byte("7")) {
+		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
+// Updates of a streamed turn go to its loop, all others to the handler, and none to both.
+func TestUpdatesBesideAStreamedTurn(t *testing.T) {
+	var mu sync.Mutex
+	var handled []string
+	text := func(u acp.SessionUpdate) string {
+		chunk, _ := u.Variant.(*acp.SessionUpdateAgentMessageChunk)
+		if chunk == nil {
+			return "?"
+		}
+		text, _ := chunk.Content.Text()
+		return text
+	}
+	conn := connect(t, acp.AgentHandlers{
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			word, _ := req.Prompt[0].Text()
+			err := errors.Join(s.Update(ctx, acp.AgentMessageText(word+" 1")), s.Update(ctx, acp.AgentMessageText(word+" 2")))
+			acp.AfterResponse(ctx, func(ctx context.Context) {
+				if err := s.Update(ctx, acp.AgentMessageText("after "+word)); err != nil {
+					t.Error(err)
+				}
+			})
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+		},
+	}, nil, acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+			mu.Lock()
+			defer mu.Unlock()
+			handled = append(handled, text(n.Update))
+			return nil
+		},
+	}, nil)
+	session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streamed []string
+	for range 2 {
+		turn := session.Stream(t.Context(), acp.TextBlock("s"))
+		for u := range turn.Updates() {
+			streamed = append(streamed, text(u))
+		}
+		if _, err := turn.Result(); err != nil {
+			t.Fatal(err)
+		}
+		// Its answer comes behind what came after the turn's.
+		if _, err := session.Prompt(t.Context(), acp.TextBlock("p")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"s 1", "s 2", "s 1", "s 2"}; !slices.Equal(streamed, want) {
+		t.Errorf("the loops got %q", streamed)
+	}
+	got := slices.DeleteFunc(slices.Clone(handled), func(s string) bool { return s == "after p" })
+	if want := []string{"after s", "p 1", "p 2", "after s", "p 1", "p 2"}; !slices.Equal(got, want) {
+		t.Errorf("the handler got %q", handled)
+	}
+}

@@ -1,0 +1,65 @@
+// Package engine runs connections: it reads what a peer sends, has it handled in the order that the protocol needs,
+// and runs the turns of both sides. It knows no message of the protocol; package acp and its siblings say by Routes
+// what each method means. Users see it through packages acp and rpc.
+//
+// # Who runs
+//
+//	         the peer
+//	   │                  ▲
+//	   ▼ lines            │ lines
+//	reader              writer             one of each for a connection (package wire)
+//	   │                  ▲
+//	   │ decides:         │ messages are appended to its buffer, by whoever sends
+//	   │                  │
+//	   ├─ answer ───────► caller           goroutines of the user: calls, turns, loops over updates
+//	   ├─ cancellation ─► contexts end, at once
+//	   ├─ request ──────► handler          one goroutine for each request in progress
+//	   └─ notification ─► queue ─► worker  one for each session that has notifications waiting
+//	                                 │
+//	                                 └──► handler, or the loop over the updates of a turn
+//
+// The reader never runs a handler, but for routes that say so, and never waits for one, but for room in a queue: that
+// is how a slow side holds the other up. Whatever must not wait, answers and cancellations, it acts on at once, ahead
+// of the queues. All goroutines belong to the Conn, which waits for them when it ends.
+//
+// # In which order
+//
+// A queue counts its notifications. The position of an answer or a request is how many were queued when it was read;
+// the caller gets the answer, and the handler the request, when so many were handled: returned from the handler, or
+// given to the loop. That is the only order between the goroutines, and needs no other lock.
+//
+// # Who may wait for whom
+//
+// A handler of a notification, and the body of a loop over updates, is a holder: while it runs, what is behind it waits.
+// If it calls the peer, only the reader can bring the answer, so the reader must not wait for it then. The context that
+// a holder is given marks its calls. While there is one, the holder's queue grows beyond QueueBytes, up to QueueLimit,
+// where the call fails with ErrOverflow. Requests of the session do not wait for such a holder either, because the peer
+// may need their answer first. A call of a loop's body with another context cannot be told from anybody's: while any
+// caller waits, a loop's queue grows too, and at the limit the loop ends, with ErrOverflow; neither a call nor a turn of
+// somebody else is ever ended for it.
+//
+// # Where the rules are
+//
+// What happens to the turns of a session, and to the questions that belong to them, is session.step: one function from
+// an event to the session's next state and what is to be done, under one lock; carryOut does it, without the lock. The
+// rules of order and backpressure are in queue.go, those of holders in flow.go, and what one request goes through in
+// dispatch.go. A turn of this side is in one of these phases, see phase:
+//
+//	waiting ──► sending ──► running ──► cancelling ──► finished
+//
+// A cancellation makes a step, and whoever made the step sends session/cancel before it returns, behind the request and
+// ahead of all that its caller sends next; whoever cancels the same turn meanwhile waits for that. A turn is over for
+// its caller only when no cancellation of it is still to be sent.
+//
+// # Locks
+//
+// There are four kinds, and a goroutine takes them in this order only; see rank:
+//
+//  1. inbound.mu, while one request's answer is written, so that a cancellation comes before or behind it
+//  2. Conn.mu, the sessions' states, and the requests and nested calls in progress
+//  3. session.mu, one session's queue
+//  4. flow.mu, what waits for one loop
+//
+// The locks of package wire come behind these. Functions of users are called with none of them held. With the
+// environment variable ACP_TEST_LOCKS the tests check the order of every lock that they take.
+package engine

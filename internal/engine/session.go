@@ -1,0 +1,290 @@
+// This file owns the state of a session beside its queue: the turns of both sides and the questions that belong to
+// them. All of it changes in step, which is where the rules of turns and their cancellation stand.
+
+package engine
+
+import (
+	"errors"
+	"slices"
+)
+
+// session is what the connection knows of one session, or, under "", of everything that belongs to none. Sessions
+// come and go with traffic.
+type session struct {
+	conn *Conn
+	id   string
+
+	queue // has a lock of its own
+
+	// Guarded by conn.mu, changed by step.
+	turns []*inbound // turns of the peer's in progress, and those whose answer is being sent
+	asks  []*inbound // the peer's questions in progress that a cancelled turn answers
+	own   []*ownTurn // turns of this side in progress, in the order in which they were begun
+}
+
+// phase is how far a turn of this side is.
+//
+//	waiting ──► sending ──► running ──► cancelling
+//	   │           │           │            │
+//	   └───────────┴───────────┴────────────┴──► finished
+type phase uint8
+
+const (
+	waiting    phase = iota // its request was not sent, and will not be if it is cancelled now
+	sending                 // its request is being sent
+	running                 // its request is on its way
+	cancelling              // and so is its cancellation, or it is being sent by whoever has made this step
+	finished                // it is out of the session
+)
+
+// event is something that happens in a session.
+type event struct {
+	kind eventKind
+	in   *inbound // of those that are about one
+	own  *ownTurn
+}
+
+type eventKind uint8
+
+const (
+	requestRead      eventKind = iota // in was read
+	cancelRead                        // the peer has cancelled its turn
+	turnOpened                        // in is a turn that no request has asked for
+	turnFreed                         // in goes on, but leaves room for the next turn
+	answerSent                        // in was answered, and is over
+	turnBegun                         // own was begun
+	turnSending                       // own's request is about to be sent
+	turnSent                          // own's request is on its way
+	turnUnsent                        // own's request could not be sent
+	turnCancelled                     // own is cancelled
+	sessionCancelled                  // all turns of this side are cancelled
+	turnEnded                         // what ends own was read
+	turnOver                          // whoever runs own is done with it
+)
+
+// effects are what a step leaves to be done without the lock, in this order.
+type effects struct {
+	refuse   error             // the event is refused
+	end      []*inbound        // the contexts of these turns of the peer's end
+	before   []<-chan struct{} // what is awaited before the peer is told
+	withdraw []*inbound        // these questions are answered as cancelled
+	told     []*ownTurn        // the peer is told that these are cancelled
+	after    []<-chan struct{} // what is awaited then
+}
+
+// step is what an event does to a session; conn.mu is held.
+func (s *session) step(e event) (do effects) {
+	in, own := e.in, e.own
+	switch e.kind {
+
+	// A session has one turn of the peer's at a time, unless the author opts in. What ends the turn cancels it,
+	// and waits for its answer. A question that comes while a turn of this side is being cancelled is answered as
+	// cancelled at once.
+	case requestRead:
+		switch route := in.route; {
+		case route.EndsTurn:
+			in.ends = slices.Clone(s.turns)
+			do.end = s.cancelTurns()
+		case route.Turn:
+			if do.refuse = s.admits(); do.refuse == nil {
+				s.turns = append(s.turns, in)
+			}
+		case route.Cancelled != nil:
+			s.asks = append(s.asks, in)
+			if s.cancelling() {
+				do.withdraw = []*inbound{in}
+			}
+		}
+	case turnOpened:
+		if do.refuse = s.admits(); do.refuse == nil {
+			s.turns = append(s.turns, in)
+		}
+
+	// A cancellation is about the turns that are there; without any it is about nothing.
+	case cancelRead:
+		do.end = s.cancelTurns()
+
+	// A turn that has ended but for its answer, or for what it reports, does not keep the next from coming, and is
+	// not cancelled any more. It stays until its answer is on its way, because what ends it comes behind that.
+	case turnFreed:
+		in.freed = true
+	case answerSent:
+		is := func(other *inbound) bool { return other == in }
+		s.turns = slices.DeleteFunc(s.turns, is)
+		s.asks = slices.DeleteFunc(s.asks, is)
+
+	// A turn of this side whose context has ended is cancelled at the peer before another one begins: the
+	// cancellation is about all that the peer does in the session. To the new turn belong the notifications that
+	// are read from now on.
+	case turnBegun:
+		for _, other := range s.own {
+			if other.ctx.Err() != nil {
+				more := s.step(event{kind: turnCancelled, own: other})
+				do.told, do.after = append(do.told, more.told...), append(do.after, more.after...)
+				do.withdraw = append(do.withdraw, more.withdraw...)
+			}
+		}
+		own.first = s.position()
+		s.own = append(s.own, own)
+
+	// What was cancelled before its request is sent is not sent. What is cancelled meanwhile is cancelled at the
+	// peer behind its request.
+	case turnSending:
+		if own.wanted {
+			do.refuse = ErrTurnCancelled
+			break
+		}
+		own.phase = sending
+		own.settled = make(chan struct{})
+	case turnSent:
+		close(own.settled)
+		own.phase = running
+		if own.wanted {
+			own.phase = cancelling
+		}
+		if own.wanted && !own.told {
+			do.withdraw, do.told = slices.Clone(s.asks), []*ownTurn{own}
+		}
+	case turnUnsent:
+		close(own.settled)
+		own.phase = waiting
+		if own.wanted && !own.told {
+			close(own.posted)
+		}
+
+	// The peer is told once, by who cancels, and whoever cancels too waits for that. Questions that wait for this
+	// side's user are answered as cancelled. A turn that the peer has not begun yet, because it holds it behind an
+	// earlier one, is taken back instead, by who runs it.
+	case turnCancelled:
+		switch own.phase {
+		case waiting:
+			own.wanted = true
+		case sending:
+			if !own.wanted {
+				own.wanted, own.posted = true, make(chan struct{})
+			}
+			do.after = append(do.after, own.posted)
+		case running:
+			if !own.ended && !s.holds(own) {
+				own.phase, own.posted = cancelling, make(chan struct{})
+				do.withdraw, do.told = slices.Clone(s.asks), []*ownTurn{own}
+			}
+		case cancelling:
+			do.after = append(do.after, own.posted)
+		}
+
+	// The same for all turns at once. The peer is told also without any.
+	case sessionCancelled:
+		do.withdraw = slices.Clone(s.asks)
+		for _, own := range s.own {
+			switch {
+			case own.phase == cancelling || own.wanted && own.phase == sending:
+				do.after = append(do.after, own.posted)
+				continue
+			case own.phase == running:
+				own.phase = cancelling
+			case own.phase == sending:
+				do.before = append(do.before, own.settled)
+			}
+			own.wanted, own.told, own.posted = true, true, make(chan struct{})
+			do.told = append(do.told, own)
+		}
+
+	// A turn is over with the notifications that were read before its end. It leaves the session when nothing of
+	// it is on its way any more, so that no cancellation of it comes behind what its caller sends next.
+	case turnEnded:
+		own.ended, own.last = true, s.position()
+	case turnOver:
+		own.phase = finished
+		s.own = slices.DeleteFunc(s.own, func(o *ownTurn) bool { return o == own })
+		if own.posted != nil {
+			do.after = append(do.after, own.posted)
+		}
+	}
+	return do
+}
+
+var errBusy = errors.New("acp: the session is busy with another turn")
+
+// admits says why the session cannot take another turn of the peer's.
+func (s *session) admits() error {
+	busy := slices.ContainsFunc(s.turns, func(in *inbound) bool { return !in.freed })
+	if busy && !s.conn.opts.ConcurrentTurns {
+		return errBusy
+	}
+	return nil
+}
+
+// cancelTurns notes that the turns of the peer's are cancelled that are not over but for the answer.
+func (s *session) cancelTurns() (turns []*inbound) {
+	for _, in := range s.turns {
+		if !in.freed {
+			in.cancelled.Store(true)
+			turns = append(turns, in)
+		}
+	}
+	return turns
+}
+
+// cancelling reports whether a turn of this side is being cancelled.
+func (s *session) cancelling() bool {
+	return slices.ContainsFunc(s.own, func(own *ownTurn) bool { return own.phase == cancelling || own.told })
+}
+
+// holds reports whether the peer holds a turn of this side behind an earlier one.
+func (s *session) holds(own *ownTurn) bool {
+	return own.over != nil && !own.accepted && s.own[0] != own
+}
+
+// step makes a step in a session, and does what comes of it.
+func (c *Conn) step(s *session, e event) error {
+	c.mu.Lock()
+	do := s.step(e)
+	c.mu.Unlock()
+	c.carryOut(do, nil)
+	return do.refuse
+}
+
+// carryOut does what comes of a step. tell tells the peer of a cancellation; nil is the usual way.
+func (c *Conn) carryOut(do effects, tell func()) {
+	for _, in := range do.end {
+		in.cancel(ErrTurnCancelled)
+	}
+	for _, wait := range do.before {
+		<-wait
+	}
+	if tell == nil && len(do.told) > 0 {
+		spec := &do.told[0].spec
+		tell = func() { _ = c.postCancel(spec.CancelMethod, spec.CancelParams) } // which logs
+	}
+	if tell != nil || len(do.withdraw) > 0 {
+		moot(do.withdraw, tell)
+	}
+	for _, own := range do.told {
+		close(own.posted)
+	}
+	for _, wait := range do.after {
+		<-wait
+	}
+}
+
+// postCancel sends a cancellation, however much is unsent.
+func (c *Conn) postCancel(method string, params any) error {
+	err := c.wire.Post(method, encodable(params))
+	if err != nil {
+		c.opts.Logger.Debug("cancellation not sent", "error", err)
+	}
+	return err
+}
+
+// moot answers questions of a turn that is cancelled. None is answered otherwise once tell has told the
+// peer of the cancellation.
+func moot(asks []*inbound, tell func()) {
+	asks = slices.DeleteFunc(asks, func(in *inbound) bool { return !in.withdraw() })
+	if tell != nil {
+		tell()
+	}
+	for _, in := range asks {
+		in.answerCancelled()
+	}
+}
