@@ -1,7 +1,8 @@
 // Package codec writes and reads JSON for generated code, and for nothing else: programs use the
 // types of package acp or, with encoding/json, the MarshalJSON and UnmarshalJSON that these have.
 //
-// A generated type has two methods, which list its members:
+// A generated struct or union has two methods, which list its members; named strings and numbers have
+// none, and are written by those who hold them:
 //
 //	func (x *TextContent) EncodeJSON(e *codec.Encoder) {
 //		e.BeginObject()
@@ -48,7 +49,7 @@ const SupportVersion1 = true
 // MaxDepth is how many levels of arrays and objects a text may have, written or read.
 const MaxDepth = 256
 
-// Value is what a pointer to each generated type implements.
+// Value is what a pointer to a generated struct or union implements.
 type Value interface {
 	// EncodeJSON writes exactly one JSON value.
 	EncodeJSON(*Encoder)
