@@ -20,7 +20,8 @@
 //   - constructor: New, the union and the tag or title, unless overrides.go names it.
 //   - default accessor: the field and OrDefault.
 //   - method: the definition of the parameters without Request or Notification (NewSession), unless
-//     overrides.go names it; its constant begins with Method, its descriptor ends in it. Where a
+//     overrides.go names it; its constant begins with Method (MethodNewSession), and its
+//     descriptor ends so (NewSessionMethod) or, in a facade, begins with method. Where a
 //     request and a notification come to the same name, the notification keeps its last word.
 //
 // Two things that come to the same identifier are an error.

@@ -71,17 +71,9 @@ type (
 func (x *update) EncodeJSON(e *codec.Encoder) {
 	switch v := x.Variant.(type) {
 	case *messageChunk:
-		e.BeginObject()
-		e.Name("sessionUpdate")
-		e.Str("agent_message_chunk")
-		(*chunk)(v).encodeMembers(e)
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "agent_message_chunk", (*chunk)(v))
 	case *toolCall:
-		e.BeginObject()
-		e.Name("sessionUpdate")
-		e.Str("tool_call")
-		(*tool)(v).encodeMembers(e)
-		e.EndObject()
+		codec.EncodeVariant(e, "sessionUpdate", "tool_call", (*tool)(v))
 	case *updateUnknown:
 		e.Raw(v.Raw)
 	default:
@@ -121,13 +113,15 @@ type chunk struct {
 	MessageID *string
 }
 
-func (x *chunk) encodeMembers(e *codec.Encoder) {
+func (x *chunk) EncodeJSON(e *codec.Encoder) {
+	e.BeginObject()
 	e.Name("content")
 	x.Content.EncodeJSON(e)
 	if x.MessageID != nil {
 		e.Name("messageId")
 		e.Str(*x.MessageID)
 	}
+	e.EndObject()
 }
 
 func (x *chunk) decode(d *codec.Decoder, room *contentText) {
@@ -288,7 +282,8 @@ type tool struct {
 	Limits    map[string]location
 }
 
-func (x *tool) encodeMembers(e *codec.Encoder) {
+func (x *tool) EncodeJSON(e *codec.Encoder) {
+	e.BeginObject()
 	e.Name("toolCallId")
 	e.Str(x.ID)
 	e.Name("title")
@@ -313,6 +308,7 @@ func (x *tool) encodeMembers(e *codec.Encoder) {
 		e.Name("limits")
 		codec.EncodeMap(e, x.Limits)
 	}
+	e.EndObject()
 }
 
 func (x *tool) DecodeJSON(d *codec.Decoder) {
