@@ -89,13 +89,9 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
-// DeleteSession deletes an existing session from `session/list` (session/delete).
-//
-// This method is only available if the agent advertises the `sessionCapabilities.delete`
-// capability.
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.delete.
-func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+// deleteSession calls session/delete. The reader calls then with the answer, before anything behind
+// it is handled.
+func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionRequest, then func(*DeleteSessionResponse)) (*DeleteSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodDeleteSession, req); err != nil {
 		return nil, err
@@ -103,7 +99,7 @@ func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionReques
 	if !c.capabilities().SessionCapabilities.Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "sessionCapabilities.delete")
 	}
-	return methodDeleteSession.Call(ctx, c.rpc, req)
+	return callThen(ctx, c.rpc, methodDeleteSession, req, then)
 }
 
 // resumeSession calls session/resume. The reader calls then with the answer, before anything behind
@@ -119,16 +115,9 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
-// CloseSession closes an active session and frees up any resources associated with it
-// (session/close).
-//
-// This method is only available if the agent advertises the `sessionCapabilities.close` capability.
-//
-// The agent must cancel any ongoing work (as if `session/cancel` was called) and then free up any
-// resources associated with the session.
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise sessionCapabilities.close.
-func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+// closeSession calls session/close. The reader calls then with the answer, before anything behind
+// it is handled.
+func (c *ClientConn) closeSession(ctx context.Context, req *CloseSessionRequest, then func(*CloseSessionResponse)) (*CloseSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCloseSession, req); err != nil {
 		return nil, err
@@ -136,7 +125,7 @@ func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest)
 	if !c.capabilities().SessionCapabilities.Close.Present() {
 		return nil, unsupported(MethodCloseSession, "sessionCapabilities.close")
 	}
-	return methodCloseSession.Call(ctx, c.rpc, req)
+	return callThen(ctx, c.rpc, methodCloseSession, req, then)
 }
 
 // WriteTextFile writes content to a text file in the client's file system (fs/write_text_file).

@@ -56,8 +56,8 @@ func (s *ClientSession) known() *sessionState {
 	return &sessionState{}
 }
 
-// opened takes note of the answer that created, loaded or resumed the session. What it leaves out stays as an
-// earlier update has said it.
+// opened takes note of the answer that created, loaded or resumed the session, whose handle s is from then on.
+// What the answer leaves out stays as an earlier update has said it.
 func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]SessionConfigOption], meta Meta) {
 	state := *s.known()
 	if modes.Present() {
@@ -68,6 +68,7 @@ func (s *ClientSession) opened(modes Opt[SessionModeState], options Opt[[]Sessio
 	}
 	state.meta = meta
 	s.state.Store(&state)
+	s.conn.sessions.add(s)
 }
 
 func (s *ClientSession) configure(options []SessionConfigOption) {
@@ -149,7 +150,6 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 	_, err := c.newSession(ctx, req, func(res *NewSessionResponse) {
 		s.id = res.SessionID
 		s.opened(res.Modes, res.ConfigOptions, res.Meta)
-		c.sessions.add(s)
 	})
 	if err != nil {
 		return nil, err
@@ -163,8 +163,7 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 // It fails with ErrUnsupported, unsent, when the agent did not advertise loadSession or what req needs.
 func (c *ClientConn) LoadSession(ctx context.Context, req *LoadSessionRequest) (*ClientSession, error) {
 	req = orEmpty(req)
-	s := c.Session(req.SessionID)
-	return c.opening(s, func() error {
+	return c.opening(req.SessionID, func(s *ClientSession) error {
 		_, err := c.loadSession(ctx, req, func(res *LoadSessionResponse) {
 			s.opened(res.Modes, res.ConfigOptions, res.Meta)
 		})
@@ -178,8 +177,7 @@ func (c *ClientConn) LoadSession(ctx context.Context, req *LoadSessionRequest) (
 // req needs.
 func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ClientSession, error) {
 	req = orEmpty(req)
-	s := c.Session(req.SessionID)
-	return c.opening(s, func() error {
+	return c.opening(req.SessionID, func(s *ClientSession) error {
 		_, err := c.resumeSession(ctx, req, func(res *ResumeSessionResponse) {
 			s.opened(res.Modes, res.ConfigOptions, res.Meta)
 		})

@@ -44,9 +44,9 @@ const (
 	HandlerNote
 	// ConnByHand says that the connection's call of a method is written by hand. Subject: the method.
 	ConnByHand
-	// MakesSession says that the connection's call of a method makes a session of the answer. It is written
-	// by hand round an unexported call. Subject: the method.
-	MakesSession
+	// UsesAnswer says that the connection's call of a method does something with the answer. It is written
+	// by hand around an unexported call. Subject: the method.
+	UsesAnswer
 	// SessionByHand is the same for the call of a session. Subject: the method.
 	SessionByHand
 	// Always says that a member is written even when it says no more than leaving it out. Subject:
@@ -55,7 +55,7 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"Name", "Handler", "Constructor", "Capabilities", "Capability", "Needs", "Derived", "CallNote", "HandlerNote", "ConnByHand", "MakesSession", "SessionByHand", "Always"}[k]
+	return [...]string{"Name", "Handler", "Constructor", "Capabilities", "Capability", "Needs", "Derived", "CallNote", "HandlerNote", "ConnByHand", "UsesAnswer", "SessionByHand", "Always"}[k]
 }
 
 // Override is one judgement.
@@ -154,9 +154,11 @@ var v1 = []Override{
 	{HandlerNote, "session/prompt", notePrompt, beyond},
 	{HandlerNote, "session/cancel", noteCancel, beyond},
 
-	{MakesSession, "session/new", "", "with its modes and config options"},
-	{MakesSession, "session/load", "", "with its modes and config options"},
-	{MakesSession, "session/resume", "", "with its modes and config options"},
+	{UsesAnswer, "session/new", "", "makes a session with its modes and config options"},
+	{UsesAnswer, "session/load", "", "makes a session with its modes and config options"},
+	{UsesAnswer, "session/resume", "", "makes a session with its modes and config options"},
+	{UsesAnswer, "session/close", "", "forgets the handle of the session"},
+	{UsesAnswer, "session/delete", "", "forgets the handle of the session"},
 
 	{ConnByHand, "session/set_mode", "", "keeps the mode"},
 	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
@@ -213,7 +215,7 @@ var v1Unstable = []Override{
 	{Needs, "session/update update.session_message", "subagents", marked},
 	{Needs, "session/update update.session_message_chunk", "subagents", marked},
 
-	{MakesSession, "session/fork", "", "with its modes and config options"},
+	{UsesAnswer, "session/fork", "", "makes a session with its modes and config options"},
 
 	{SessionByHand, "session/fork", "", "makes the session"},
 	{SessionByHand, "session/archive", "", "needs no parameters"},
@@ -277,8 +279,10 @@ var v2 = []Override{
 	{HandlerNote, "session/prompt", "The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what that returns.", beyond},
 	{HandlerNote, "session/cancel", noteCancel, beyond},
 
-	{MakesSession, "session/new", "", "with its config options and commands"},
-	{MakesSession, "session/resume", "", "with its config options and commands"},
+	{UsesAnswer, "session/new", "", "makes a session with its config options and commands"},
+	{UsesAnswer, "session/resume", "", "makes a session with its config options and commands"},
+	{UsesAnswer, "session/close", "", "forgets the handle of the session"},
+	{UsesAnswer, "session/delete", "", "forgets the handle of the session"},
 
 	{ConnByHand, "session/set_config_option", "", "keeps the answer"},
 	{ConnByHand, "session/cancel", "", "acts on the turn"},
@@ -321,7 +325,7 @@ var v2Unstable = []Override{
 	{Needs, "session/fork mcpServers.acp", "session.mcp.acp", marked},
 	{Needs, "session/list archived", "session.archive", marked},
 
-	{MakesSession, "session/fork", "", "with its modes and config options"},
+	{UsesAnswer, "session/fork", "", "makes a session with its modes and config options"},
 
 	{SessionByHand, "session/fork", "", "makes the session"},
 	{SessionByHand, "session/archive", "", "needs no parameters"},
@@ -442,7 +446,7 @@ func judge(pkg *model.Package, j *judgements) error {
 		m.CallNote, _ = j.of(CallNote, m.Name)
 		m.HandlerNote, _ = j.of(HandlerNote, m.Name)
 		_, m.ConnByHand = j.of(ConnByHand, m.Name)
-		_, m.MakesSession = j.of(MakesSession, m.Name)
+		_, m.UsesAnswer = j.of(UsesAnswer, m.Name)
 		_, m.SessionByHand = j.of(SessionByHand, m.Name)
 		if path, ok := j.of(Capability, m.Name); ok {
 			fields, err := capability(pkg, j, m, path)

@@ -87,48 +87,68 @@ func (c *ClientConn) Session(id SessionID) *ClientSession {
 	return s
 }
 
-// sessionHandles are the handles of a client's sessions that are open, by id.
+// sessionHandles are the handles of a client's sessions that are open, or that a call is opening, by id.
 type sessionHandles struct {
 	mu    sync.RWMutex
-	byID  map[SessionID]*ClientSession
+	byID  map[SessionID]sessionHandle
 	other atomic.Pointer[ClientSession] // the last that was made of another session, so that not each update makes one
+}
+
+// sessionHandle is the handle of one session.
+type sessionHandle struct {
+	session *ClientSession
+	open    bool // it was created, loaded or resumed, and not closed or deleted since
+	opening int  // calls that load or resume it
 }
 
 func (h *sessionHandles) get(id SessionID) *ClientSession {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.byID[id]
+	return h.byID[id].session
 }
 
-// add makes s the handle of its session.
+// add makes s the handle of its session, which is open.
 func (h *sessionHandles) add(s *ClientSession) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.byID == nil {
-		h.byID = map[SessionID]*ClientSession{}
-	}
-	h.byID[s.id] = s
+	h.change(s.id, func(e *sessionHandle) { e.session, e.open = s, true })
 }
 
-// remove forgets s, if it is the handle of its session.
-func (h *sessionHandles) remove(s *ClientSession) {
+// remove forgets the handle of a session that is no longer open, unless a call is opening it again.
+func (h *sessionHandles) remove(id SessionID) {
+	h.change(id, func(e *sessionHandle) { e.open = false })
+}
+
+// change changes what is known of a session, and forgets it when nothing is left.
+func (h *sessionHandles) change(id SessionID, change func(*sessionHandle)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.other.CompareAndSwap(s, nil)
-	if h.byID[s.id] == s {
-		delete(h.byID, s.id)
+	if s := h.other.Load(); s != nil && s.id == id {
+		h.other.CompareAndSwap(s, nil)
+	}
+	e := h.byID[id]
+	change(&e)
+	switch {
+	case !e.open && e.opening == 0:
+		delete(h.byID, id)
+	case h.byID == nil:
+		h.byID = map[SessionID]sessionHandle{id: e}
+	default:
+		h.byID[id] = e
 	}
 }
 
-// opening calls open, which creates, loads or resumes the session of s, and keeps s as the session's handle
-// unless that fails. Updates that come before open's answer find the handle already.
-func (c *ClientConn) opening(s *ClientSession, open func() error) (*ClientSession, error) {
-	known := c.sessions.get(s.id) == s
-	c.sessions.add(s)
-	if err := open(); err != nil {
-		if !known {
-			c.sessions.remove(s)
+// opening calls open, which loads or resumes a session, with the session's handle. Updates that come before
+// open's answer find the handle already.
+func (c *ClientConn) opening(id SessionID, open func(*ClientSession) error) (*ClientSession, error) {
+	s := c.Session(id)
+	c.sessions.change(id, func(e *sessionHandle) {
+		if e.session == nil {
+			e.session = s
 		}
+		s = e.session
+		e.opening++
+	})
+	defer c.sessions.change(id, func(e *sessionHandle) { e.opening-- })
+	if err := open(s); err != nil {
 		return nil, err
 	}
 	return s, nil

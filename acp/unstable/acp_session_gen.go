@@ -63,23 +63,54 @@ func (s *ClientSession) Conn() *ClientConn { return s.conn }
 // its data, as several agents answer.
 func (s *ClientSession) Close(ctx context.Context) error {
 	_, err := s.conn.CloseSession(ctx, &CloseSessionRequest{SessionID: s.id})
-	return s.gone(err)
+	return unlessGone(err)
 }
 
 // Delete removes the session from the agent's list (session/delete). That it is not there counts as
 // success; see Close.
 func (s *ClientSession) Delete(ctx context.Context) error {
 	_, err := s.conn.DeleteSession(ctx, &DeleteSessionRequest{SessionID: s.id})
-	return s.gone(err)
+	return unlessGone(err)
 }
 
-// gone notes that the session has ended at the agent, unless err says that it has not.
-func (s *ClientSession) gone(err error) error {
-	if err != nil && !notFound(err) {
-		return err
+// CloseSession ends a session at the agent (session/close), which cancels what the session still does. An agent
+// that does not know the session answers with an error; ClientSession.Close takes that for success.
+//
+// It fails with ErrUnsupported, unsent, when the agent did not advertise that it can.
+func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+	req = orEmpty(req)
+	id := req.SessionID
+	res, err := c.closeSession(ctx, req, nil)
+	c.gone(id, err)
+	return res, err
+}
+
+// DeleteSession removes a session from the agent's list (session/delete). An agent that does not know the session
+// may answer with an error; ClientSession.Delete takes that for success.
+//
+// It fails with ErrUnsupported, unsent, when the agent did not advertise that it can.
+func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+	req = orEmpty(req)
+	id := req.SessionID
+	res, err := c.deleteSession(ctx, req, nil)
+	c.gone(id, err)
+	return res, err
+}
+
+// gone forgets the handle of a session that has ended at the agent, unless err says that it has not.
+func (c *ClientConn) gone(id SessionID, err error) {
+	if unlessGone(err) == nil {
+		c.sessions.remove(id)
 	}
-	s.conn.sessions.remove(s)
-	return nil
+}
+
+// unlessGone is the error of a call that ends a session, or nil if it says that the agent does not know the
+// session.
+func unlessGone(err error) error {
+	if notFound(err) {
+		return nil
+	}
+	return err
 }
 
 // notFound reports whether an agent answered that it does not know the session. Agents of TypeScript that

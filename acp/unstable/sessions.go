@@ -12,7 +12,6 @@ func (c *ClientConn) ForkSession(ctx context.Context, req *ForkSessionRequest) (
 	_, err := c.forkSession(ctx, req, func(res *ForkSessionResponse) {
 		s.id = res.SessionID
 		s.opened(res.Modes, res.ConfigOptions, res.Meta)
-		c.sessions.add(s)
 	})
 	if err != nil {
 		return nil, err

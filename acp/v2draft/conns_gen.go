@@ -78,12 +78,9 @@ func (c *ClientConn) ListSessions(ctx context.Context, req *ListSessionsRequest)
 	return methodListSessions.Call(ctx, c.rpc, req)
 }
 
-// DeleteSession deletes an existing session from `session/list` (session/delete).
-//
-// This method is only available if the agent advertises the `session.delete` capability.
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise session.delete.
-func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionRequest) (*DeleteSessionResponse, error) {
+// deleteSession calls session/delete. The reader calls then with the answer, before anything behind
+// it is handled.
+func (c *ClientConn) deleteSession(ctx context.Context, req *DeleteSessionRequest, then func(*DeleteSessionResponse)) (*DeleteSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodDeleteSession, req); err != nil {
 		return nil, err
@@ -91,7 +88,7 @@ func (c *ClientConn) DeleteSession(ctx context.Context, req *DeleteSessionReques
 	if !c.capabilities().Session.Value().Delete.Present() {
 		return nil, unsupported(MethodDeleteSession, "session.delete")
 	}
-	return methodDeleteSession.Call(ctx, c.rpc, req)
+	return callThen(ctx, c.rpc, methodDeleteSession, req, then)
 }
 
 // resumeSession calls session/resume. The reader calls then with the answer, before anything behind
@@ -107,14 +104,9 @@ func (c *ClientConn) resumeSession(ctx context.Context, req *ResumeSessionReques
 	return callThen(ctx, c.rpc, methodResumeSession, req, then)
 }
 
-// CloseSession closes an active session and frees up any resources associated with it
-// (session/close).
-//
-// The Agent MUST cancel any ongoing work as if `session/cancel` was called, stop the session's
-// background work, and then free the resources associated with the session.
-//
-// It fails with ErrUnsupported, unsent, when the peer did not advertise session.
-func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest) (*CloseSessionResponse, error) {
+// closeSession calls session/close. The reader calls then with the answer, before anything behind
+// it is handled.
+func (c *ClientConn) closeSession(ctx context.Context, req *CloseSessionRequest, then func(*CloseSessionResponse)) (*CloseSessionResponse, error) {
 	req = orEmpty(req)
 	if err := c.check(MethodCloseSession, req); err != nil {
 		return nil, err
@@ -122,7 +114,7 @@ func (c *ClientConn) CloseSession(ctx context.Context, req *CloseSessionRequest)
 	if !c.capabilities().Session.Present() {
 		return nil, unsupported(MethodCloseSession, "session")
 	}
-	return methodCloseSession.Call(ctx, c.rpc, req)
+	return callThen(ctx, c.rpc, methodCloseSession, req, then)
 }
 
 // CancelToolCall cancels one tool call without cancelling the rest of the session's work

@@ -256,7 +256,7 @@ func (g *generator) connCall(f *jen.File, r role, m *model.Method) {
 	}
 	params := []jen.Code{jen.Id("ctx").Qual("context", "Context"), jen.Id(paramName(m)).Op("*").Id(m.Params.Base().Go)}
 	send := jen.Id(m.Desc).Dot(call).Call(jen.Id("ctx"), jen.Id(self).Dot("rpc"), jen.Id(paramName(m)))
-	if m.MakesSession {
+	if m.UsesAnswer {
 		name = parameter(m.Go)
 		params = append(params, jen.Id("then").Func().Params(jen.Op("*").Id(m.Result.Base().Go)))
 		lines = wrap(name+" calls "+m.Name+". The reader calls then with the answer, before anything behind it is handled.", "", "", width-3)

@@ -361,9 +361,9 @@ type Method struct {
 	// ConnByHand and SessionByHand say that the call of the connection, or of a session, is written by
 	// hand.
 	ConnByHand, SessionByHand bool
-	// MakesSession says that the call is unexported, for a hand-written one that makes a session of the
+	// UsesAnswer says that the call is unexported, for a hand-written one that does something with the
 	// answer.
-	MakesSession bool
+	UsesAnswer bool
 
 	Go    string // the handler's name, set by naming
 	Const string // the name of the constant that holds Name

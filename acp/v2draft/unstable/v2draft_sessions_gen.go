@@ -87,9 +87,10 @@ func (s *ClientSession) known() *sessionState {
 	return &sessionState{}
 }
 
-// opened takes note of the answer that created or resumed the session.
+// opened takes note of the answer that created or resumed the session, and makes s its handle.
 func (s *ClientSession) opened(options []SessionConfigOption, commands []AvailableCommand, meta Meta) {
 	s.state.Store(&sessionState{options, commands, meta})
+	s.conn.sessions.add(s)
 }
 
 func (s *ClientSession) configure(options []SessionConfigOption) {
@@ -156,7 +157,6 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 	_, err := c.newSession(ctx, req, func(res *NewSessionResponse) {
 		s.id = res.SessionID
 		s.opened(res.ConfigOptions, res.AvailableCommands, res.Meta)
-		c.sessions.add(s)
 	})
 	if err != nil {
 		return nil, err
@@ -170,8 +170,7 @@ func (c *ClientConn) NewSession(ctx context.Context, req *NewSessionRequest) (*C
 // It fails with ErrUnsupported, unsent, when the agent did not advertise what req needs.
 func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionRequest) (*ClientSession, error) {
 	req = orEmpty(req)
-	s := c.Session(req.SessionID)
-	return c.opening(s, func() error {
+	return c.opening(req.SessionID, func(s *ClientSession) error {
 		_, err := c.resumeSession(ctx, req, func(res *ResumeSessionResponse) {
 			s.opened(res.ConfigOptions, res.AvailableCommands, res.Meta)
 		})
