@@ -45,7 +45,7 @@ func TestREADME(t *testing.T) {
 	if len(programs) != 2 {
 		t.Fatalf("%d programs in the README", len(programs))
 	}
-	readme := read(t, "README.md")
+	readme := readFile(t, "README.md")
 	setUp := regexp.MustCompile("(?s)```sh\n(go mod edit.*?)```").FindStringSubmatch(readme)
 	if setUp == nil {
 		t.Fatal("the README does not say how to import the module")
@@ -91,7 +91,7 @@ func TestREADME(t *testing.T) {
 			write(fmt.Sprintf("block%d/main.go", i), b.file(root))
 		}
 	}
-	shown := regexp.MustCompile("(?s)```txtar\n(.*?)```").FindStringSubmatch(read(t, "docs/testing.md"))
+	shown := regexp.MustCompile("(?s)```txtar\n(.*?)```").FindStringSubmatch(readFile(t, "docs/testing.md"))
 	if shown == nil {
 		t.Fatal("docs/testing.md shows no transcript")
 	}
@@ -118,7 +118,7 @@ type block struct {
 // goBlocks finds the blocks of Go in a guide. A comment in the line above one names the function that it is a part of.
 func goBlocks(t *testing.T, guide string) []block {
 	t.Helper()
-	text := read(t, guide)
+	text := readFile(t, guide)
 	var blocks []block
 	for _, at := range regexp.MustCompile("(?ms)(?:^<!-- (func[^\n]*) -->\n)?^```go\n(.*?)^```$").FindAllStringSubmatchIndex(text, -1) {
 		b := block{guide: guide, line: strings.Count(text[:at[4]], "\n") + 1, text: text[at[4]:at[5]]}
@@ -229,14 +229,5 @@ func TestGuidesLinks(t *testing.T) {
 // prose is a guide without its blocks of code.
 func prose(t *testing.T, guide string) string {
 	t.Helper()
-	return regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(read(t, guide), "")
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(readFile(t, guide), "")
 }
