@@ -22,11 +22,11 @@
 // [ClientSession.Stream] returns a [Turn] whose updates are read in a loop: for programs that do one thing after
 // another.
 //
-// There are two ways to cancel one. Ending the context of Prompt or Stream cancels the turn and gives up its
-// answer: the call returns the context's cause. [ClientSession.Cancel] and [Turn.Cancel] cancel it and keep the
-// answer: the call returns the agent's answer, with [StopReasonCancelled]. Both do what the protocol asks for:
-// session/cancel is sent, open permission requests are answered as cancelled, later updates are still accepted,
-// and the agent's answer is waited for.
+// There are two ways to cancel one, which do the same: end the context of Prompt or Stream, or call
+// [ClientSession.Cancel] or [Turn.Cancel]. session/cancel is sent, open permission requests are answered as
+// cancelled, later updates are still accepted, and the agent's answer is waited for. The turn returns that answer,
+// usually with [StopReasonCancelled]. If there is none within [ConnOptions].CancelGrace, it returns the cause of
+// the context.
 //
 // In an agent the context of a Prompt handler ends with the cause [ErrTurnCancelled] when the client cancels the
 // turn. Whatever the handler then returns is answered with [StopReasonCancelled]; see [AgentHandlers].

@@ -24,11 +24,11 @@ import (
 // with the connection: standard input is closed, and what still runs after StopTime is asked to end
 // (SIGTERM), and after KillTime killed. It connects once.
 //
-// Text in front of a message on the same line, as banners without a newline are, is a line of its own, which
-// the connection treats as it does any that is no message; see Options.SkipNoise.
+// Text before a message on the same line, such as a banner without a newline, is treated as a line of its own, which is
+// no message; see Options.SkipNoise.
 type CommandTransport struct {
-	// Cmd is the command. Its Stdin and Stdout must not be set. What it writes to standard error goes
-	// to Stderr, if that is set. The environment is Cmd's: set Cmd.Env to keep secrets from it.
+	// Cmd is the command. Its Stdin and Stdout must not be set. What the process writes to standard error goes to
+	// Cmd.Stderr, if that is set. Without Cmd.Env it gets this process's environment, with all secrets in it.
 	Cmd *exec.Cmd
 	// MaxMessage is the longest message accepted, in bytes; 0 means DefaultMaxMessage.
 	MaxMessage int
@@ -59,11 +59,11 @@ func (t *CommandTransport) Connect(context.Context) (Stream, error) {
 type ExitError struct {
 	// State says how the process ended.
 	State *os.ProcessState
-	// ProcessOutput is what it said.
+	// ProcessOutput is what it wrote.
 	ProcessOutput
 }
 
-// Error gives the state, and what best says why: see [ProcessOutput].
+// Error gives the state and the most likely reason, see ProcessOutput.Reason.
 func (e *ExitError) Error() string {
 	msg := "subprocess ended: " + e.State.String()
 	if why := e.Reason(); why != "" {

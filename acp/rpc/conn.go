@@ -30,9 +30,9 @@ type Caller interface {
 	RPC() *Conn
 }
 
-// Connect opens transport and starts a connection of which the protocol's own methods are no part: what it
-// serves are the handlers in ext, under any name, and nil is none. ctx bounds opening the transport; its values,
-// not its end, reach the handlers. To speak the protocol use the functions of package acp.
+// Connect opens transport and starts a connection without the protocol's own methods: it serves the handlers in ext,
+// under any name; a nil ext serves nothing. ctx bounds opening the transport; handlers get its values, but not its
+// end. To speak the protocol, use package acp.
 func Connect(ctx context.Context, transport Transport, ext *Extensions[Conn], opts *Options) (*Conn, error) {
 	return ConnectRoutes(ctx, transport, func(c *Conn) ([]engine.Route, error) { return ext.bind(c), nil }, opts)
 }

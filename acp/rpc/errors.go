@@ -20,12 +20,12 @@ type Code int
 // The codes that JSON-RPC 2.0 and ACP define.
 const (
 	ErrParse            Code = -32700 // the line is not JSON
-	ErrInvalidRequest   Code = -32600 // JSON, but no message, or one that may not come now
+	ErrInvalidRequest   Code = -32600 // JSON, but not a JSON-RPC message, or one that is not allowed now
 	ErrMethodNotFound   Code = -32601 // unknown method, or one whose capability was not advertised
 	ErrInvalidParams    Code = -32602 // the parameters do not fit the method
 	ErrInternal         Code = -32603 // the handler failed
 	ErrRequestCancelled Code = -32800 // cancelled by $/cancel_request
-	ErrAuthRequired     Code = -32000 // authentication is required, and nothing else
+	ErrAuthRequired     Code = -32000 // authenticate first; for no other failure
 	ErrResourceNotFound Code = -32002 // unknown session, missing file
 )
 

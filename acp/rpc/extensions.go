@@ -26,8 +26,9 @@ type Extensions[C any] struct {
 }
 
 // Handle serves a request method with fn, whose parameters and result are any types that encoding/json
-// can handle. A method that is handled twice is served by the later handler. A name that does not begin with an
-// underscore is the protocol's, and an error when the connection starts, unless Connect of this package starts it.
+// can handle. If a method is handled twice, the later handler serves it. A name that does not begin with an underscore
+// is an error when the connection starts, because such names are the protocol's; only Connect of this package allows
+// them.
 func Handle[C, P, R any](ext *Extensions[C], method string, fn func(ctx context.Context, conn *C, params *P) (*R, error)) {
 	HandleMethod(ext, RequestMethod[P, R]{Name: method}, fn)
 }

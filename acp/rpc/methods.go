@@ -18,9 +18,9 @@ type RequestMethod[P, R any] struct {
 	NullResult bool
 }
 
-// Call sends the request and waits for the answer. It returns the peer's *Error, in a *CallError, an error that
-// matches ErrClosed, what is wrong with the answer, or, when ctx ends first, its cause; then the peer is told
-// by $/cancel_request, and a late answer is dropped.
+// Call sends the request and waits for the answer. The error is a *CallError, which wraps the peer's *Error; or
+// it matches ErrClosed; or it says what is wrong with the answer; or it is the cause of ctx, if that ended first: then
+// the peer is told by $/cancel_request, and a late answer is dropped.
 func (m RequestMethod[P, R]) Call(ctx context.Context, c Caller, params *P) (*R, error) {
 	return engine.RequestMethod[P, R](m).Call(ctx, c.RPC().engine(), params)
 }
@@ -31,9 +31,8 @@ type NotificationMethod[P any] struct {
 	Name string
 }
 
-// Notify sends the notification. It returns when that is on its way, after waiting, up to the end of
-// ctx, while too much is unsent. A ctx that has ended already does not keep it from being sent when
-// there is room.
+// Notify sends the notification. It returns when the notification is on its way. While too much is unsent
+// it waits, until ctx ends. If there is room, the notification is sent even if ctx has ended already.
 func (m NotificationMethod[P]) Notify(ctx context.Context, c Caller, params *P) error {
 	return engine.NotificationMethod[P](m).Notify(ctx, c.RPC().engine(), params)
 }

@@ -41,8 +41,8 @@ type Options struct {
 	// SkipNoise lets lines pass that do not begin like JSON, as agents print them by mistake: they
 	// are reported to Hooks.Invalid and not answered.
 	SkipNoise bool
-	// ConcurrentTurns lets a session have more than one turn at a time, for agents that queue or
-	// steer. Otherwise a second prompt is refused.
+	// ConcurrentTurns lets a session have more than one turn at a time, for agents that queue
+	// prompts or take them into the turn that runs. Otherwise a second prompt is refused.
 	ConcurrentTurns bool
 }
 
@@ -52,8 +52,8 @@ type Hooks struct {
 	// Repair is told of each leniency with which a message was read: the method, and what was
 	// dropped or replaced where.
 	Repair func(method string, repair codec.Repair)
-	// Invalid is told of what was refused, ignored or skipped: lines that are no message, responses
-	// to nothing, notifications that cannot be decoded. line is the line, its beginning, or the
+	// Invalid is told of what was refused, ignored or skipped: lines that are not a JSON-RPC message, responses that
+	// answer no call, notifications that cannot be decoded. line is the line, its beginning, or the
 	// parameters of a notification; it is valid during the call, and nil when it is not known.
 	Invalid func(line []byte, reason error)
 	// Message is told of every message, as it is on the wire. It is valid during the call.
@@ -75,7 +75,7 @@ type Hooks struct {
 // whatever its handler returned.
 type Middleware func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
 
-// CallInfo says what a Middleware is about.
+// CallInfo describes the call or the request that a Middleware wraps.
 type CallInfo struct {
 	// Method is the method's name.
 	Method string
@@ -85,8 +85,8 @@ type CallInfo struct {
 	Notification bool
 	// Session is the session id in the parameters, or "".
 	Session string
-	// Meta is, for what is incoming, the _meta of the parameters, or nil. For what goes out it is nil; what is put
-	// there before next is called is added to the _meta of the parameters, over members of the same name.
+	// Meta is, for an incoming call, the _meta of the parameters, or nil. For an outgoing call it is nil at first; what a
+	// Middleware puts there before it calls next is added to the _meta of the parameters, over members of the same name.
 	Meta codec.Meta
 	// Params are the parameters: a pointer to the generated type, what was passed to Call or Notify, or a
 	// json.RawMessage for a fallback. What they point to may be changed before next is called, and they may be

@@ -14,14 +14,14 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// ProcessOutput is what a subprocess has said beside its messages.
+// ProcessOutput is what a subprocess has written besides its messages.
 type ProcessOutput struct {
-	// Stderr is the end of what the process wrote to standard error. The line with which a Go or Rust
-	// program panics stands before it, if it was longer ago.
+	// Stderr is the end of what the process wrote to standard error. If a Go or Rust program panicked before that, the
+	// line with its panic is put in front.
 	Stderr string
-	// Noise is the end of what stood on standard output and was no message, some hundred bytes.
+	// Noise is the end, at most 1 KiB, of what the process wrote to standard output that was no message.
 	Noise string
-	// Silent is for how long nothing came on standard output, not even noise.
+	// Silent is how long the process had written nothing to standard output, not even noise.
 	Silent time.Duration
 }
 

@@ -16,47 +16,46 @@ import (
 	"github.com/acpgo/sdk/internal/wire"
 )
 
-// A Transport knows how to reach a peer. Stdio, Command and Pipe make the ones of this package;
-// anything that can carry whole messages both ways is another (a WebSocket, say, or a wrapper that
-// looks at the messages of an inner Transport).
+// A Transport opens the stream to a peer. [Stdio], [Command], [IO] and [Pipe] return one. Others can be written:
+// anything that carries whole messages in both directions, such as a WebSocket, or a wrapper that looks at the
+// messages of another Transport.
 type Transport interface {
-	// Connect opens the stream. ctx bounds opening it and nothing afterwards. Connect is called once
-	// for each connection; whether a second call gives a second, independent stream or an error is
-	// the transport's to say.
+	// Connect opens the stream. ctx bounds opening it and nothing afterwards. Connect is called once for each
+	// connection. A second call returns a second, independent stream, or an error if the transport has only one.
 	Connect(ctx context.Context) (Stream, error)
 }
 
 // A Stream carries whole JSON-RPC messages. One goroutine at a time reads, one at a time writes, and any
-// goroutine may call Close. A Stream may be a [HalfCloser] and a [FastStream] besides; a wrapper of one
-// is best made by [Wrap], which passes all of that on.
+// goroutine may call Close. A Stream may also be a [HalfCloser] and a [FastStream]. Use [Wrap] for a stream around
+// another one: it passes all of that on.
 type Stream interface {
 	// Read returns the next message without its newline. The slice is valid until the next Read.
-	// io.EOF, possibly wrapped, says that the peer has ended the stream; a *TooLongError says that
-	// one message was thrown away and the next Read goes on behind it; any other error is final.
+	// io.EOF, possibly wrapped, says that the peer has ended the stream. A *TooLongError says that
+	// one message was dropped; the next Read returns the message after it. Any other error is final.
 	Read() ([]byte, error)
 
 	// Write sends one message, which has no newline at its end. It may wait until the peer takes it.
 	// It neither changes nor keeps message. An error is final: nothing can be sent any more.
 	Write(message []byte) error
 
-	// Close ends the stream in both directions, unblocks Read and Write, and releases what the
-	// stream holds (for a subprocess: waits for it, by force in the end). Further calls do nothing.
+	// Close ends the stream in both directions, unblocks Read and Write, and releases what the stream holds. The
+	// stream of a subprocess waits for the process, and kills it if it does not end. Further calls do nothing.
 	Close() error
 }
 
-// A HalfCloser is a Stream that can end its writing alone, so that the peer sees the end of its input
-// while what it still sends is read. The streams of Stdio, Command, IO and Pipe are.
+// A HalfCloser is a Stream that can end only its writing side: the peer sees the end of its input, and what it still
+// sends is read. The streams of Stdio, Command, IO and Pipe are HalfClosers.
 type HalfCloser interface {
 	// CloseWrite ends the writing side. Further calls do nothing; writing afterwards is an error. It
-	// returns errors.ErrUnsupported if the stream turns out to have no side to end alone.
+	// returns errors.ErrUnsupported if the stream cannot end its writing side alone.
 	CloseWrite() error
 }
 
-// A FastStream is a Stream that carries many small messages with less work: a connection uses these
-// methods instead of Read and Write where there are any. The streams of this package have them. They
-// follow the same rules: one goroutine at a time reads, one at a time writes.
+// A FastStream is a Stream that carries many small messages with less work: if a stream has these methods, a
+// connection uses them instead of Read and Write. The streams of this package have them. The same rules hold: one
+// goroutine at a time reads, one at a time writes.
 //
-// A line is a message and the newline behind it. Within a message there is none.
+// A line is a message and the newline after it. A message contains no newline.
 type FastStream interface {
 	Stream
 
@@ -67,32 +66,29 @@ type FastStream interface {
 	// WriteLines is Write for one or more lines, which are best sent at once.
 	WriteLines(lines []byte) error
 
-	// TryWriteLines is WriteLines if that takes no waiting. If it returns false, no line or not all
-	// of lines was sent, or this cannot be told without waiting: then what is written next is
-	// WriteLines with the same lines, and perhaps more behind them, and the stream knows what of them
-	// was sent. A stream that cannot write without waiting returns false and does nothing. Errors are
-	// left to WriteLines.
+	// TryWriteLines is WriteLines if that can be done without waiting. If it returns false, it has sent none or only a
+	// part of lines. The next call is then WriteLines with the same lines, perhaps with more after them; the stream
+	// remembers which part it has sent, and sends the rest. A stream that cannot write without waiting returns false
+	// and does nothing. TryWriteLines reports no errors: WriteLines does.
 	TryWriteLines(lines []byte) (sent bool)
 }
 
-// Wrap returns a stream that reads and writes through inner, and does otherwise what w says. It is a
-// FastStream and a HalfCloser, and as fast as inner is: each message passes the same functions of w,
-// whichever way it was read or written.
+// Wrap returns a stream that reads and writes through inner, changed as w says. It is a FastStream and a HalfCloser,
+// and as fast as inner. Each message passes the functions of w, whichever method reads or writes it.
 func Wrap(inner Stream, w Wrapper) Stream { return wire.Wrap(inner, wire.Wrapper(w)) }
 
-// A Wrapper says what a stream made by [Wrap] does otherwise than the stream inside. Each function may
-// be nil, which is no difference. Read is called by the goroutine that reads, Write by the one that
-// writes.
+// A Wrapper says what a stream made by [Wrap] does differently from the stream inside. A nil function changes
+// nothing. Read is called by the goroutine that reads, Write by the one that writes.
 type Wrapper struct {
 	// Read reads the next message, usually by next, which reads it from the inner stream. To change
 	// a message it returns another one, valid until the next call; to drop one it calls next again.
-	// Whatever it waits for beside next it must announce by calling beforeWait first.
+	// Before it waits for anything else than next, it must call beforeWait.
 	Read func(next func() ([]byte, error), beforeWait func()) ([]byte, error)
 
-	// Write is given each message, without newline, before it is sent, and returns what is sent in
-	// its place: usually message itself. An empty one is not sent. An error ends the writing: it is
-	// what the stream's writing returns, after the messages before this one were sent. What is returned
-	// must be valid until the next call; message itself must be neither changed nor kept.
+	// Write is given each message, without newline, before it is sent, and returns what is sent in its place, usually
+	// message itself. An empty result is not sent. An error ends the writing: the stream's method returns it, after the
+	// messages before this one were sent. The result must be valid until the next call; message must be neither changed
+	// nor kept.
 	Write func(message []byte) ([]byte, error)
 
 	// CloseWrite is called in place of the inner stream's CloseWrite.
@@ -102,14 +98,13 @@ type Wrapper struct {
 	Close func() error
 }
 
-// TooLongError is what a Stream's Read returns for a message over its limit. The message was skipped
-// without being held in memory, and the stream goes on with the next one. The connection looks in what
-// is known of the message for its id, so that its sender gets an answer, or its call ends.
+// TooLongError is what a Stream's Read returns for a message over its limit. The message was skipped without being
+// held in memory, and the stream goes on with the next one. The connection looks for the message's id in Head and
+// Tail, to answer the request or to end the call.
 type TooLongError struct {
 	// Limit is the longest message accepted, in bytes.
 	Limit int
-	// Head and Tail are the beginning and the end of the message, at most 4 KiB each. They are not
-	// changed by later Reads.
+	// Head and Tail are the beginning and the end of the message, at most 4 KiB each. Later Reads do not change them.
 	Head, Tail []byte
 }
 
@@ -118,7 +113,7 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("acp: message longer than %d bytes", e.Limit)
 }
 
-// Ends returns Head and Tail. By this method a connection recognises the error.
+// Ends returns Head and Tail. A connection recognises the error by this method.
 func (e *TooLongError) Ends() (head, tail []byte) { return e.Head, e.Tail }
 
 // DefaultMaxMessage is the longest message, in bytes, that Stdio, Command and IO streams accept
@@ -126,13 +121,13 @@ func (e *TooLongError) Ends() (head, tail []byte) { return e.Head, e.Tail }
 const DefaultMaxMessage = 64 << 20
 
 // IO returns a Transport over one reader and one writer, one message a line: the framing of ACP's
-// stdio transport on anything else (a socket, an SSH channel). Closing the stream closes r and w.
+// stdio transport, on anything else (a socket, an SSH channel). Closing the stream closes r and w.
 // Messages longer than maxMessage bytes are refused; 0 means DefaultMaxMessage. It connects once.
 //
 // r and w may be one value, a net.Conn for example, which is then closed once. If w has a method
-// CloseWrite, as sockets have, that ends the writing side, so that the peer sees the end of its input
-// behind all that was sent; and Close waits, for up to one second, until the peer has ended its side too:
-// closing a socket at once, with input unread, can destroy what is still on its way to the peer.
+// CloseWrite, as sockets have, it is called to end the writing side: the peer reads all that was sent, and then
+// the end of its input. Close then waits, for up to one second, until the peer has ended its side too, because closing
+// a socket at once, with input unread, can destroy what is still on its way to the peer.
 func IO(r io.ReadCloser, w io.WriteCloser, maxMessage int) Transport {
 	return &ioTransport{r: r, w: w, maxMessage: maxMessage}
 }

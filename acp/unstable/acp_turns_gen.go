@@ -26,8 +26,8 @@ func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 
 // Prompt runs a turn and waits for its end (session/prompt). When ctx ends, the turn is cancelled as the protocol
 // says: session/cancel is sent, open permission requests of the session are answered as cancelled, and the agent's
-// answer is waited for, for at most ConnOptions.CancelGrace. Then Prompt returns the cause of ctx; to have the
-// answer of a cancelled turn, call Cancel instead.
+// answer is waited for, for at most ConnOptions.CancelGrace. Prompt returns the answer, usually with
+// StopReasonCancelled, or the cause of ctx if there was none in time.
 func (c *ClientConn) Prompt(ctx context.Context, req *PromptRequest) (*PromptResponse, error) {
 	req = orEmpty(req)
 	if err := c.checkPrompt(req); err != nil {
@@ -82,9 +82,8 @@ func turnSpec(id SessionID) engine.TurnSpec {
 	}
 }
 
-// Prompt runs a turn and waits for its end; updates go to the client's handler, and Stream is for reading them
-// here. See ClientConn.Prompt for what happens when ctx ends; to cancel the turn and keep the agent's answer, call
-// Cancel.
+// Prompt runs a turn and waits for its end; updates go to the client's handler; to read them in a loop, use
+// Stream. See ClientConn.Prompt for what happens when ctx ends.
 func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*PromptResponse, error) {
 	return s.conn.Prompt(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
