@@ -69,9 +69,9 @@ func (c *ClientConn) capabilities() *AgentCapabilities {
 // RPC returns the raw connection of the session; see ClientConn.RPC.
 func (s *ClientSession) RPC() *rpc.Conn { return s.conn.rpc }
 
-// Session returns the handle of a session that this connection has created, loaded or resumed and not
-// closed or deleted, which handlers are given too; for any other id it may be a new handle each time. It
-// sends nothing, and does not check that the session exists.
+// Session returns the handle of a session. While the session is open, because this connection has created, loaded or
+// resumed it, that is always the same handle, which handlers get too; for any other id it may be a new one each time.
+// It sends nothing, and does not check that the session exists.
 func (c *ClientConn) Session(id SessionID) *ClientSession {
 	if s := c.sessions.get(id); s != nil {
 		return s

@@ -3,10 +3,10 @@
 //
 // An agent is a set of handlers that [ServeAgent] serves over a transport, usually [Stdio]; a client
 // connects to one with [Connect], usually over [Command], which starts it. Handlers are structs of
-// functions, [AgentHandlers] and [ClientHandlers]: one that is nil is not there, and which are set says
+// functions, [AgentHandlers] and [ClientHandlers]. A nil handler is not served; which handlers are set decides
 // which capabilities are advertised.
 //
-// What an agent's author holds begins with Agent, what a client's author holds with Client:
+// Names that begin with Agent are for authors of agents, names that begin with Client for authors of clients:
 //
 //	            the connection: calls of every method    one session of it
 //	an agent    AgentConn                                AgentSession: updates, permissions, files, terminals
@@ -73,9 +73,10 @@
 //
 // # Errors
 //
-// What a peer answered is an [*Error], to be matched with errors.Is and the sentinels of this package.
-// An error that a handler returns reaches the peer as an internal error without its text, unless it is
-// an [*Error] or wrapped by [Public]. When the connection is over, errors match [ErrClosed] and say why.
+// When a peer answers a call with an error, the call returns it as an [*Error] in a [*CallError]; errors.Is matches
+// it with constants such as [ErrAuthRequired]. When a handler returns an *Error, one of these constants or an error
+// wrapped by [Public], the peer gets it. Of any other error the peer gets an internal error without text, and the
+// text is logged. When the connection has ended, errors match [ErrClosed] and say why.
 package acp
 
 //go:generate go run ../cmd/acpgen

@@ -18,7 +18,8 @@ import (
 // Version is the protocol version that this package speaks.
 const Version ProtocolVersion = 1
 
-// AgentOptions say what an agent tells about itself. Nil, and the zero value, tell nothing.
+// AgentOptions say what an agent advertises besides its handlers, and tune its connection. Nil is the same as the zero
+// value.
 //
 // The capabilities loadSession, sessionCapabilities.list, delete, resume and close, and auth.logout
 // follow from which handlers are set and have no option.
@@ -51,7 +52,8 @@ func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	}
 }
 
-// ClientOptions say what a client tells about itself. Nil, and the zero value, tell nothing.
+// ClientOptions say what a client advertises besides its handlers, and tune its connection. Nil is the same as the
+// zero value.
 //
 // The capabilities fs.readTextFile, fs.writeTextFile and terminal follow from which handlers are set
 // and have no option.
@@ -60,8 +62,8 @@ type ClientOptions struct {
 	Info Implementation
 	// Elicitation says which modes of elicitation/create the client's handler serves.
 	Elicitation ElicitationCapabilities
-	// BooleanConfig says that the client understands boolean config options, as Session can say in more
-	// words. Agents must not send them otherwise.
+	// BooleanConfig says that the client understands boolean config options, which agents must not send otherwise.
+	// It is short for Session.ConfigOptions.Boolean.
 	BooleanConfig bool
 	// Session says which session features the client understands: boolean config options, notices,
 	// compaction.

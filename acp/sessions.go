@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// AgentSession is one session as its agent holds it: what the agent sends to the client for it. Its methods
-// fill in the session's id, and are safe for concurrent use.
+// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its
+// methods fill in the session's id, and are safe for concurrent use.
 type AgentSession struct {
 	conn *AgentConn
 	id   SessionID
@@ -19,7 +19,7 @@ type AgentSession struct {
 // RequestPermission asks the user whether a tool call may go on (session/request_permission). call says what
 // to show: the client may know nothing else of it; see AboutToolCall. options are the answers that the user
 // may choose from; see AllowOnce. When the turn is cancelled it returns an error, which the prompt's handler
-// may return as it is. An outcome of a kind that is not known must be taken for a refusal.
+// may return as it is. Treat an outcome of an unknown kind as a refusal.
 func (s *AgentSession) RequestPermission(
 	ctx context.Context, call ToolCallUpdate, options ...PermissionOption,
 ) (RequestPermissionOutcome, error) {
@@ -34,8 +34,8 @@ func (s *AgentSession) RequestPermission(
 	return res.Outcome, nil
 }
 
-// ClientSession is one session as its client holds it: what the client asks of the agent for it. Its methods
-// fill in the session's id, and are safe for concurrent use.
+// ClientSession is a client's handle of one session: it sends the session's prompts and other calls to the agent. Its
+// methods fill in the session's id, and are safe for concurrent use.
 type ClientSession struct {
 	conn  *ClientConn
 	id    SessionID
@@ -108,14 +108,14 @@ func (c *ClientConn) follow(params any) error {
 	return nil
 }
 
-// Modes are the session's modes, and the one in force, as the agent has last said it: when the session was
-// created, loaded or resumed, and since in updates and by accepting SetMode. An update counts before the
-// client's handler is given it. What is returned must not be changed.
+// Modes are the session's modes and the current one, as the agent said last: when the session was created, loaded or
+// resumed, in an update, or by accepting SetMode. An update is taken into account before the client's handler gets
+// it. The result must not be changed.
 func (s *ClientSession) Modes() Opt[SessionModeState] { return s.known().modes }
 
-// ConfigOptions are the session's config options with their values, as the agent has last said it: when the
-// session was created, loaded or resumed, and since in updates and in answer to SetConfigOption. An update
-// counts before the client's handler is given it. What is returned must not be changed.
+// ConfigOptions are the session's config options with their values, as the agent said last: when the session was
+// created, loaded or resumed, in an update, or in answer to SetConfigOption. An update is taken into account before
+// the client's handler gets it. The result must not be changed.
 func (s *ClientSession) ConfigOptions() Opt[[]SessionConfigOption] { return s.known().configOptions }
 
 // Meta is the _meta of the agent's answer when the session was created, loaded or resumed.
@@ -186,7 +186,7 @@ func (c *ClientConn) ResumeSession(ctx context.Context, req *ResumeSessionReques
 }
 
 // Sessions yields the agent's sessions, page by page (session/list). cwd limits them to one working
-// directory; "" is all. After an error it ends; that the agent repeats a cursor is one.
+// directory; "" is all. It ends after an error; it is an error if the agent repeats a cursor.
 func (c *ClientConn) Sessions(ctx context.Context, cwd string) iter.Seq2[SessionInfo, error] {
 	req := &ListSessionsRequest{}
 	if cwd != "" {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// CreateTerminal starts a command in a terminal of the client's (terminal/create). The caller must
-// Close it. When ctx ends meanwhile, the client's answer is waited for all the same, for ten seconds at
-// most, so that the terminal can be released, and the cause is returned.
+// CreateTerminal starts a command in a terminal of the client (terminal/create). The caller must Close it. If ctx
+// ends before the client has answered, CreateTerminal still waits for the answer, for at most ten seconds, releases
+// the terminal, and returns the cause of ctx.
 func (s *AgentSession) CreateTerminal(ctx context.Context, req *CreateTerminalRequest) (*TerminalHandle, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -34,15 +34,14 @@ func (s *AgentSession) CreateTerminal(ctx context.Context, req *CreateTerminalRe
 	return t, nil
 }
 
-// TerminalHandle is a command that runs in a terminal of the client's. Its methods are safe for
+// TerminalHandle is a command that runs in a terminal of the client. Its methods are safe for
 // concurrent use.
 type TerminalHandle struct {
 	session *AgentSession
 	id      TerminalID
 }
 
-// ID is the terminal's id, to be shown in a tool call with TerminalContent. It must be put there before
-// Close.
+// ID is the terminal's id, to be shown in a tool call with ToolTerminal. Show it before Close.
 func (t *TerminalHandle) ID() TerminalID { return t.id }
 
 // Output returns what the command has written so far, and how it ended if it has (terminal/output).

@@ -70,8 +70,8 @@ func WithLocation(path string, line uint32) ToolCallOption {
 	}
 }
 
-// Apply changes a tool call as an update says: members that the update leaves out, or has as null, stay as they
-// are, lists are replaced. A client calls it to know the whole of a tool call.
+// Apply changes a tool call as an update says: members that are absent or null in the update stay as they are, lists
+// are replaced. A client calls it to have the whole of a tool call.
 func (x *ToolCall) Apply(u ToolCallUpdate) {
 	set(&x.Title, u.Title)
 	set(&x.Kind, u.Kind)

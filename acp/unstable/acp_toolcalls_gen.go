@@ -67,22 +67,22 @@ func AboutToolCall(id ToolCallID, options ...ToolCallOption) ToolCallUpdate {
 // ToolText is text that a tool call shows.
 func ToolText(text string) ToolCallContent { return ToolContent(TextBlock(text)) }
 
-// AllowOnce is an answer to a request for permission: yes, this time.
+// AllowOnce is an option of a permission request: yes, this time.
 func AllowOnce(id PermissionOptionID, name string) PermissionOption {
 	return PermissionOption{OptionID: id, Name: name, Kind: PermissionOptionKindAllowOnce}
 }
 
-// AllowAlways is an answer to a request for permission: yes, and do not ask again.
+// AllowAlways is an option of a permission request: yes, and do not ask again.
 func AllowAlways(id PermissionOptionID, name string) PermissionOption {
 	return PermissionOption{OptionID: id, Name: name, Kind: PermissionOptionKindAllowAlways}
 }
 
-// RejectOnce is an answer to a request for permission: no, not this time.
+// RejectOnce is an option of a permission request: no, not this time.
 func RejectOnce(id PermissionOptionID, name string) PermissionOption {
 	return PermissionOption{OptionID: id, Name: name, Kind: PermissionOptionKindRejectOnce}
 }
 
-// RejectAlways is an answer to a request for permission: no, and do not ask again.
+// RejectAlways is an option of a permission request: no, and do not ask again.
 func RejectAlways(id PermissionOptionID, name string) PermissionOption {
 	return PermissionOption{OptionID: id, Name: name, Kind: PermissionOptionKindRejectAlways}
 }

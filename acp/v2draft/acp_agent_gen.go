@@ -14,12 +14,12 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// ServeAgent serves one client over transport until the client ends the connection or ctx ends; then
-// the handlers' contexts end, and it returns when they have. It returns nil when the client has closed
-// the connection in an orderly way, the cause of ctx when that ended, or what broke the connection.
+// ServeAgent serves one client over transport until the client ends the connection or ctx ends. Then the contexts of
+// the handlers end, and it returns after the handlers have. It returns nil if the client closed the connection in an
+// orderly way, the cause of ctx if that ended, or the error that broke the connection.
 //
-// Handlers are called by one goroutine each, except those of notifications: these are called one at a
-// time for each session, in the order in which they came.
+// Each request is handled in a goroutine of its own. Notifications are handled one at a time for each session, in
+// the order in which they came.
 func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) error {
 	conn, err := StartAgent(ctx, transport, handlers, opts)
 	if err != nil {
@@ -33,8 +33,8 @@ func ServeAgent(ctx context.Context, transport Transport, handlers AgentHandlers
 	}
 }
 
-// StartAgent is ServeAgent in the background. ctx bounds opening the transport; call Close, or Wait
-// for the client to end the connection.
+// StartAgent is ServeAgent in the background. ctx bounds opening the transport and nothing afterwards. Call Close to
+// end the connection, or Wait to wait until the client ends it.
 func StartAgent(ctx context.Context, transport Transport, handlers AgentHandlers, opts *AgentOptions) (*AgentConn, error) {
 	a := &agentSide{handlers: handlers}
 	if opts != nil {

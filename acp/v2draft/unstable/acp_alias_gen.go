@@ -30,7 +30,7 @@ type (
 	CallError = rpc.CallError
 	// ExitError says that the agent's process has ended, how, and what it last wrote to standard error.
 	ExitError = rpc.ExitError
-	// Transport knows how to reach a peer.
+	// Transport opens the stream to a peer: Stdio, Command and Pipe return one.
 	Transport = rpc.Transport
 	// Extensions are handlers of methods outside the protocol, which rpc.Handle and rpc.HandleNotification add: of
 	// an agent Extensions[AgentConn], of a client Extensions[ClientConn].

@@ -42,7 +42,7 @@ func (s *AgentSession) baseElicitForm(
 }
 
 // baseElicitURL asks the user to open a URL (elicitation/create, mode url). id must be unique among the
-// connection's elicitations that are under way; when what happens there is done, tell the client by
+// connection's elicitations in progress. When the user is done with the page, tell the client by
 // AgentConn.CompleteElicitation.
 func (s *AgentSession) baseElicitURL(
 	ctx context.Context, message string, id ElicitationID, url string,
@@ -58,16 +58,15 @@ func (s *ClientSession) ID() SessionID { return s.id }
 // Conn is the connection that the session belongs to.
 func (s *ClientSession) Conn() *ClientConn { return s.conn }
 
-// Close ends the session at the agent (session/close). That the agent does not know it any more counts
-// as success: the code -32002, or an error of another code that says "session not found" in its message or
-// its data, as several agents answer.
+// Close ends the session at the agent (session/close). It succeeds if the agent does not know the session any more,
+// which agents answer by the code -32002, or by another code with "session not found" in the message or the data.
 func (s *ClientSession) Close(ctx context.Context) error {
 	_, err := s.conn.CloseSession(ctx, &CloseSessionRequest{SessionID: s.id})
 	return unlessGone(err)
 }
 
-// Delete removes the session from the agent's list (session/delete). That it is not there counts as
-// success; see Close.
+// Delete removes the session from the agent's list (session/delete). It succeeds if the session is not there; see
+// Close.
 func (s *ClientSession) Delete(ctx context.Context) error {
 	_, err := s.conn.DeleteSession(ctx, &DeleteSessionRequest{SessionID: s.id})
 	return unlessGone(err)
