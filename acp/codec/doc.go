@@ -25,19 +25,18 @@
 //		o.Require("text")
 //	}
 //
-// Errors stick: after the first one an [Encoder]'s output is discarded and a [Decoder] finds
-// nothing more, so that these methods need not ask after each call. JSON pointers are not tracked
-// but computed from the bytes when an error or a repair is asked for.
+// The first error stays: after it, an [Encoder] discards its output and a [Decoder] finds nothing more, so that these
+// methods need not check after each call. JSON pointers are not tracked; they are computed from the bytes when an error
+// or a repair is reported.
 //
-// Texts are held to RFC 8259: UTF-8 without a byte order mark, nothing but white space after the
-// value, at most [MaxDepth] levels of nesting. Beyond the RFC, names of typed members are compared
-// case by case and may not come twice; inside values that are only skipped or kept as raw JSON they
-// may. Where a schema allows a bad value to be dropped ([Decoder.Recover]), that is recorded as a
-// [Repair]; so is a surrogate that was escaped alone, which becomes U+FFFD. What an Encoder writes
-// is always strict, and holds no newline.
+// Texts must follow RFC 8259: UTF-8 without a byte order mark, nothing but white space after the value, at most
+// [MaxDepth] levels of nesting. Beyond the RFC, names of members are case-sensitive, and a known member must not occur
+// twice; in values that are skipped or kept as raw JSON, names are not compared. Where a schema allows a bad value to be
+// dropped ([Decoder.Recover]), that is recorded as a [Repair]; so is half of a surrogate pair in an escape, which becomes
+// U+FFFD. What an Encoder writes is always strict, and holds no newline.
 //
-// Texts may be made to do harm. Reading takes time in proportion to their length, but for tags that do
-// not come first, see [Decoder.Tag]. For a text of more than some KiB, the values of this module's
+// A text may be hostile. Reading takes time in proportion to its length, except for tags that do not come first, see
+// [Decoder.Tag]. For a text of more than some KiB, the values of this module's
 // packages take at most 20 times its length of memory, and reading them allocates at most 64 times its
 // length, most of that for items that leniency drops.
 package codec

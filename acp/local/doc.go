@@ -2,24 +2,23 @@
 // commands as terminals. It implements the client's side of fs/* and terminal/*, for clients that use
 // package acp and for those that use acp/unstable.
 //
-// [Serve] is the short form: it gives all sessions the same directories. For more, [OpenRoots] says what
-// sessions may reach, [NewFiles] and [NewTerminals] serve it, and their Register methods put them into the
-// handlers of a client; [RegisterFiles] and [RegisterTerminals] take the handlers of acp/unstable as well.
+// [Serve] is the short form: it gives all sessions the same directories. For options, use [OpenRoots], which says what
+// sessions may reach, and [NewFiles] and [NewTerminals], which serve it. Their Register methods put them into the
+// handlers of a client; [RegisterFiles] and [RegisterTerminals] do this for the handlers of acp/unstable too.
 //
 // # Sessions and connections
 //
 // [Roots.SetSession] gives a session its own directories. When a session is closed, [Terminals.CloseSession]
 // ends what it still runs and [Roots.RemoveSession] forgets its directories; when its connection ends, both
-// happen by themselves. One Roots, one Files and one Terminals may serve several connections: what belongs to
-// a session of one is out of reach for the others, also where agents choose the same session ids.
+// happen by themselves. One Roots, one Files and one Terminals may serve several connections. The sessions of
+// one cannot reach what belongs to the sessions of another, even if the agents choose the same session ids.
 //
 // # What is safe and what is not
 //
-// Files never leave the directories of [Roots]: a path outside them, and a symbolic link that leads
-// out, is refused without being followed. Terminals are no sandbox. A command starts inside the
-// directories and then does whatever the user running the client may do; a client that wants to ask
-// first wraps the CreateTerminal handler.
+// Only files inside the directories of [Roots] are read and written: a path outside them, and a symbolic link that
+// leads out, is refused without being followed. Terminals are no sandbox: a command starts inside the directories, and
+// may then do whatever the user of the client may do. A client that wants to ask first wraps the handler
+// CreateTerminal.
 //
-// Whatever an agent sends, memory, processes and waiting are bounded; see [FilesOptions] and
-// [TerminalsOptions].
+// Memory, processes and waiting are bounded, whatever an agent sends; see [FilesOptions] and [TerminalsOptions].
 package local

@@ -9,7 +9,8 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// AgentOptions say what an agent tells about itself. Nil, and the zero value, tell nothing.
+// AgentOptions say what an agent advertises besides its handlers, and tune its connection. Nil is the same as the zero
+// value.
 //
 // The capabilities that methods stand for follow from which handlers are set and have no option.
 type AgentOptions struct {
@@ -40,7 +41,8 @@ func (o *AgentOptions) advertise(caps *AgentCapabilities) {
 	caps.SessionCapabilities.SystemPrompt = o.SystemPrompt
 }
 
-// ClientOptions say what a client tells about itself. Nil, and the zero value, tell nothing.
+// ClientOptions say what a client advertises besides its handlers, and tune its connection. Nil is the same as the
+// zero value.
 //
 // The capabilities that methods stand for follow from which handlers are set and have no option.
 type ClientOptions struct {
@@ -48,8 +50,8 @@ type ClientOptions struct {
 	Info Implementation
 	// Elicitation says which modes of elicitation/create the client's handler serves.
 	Elicitation ElicitationCapabilities
-	// BooleanConfig says that the client understands boolean config options, as Session can say in more
-	// words. Agents must not send them otherwise.
+	// BooleanConfig says that the client understands boolean config options, which agents must not send otherwise.
+	// It is short for Session.ConfigOptions.Boolean.
 	BooleanConfig bool
 	// Session says which session features the client understands: boolean config options, notices,
 	// compaction.
