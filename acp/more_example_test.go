@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -248,16 +249,16 @@ func Example_terminal() {
 	defer conn.Close()
 
 	turn := openSession(ctx, conn).Stream(ctx, acp.TextBlock("which Go is this?"))
-	var answer string
+	var answer strings.Builder
 	for update := range turn.Updates() {
 		if text, ok := update.AgentText(); ok {
-			answer += text
+			answer.WriteString(text)
 		}
 	}
 	if _, err := turn.Result(); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(answer)
+	fmt.Println(answer.String())
 	// Output:
 	// running go [version]
 	// released term-1
