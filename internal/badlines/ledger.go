@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/acpgo/sdk/internal/ledger"
@@ -100,6 +101,9 @@ type Ledger struct {
 	MaxDepth  int
 	MaxLine   int
 	SkipNoise bool
+	// The ids from 1 to Calls may be those of calls of the side, which a line under one ends that is no request: it is
+	// answered if the call is over.
+	Calls int
 
 	requests ledger.Requests[struct{}] // by the key of their id
 	loose    int                       // lines of which it is open whether and, if any is set, how they are answered
@@ -123,12 +127,21 @@ func (l *Ledger) Sent(line []byte) {
 	}
 	switch m := Read(line, l.MaxDepth); {
 	case m.Kind == Notification, m.Kind == Response:
+	case m.Kind != Request && l.callOf(m.ID):
+		l.loose++
+		l.any = true
 	case m.Silent, m.ID == nil, l.SkipNoise && m.Kind != Request && (m.Kind == Unread || line[0] != '{'):
 		l.loose++
 		l.any = l.any || m.ID == nil
 	default:
 		l.requests.Ask(Key(m.ID), struct{}{})
 	}
+}
+
+// callOf reports whether an id may be that of a call of the side.
+func (l *Ledger) callOf(id []byte) bool {
+	n, err := strconv.Atoi(Key(id))
+	return err == nil && n > 0 && n <= l.Calls
 }
 
 // Answered notes an answer of that side.

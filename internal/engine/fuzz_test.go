@@ -135,7 +135,7 @@ func playAny(t *testing.T, lines, sizes []byte, knobs uint8) {
 	}
 	r1, w1 := io.Pipe()
 	r2, w2 := io.Pipe()
-	p := badlines.NewPeer(r2, w1, badlines.Ledger{MaxDepth: codec.MaxDepth, MaxLine: maxMessage, SkipNoise: opts.SkipNoise}, nil)
+	p := badlines.NewPeer(r2, w1, badlines.Ledger{MaxDepth: codec.MaxDepth, MaxLine: maxMessage, SkipNoise: opts.SkipNoise, Calls: 10}, nil)
 	write := func(lines, sizes []byte) {
 		if err := p.Write(lines, sizes); err != nil {
 			t.Error(err)
