@@ -75,7 +75,9 @@ type talk struct {
 
 	mu        sync.Mutex
 	policy    policy
-	turn      *acp.Turn // in progress, or nil
+	end       context.CancelFunc // of the turn in progress, or nil
+	playing   play
+	updates   int // of it, so far
 	cancelled bool
 }
 
@@ -143,17 +145,11 @@ func (t *talk) interact(ctx context.Context, policy policy) error {
 func (t *talk) play(ctx context.Context, p play) error {
 	var res *acp.PromptResponse
 	err := t.authenticated(ctx, func() (err error) {
-		turn := t.session.Stream(ctx, acp.TextBlock(p.text))
-		t.set(turn, p.policy)
-		defer t.set(nil, p.policy)
-		// The updates are printed by the handler, which also gets those between turns.
-		updates := 0
-		for range turn.Updates() {
-			if updates++; p.cancel && updates == fewUpdates {
-				t.cancel()
-			}
-		}
-		res, err = turn.Result()
+		turn, end := context.WithCancel(ctx)
+		defer end()
+		t.set(end, p)
+		defer t.set(nil, play{policy: p.policy})
+		res, err = t.session.Prompt(turn, acp.TextBlock(p.text)) // the handler prints the updates
 		return err
 	})
 	if err != nil {
@@ -163,23 +159,23 @@ func (t *talk) play(ctx context.Context, p play) error {
 	return nil
 }
 
-// set says which turn is in progress, and who decides in it.
-func (t *talk) set(turn *acp.Turn, p policy) {
+// set says what is played, and how it is cancelled; nil means that nothing is.
+func (t *talk) set(end context.CancelFunc, p play) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.turn, t.policy, t.cancelled = turn, p, false
+	t.end, t.playing, t.policy, t.updates, t.cancelled = end, p, p.policy, 0, false
 }
 
 // cancel cancels the turn, and reports whether there is one that was not cancelled before.
 func (t *talk) cancel() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.turn == nil || t.cancelled {
+	if t.end == nil || t.cancelled {
 		return false
 	}
 	t.cancelled = true
 	t.printer.cancelled()
-	t.turn.Cancel()
+	t.end()
 	return true
 }
 
@@ -200,6 +196,13 @@ func (t *talk) interrupts(ctx context.Context, signals <-chan os.Signal) {
 // update serves session/update.
 func (t *talk) update(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 	t.printer.update(n.Update)
+	t.mu.Lock()
+	t.updates++
+	cancel := t.playing.cancel && t.updates == fewUpdates
+	t.mu.Unlock()
+	if cancel {
+		t.cancel()
+	}
 	return nil
 }
 

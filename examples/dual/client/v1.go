@@ -44,14 +44,7 @@ func (v *peerV1) close(ctx context.Context) (err error) {
 
 func (v *peerV1) prompt(ctx context.Context, p play) (string, error) {
 	v.playing.Store(&p)
-	// The updates are printed by the handler, which also gets those between turns.
-	turn := v.session.Stream(ctx, acp.TextBlock(p.text))
-	for u := range turn.Updates() {
-		if _, said := u.Variant.(*acp.SessionUpdateAgentMessageChunk); said && p.cancel {
-			turn.Cancel()
-		}
-	}
-	res, err := turn.Result()
+	res, err := v.session.Prompt(ctx, acp.TextBlock(p.text)) // the handler prints the updates
 	if err != nil {
 		return "", err
 	}
@@ -71,8 +64,15 @@ func (v *peerV1) requestPermission(_ context.Context, _ *acp.ClientSession, req 
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(acp.PermissionOptionID(chosen))}, nil
 }
 
-// show prints an update.
-func (v *peerV1) show(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+// show prints an update, and cancels the turn if that is to be cancelled once the agent talks.
+func (v *peerV1) show(ctx context.Context, session *acp.ClientSession, n *acp.SessionNotification) error {
+	if _, said := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk); said {
+		if p := v.playing.Load(); p != nil && p.cancel {
+			if err := session.Cancel(ctx); err != nil {
+				return err
+			}
+		}
+	}
 	switch u := n.Update.Variant.(type) {
 	case *acp.SessionUpdatePlan:
 		var statuses []string

@@ -41,14 +41,7 @@ func (v *peerV2) close(ctx context.Context) (err error) {
 
 func (v *peerV2) prompt(ctx context.Context, p play) (string, error) {
 	v.playing.Store(&p)
-	// The updates are printed by the handler, which also gets those between turns.
-	turn := v.session.Stream(ctx, v2draft.TextBlock(p.text))
-	for u := range turn.Updates() {
-		if _, said := u.Variant.(*v2draft.SessionUpdateAgentMessageChunk); said && p.cancel {
-			turn.Cancel()
-		}
-	}
-	res, err := turn.Result()
+	res, err := v.session.Prompt(ctx, v2draft.TextBlock(p.text)) // the handler prints the updates
 	if err != nil {
 		return "", err
 	}
@@ -68,8 +61,15 @@ func (v *peerV2) requestPermission(_ context.Context, _ *v2draft.ClientSession, 
 	return &v2draft.RequestPermissionResponse{Outcome: v2draft.PermissionSelected(v2draft.PermissionOptionID(chosen))}, nil
 }
 
-// show prints an update.
-func (v *peerV2) show(_ context.Context, _ *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+// show prints an update, and cancels the turn if that is to be cancelled once the agent talks.
+func (v *peerV2) show(ctx context.Context, session *v2draft.ClientSession, n *v2draft.UpdateSessionNotification) error {
+	if _, said := n.Update.Variant.(*v2draft.SessionUpdateAgentMessageChunk); said {
+		if p := v.playing.Load(); p != nil && p.cancel {
+			if err := session.Cancel(ctx); err != nil {
+				return err
+			}
+		}
+	}
 	switch u := n.Update.Variant.(type) {
 	case *v2draft.SessionUpdateUserMessage:
 		var text strings.Builder
