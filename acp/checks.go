@@ -4,7 +4,6 @@ package acp
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/acpgo/sdk/acp/codec"
@@ -61,6 +60,9 @@ func checkSent(params any) *flaw {
 
 // checkUpdate refuses what is wrong in an update.
 func checkUpdate(update *SessionUpdate) *flaw {
+	if missing(update.Variant) {
+		return nil
+	}
 	switch u := update.Variant.(type) {
 	case *SessionUpdateToolCall:
 		const at = "/update"
@@ -76,16 +78,40 @@ func checkUpdate(update *SessionUpdate) *flaw {
 	case *SessionUpdateToolCallUpdate:
 		return checkToolCall("/update", (*ToolCallUpdate)(u))
 	case *SessionUpdatePlan:
-		for i := range u.Entries {
-			e := &u.Entries[i]
-			if wrong := cmp.Or(checkKnown("priority", e.Priority), checkKnown("status", e.Status)); wrong != nil {
-				return &flaw{fmt.Sprintf("/update/entries/%d/%s", i, wrong.pointer), wrong.reason}
-			}
-		}
+		return checkEntries("/update/entries", u.Entries)
 	case *SessionUpdateCurrentModeUpdate:
 		return checkID("/update/currentModeId", u.CurrentModeID)
+	case *SessionUpdateCompactionUpdate:
+		return checkID("/update/compactionId", u.CompactionID)
+	case *SessionUpdateCompactionSummaryChunk:
+		return checkID("/update/compactionId", u.CompactionID)
 	}
 	return nil
+}
+
+// checkEntries refuses entries of a plan with a priority or a status that the protocol does not have.
+func checkEntries(at string, entries []PlanEntry) *flaw {
+	for i := range entries {
+		e := &entries[i]
+		if wrong := cmp.Or(checkKnown("priority", e.Priority), checkKnown("status", e.Status)); wrong != nil {
+			return &flaw{fmt.Sprintf("%s/%d/%s", at, i, wrong.pointer), wrong.reason}
+		}
+	}
+	return nil
+}
+
+// checkModes refuses modes without an id.
+func checkModes(modes Opt[SessionModeState]) *flaw {
+	state, ok := modes.Get()
+	if !ok {
+		return nil
+	}
+	for i := range state.AvailableModes {
+		if state.AvailableModes[i].ID == "" {
+			return &flaw{fmt.Sprintf("/modes/availableModes/%d/id", i), "must not be empty"}
+		}
+	}
+	return checkID("/modes/currentModeId", state.CurrentModeID)
 }
 
 // checkToolCall refuses what is wrong in a description of a tool call.
@@ -118,6 +144,9 @@ func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 // checkToolContent refuses diffs whose path is not absolute, and terminals without an id.
 func checkToolContent(at string, content []ToolCallContent) *flaw {
 	for i := range content {
+		if missing(content[i].Variant) {
+			continue
+		}
 		switch c := content[i].Variant.(type) {
 		case *ToolCallContentDiff:
 			if !absolute(c.Path) {
@@ -139,7 +168,7 @@ func (c *AgentConn) check(method string, params any) error {
 	}
 	wrong := checkSent(params)
 	if n, ok := params.(*SessionNotification); ok && wrong == nil {
-		if u, ok := n.Update.Variant.(*SessionUpdateConfigOptionUpdate); ok {
+		if u, ok := n.Update.Variant.(*SessionUpdateConfigOptionUpdate); ok && u != nil {
 			wrong = c.checkConfigOptions("/update/configOptions", u.ConfigOptions)
 		}
 	}
@@ -147,6 +176,11 @@ func (c *AgentConn) check(method string, params any) error {
 		return fmt.Errorf("%s: %w", method, wrong.invalidParams())
 	}
 	return nil
+}
+
+// checkSession refuses what is wrong in what a handler says of a session that it has opened.
+func (c *AgentConn) checkSession(modes Opt[SessionModeState], options Opt[[]SessionConfigOption]) *flaw {
+	return cmp.Or(checkModes(modes), c.checkConfigOptions("/configOptions", options.Value()))
 }
 
 // checkConfigOptions refuses options of the same id, and boolean options for a client that did not say that
@@ -217,7 +251,7 @@ func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw
 		return nil
 	}
 	options, ok := s.ConfigOptions().Get()
-	if !ok {
+	if !ok || missing(req.Variant) {
 		return nil
 	}
 	switch v := req.Variant.(type) {
@@ -245,28 +279,20 @@ func (a *agentSide) checkAuthenticate(params any) *flaw {
 	return nil
 }
 
-var errTerminalAuth = errors.New("terminal methods are run, not passed to authenticate")
-
-// checkOffered says what is wrong with the id of a method for authenticate. Methods of types that are not
-// known are for it.
-func checkOffered(methods []AuthMethod, id AuthMethodID) error {
-	for i := range methods {
-		switch m := methods[i].Variant.(type) {
-		case *AuthMethodTerminal:
-			if m.ID == id {
-				return errTerminalAuth
-			}
-		case *AuthMethodAgent:
-			if m.ID == id {
-				return nil
-			}
-		case *AuthMethodUnknown:
-			if rawID(m.Raw, "id") == string(id) {
-				return nil
-			}
-		}
+// authID is the id of an authentication method, "" if it has none.
+func authID(method *AuthMethod) AuthMethodID {
+	if missing(method.Variant) {
+		return ""
 	}
-	return fmt.Errorf("%w: the agent does not offer the method %q", ErrUnsupported, id)
+	switch m := method.Variant.(type) {
+	case *AuthMethodTerminal:
+		return m.ID
+	case *AuthMethodAgent:
+		return m.ID
+	case *AuthMethodUnknown:
+		return AuthMethodID(rawID(m.Raw, "id"))
+	}
+	return ""
 }
 
 // checkSetup is checkParams for what sets a session up. It also refuses MCP servers that the agent did not

@@ -137,6 +137,8 @@ func TestAgentCallsAreChecked(t *testing.T) {
 		"plan, status":        {"/update/entries/0/status", update(acp.WholePlan(acp.PlanEntry{Content: "x", Priority: acp.PlanEntryPriorityLow, Status: "soon"}))},
 		"plan, priority":      {"/update/entries/0/priority", update(acp.WholePlan(acp.PlanEntry{Content: "x", Status: acp.PlanEntryStatusPending}))},
 		"mode":                {"/update/currentModeId", update(acp.ModeUpdate(""))},
+		"compaction":          {"/update/compactionId", update(acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{Status: acp.CompactionStatusCompleted}))},
+		"compaction, chunk":   {"/update/compactionId", update(acp.NewSessionUpdateCompactionSummaryChunk(acp.CompactionSummaryChunk{Content: acp.TextBlock("x")}))},
 		"boolean option":      {"/update/configOptions/0/type", update(acp.ConfigUpdate(acp.BooleanOption("b", "B", true)))},
 		"options of the same id": {"/update/configOptions/1", update(acp.ConfigUpdate(
 			acp.SelectOption("a", "A", "v", acp.SelectValue("v", "V")), acp.SelectOption("a", "A", "v", acp.SelectValue("v", "V"))))},
@@ -164,16 +166,27 @@ func TestResultsAreChecked(t *testing.T) {
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{}, nil
 		},
-		LoadSession: func(context.Context, *acp.AgentSession, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+		LoadSession: func(_ context.Context, s *acp.AgentSession, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			if s.ID() == "no mode" {
+				return &acp.LoadSessionResponse{Modes: acp.Some(acp.SessionModeState{
+					CurrentModeID: "a", AvailableModes: []acp.SessionMode{{ID: "a", Name: "A"}, {Name: "B"}},
+				})}, nil
+			}
 			return &acp.LoadSessionResponse{ConfigOptions: boolean}, nil
 		},
-		ResumeSession: func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+		ResumeSession: func(_ context.Context, s *acp.AgentSession, _ *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+			if s.ID() == "no mode" {
+				return &acp.ResumeSessionResponse{Modes: acp.Some(acp.SessionModeState{})}, nil
+			}
 			return &acp.ResumeSessionResponse{ConfigOptions: boolean}, nil
 		},
 		SetSessionConfigOption: func(context.Context, *acp.AgentSession, *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
 			return &acp.SetSessionConfigOptionResponse{ConfigOptions: boolean.Value()}, nil
 		},
 		ListSessions: func(_ context.Context, _ *acp.AgentConn, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+			if req.Cursor.Present() {
+				return &acp.ListSessionsResponse{Sessions: []acp.SessionInfo{{SessionID: "s", Cwd: "/", AdditionalDirectories: []string{"/a", "b"}}}}, nil
+			}
 			if req.Cwd.Present() {
 				return &acp.ListSessionsResponse{Sessions: []acp.SessionInfo{{SessionID: "s", Cwd: "here"}}}, nil
 			}
@@ -205,7 +218,19 @@ func TestResultsAreChecked(t *testing.T) {
 			return err
 		}},
 		"option": {"/configOptions/0/type", func() error { return conn.Session("s").SetConfigOption(ctx, "a", "v") }},
-		"list":   {"/sessions/0/sessionId", func() error { _, err := conn.ListSessions(ctx, nil); return err }},
+		"modes": {"/modes/currentModeId", func() error {
+			_, err := conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: "no mode", Cwd: "/"})
+			return err
+		}},
+		"modes, list": {"/modes/availableModes/1/id", func() error {
+			_, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: "no mode", Cwd: "/"})
+			return err
+		}},
+		"list, directory": {"/sessions/0/additionalDirectories/1", func() error {
+			_, err := conn.ListSessions(ctx, &acp.ListSessionsRequest{Cursor: acp.Some("next")})
+			return err
+		}},
+		"list": {"/sessions/0/sessionId", func() error { _, err := conn.ListSessions(ctx, nil); return err }},
 		"list, cwd": {"/sessions/0/cwd", func() error {
 			_, err := conn.ListSessions(ctx, &acp.ListSessionsRequest{Cwd: acp.Some("/")})
 			return err
@@ -546,5 +571,90 @@ func TestSessionsThatAreGone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A variant that is a nil pointer is an error that says where it is.
+func TestNilVariants(t *testing.T) {
+	agent, opts := everything()
+	conn, served := pair(t, agent, opts, willingClient(), &willingClientOptions)
+	ctx := t.Context()
+	s := served.Session("s")
+	update := func(u acp.SessionUpdateVariant) func() error {
+		return func() error { return s.Update(ctx, acp.SessionUpdate{Variant: u}) }
+	}
+	ask := func(v acp.CreateElicitationRequestVariant) func() error {
+		return func() error {
+			_, err := served.CreateElicitation(ctx, &acp.CreateElicitationRequest{Message: "m", Variant: v})
+			return err
+		}
+	}
+	for name, test := range map[string]struct {
+		pointer string
+		call    func() error
+	}{
+		"call":    {"/update", update((*acp.SessionUpdateToolCall)(nil))},
+		"update":  {"/update", update((*acp.SessionUpdateToolCallUpdate)(nil))},
+		"plan":    {"/update", update((*acp.SessionUpdatePlan)(nil))},
+		"mode":    {"/update", update((*acp.SessionUpdateCurrentModeUpdate)(nil))},
+		"options": {"/update", update((*acp.SessionUpdateConfigOptionUpdate)(nil))},
+		"diff": {"/update/content/0", func() error {
+			return s.Update(ctx, acp.UpdateToolCall("t", acp.WithContent(acp.ToolCallContent{Variant: (*acp.ToolCallContentDiff)(nil)})))
+		}},
+		"terminal": {"/update/content/0", func() error {
+			return s.Update(ctx, acp.StartToolCall("t", "T", acp.WithContent(acp.ToolCallContent{Variant: (*acp.ToolCallContentTerminal)(nil)})))
+		}},
+		"form":       {"", ask((*acp.CreateElicitationRequestForm)(nil))},
+		"url":        {"", ask((*acp.CreateElicitationRequestURL)(nil))},
+		"form, mode": {"", ask(&acp.CreateElicitationRequestForm{Variant: (*acp.ElicitationFormModeSession)(nil)})},
+		"server": {"/mcpServers/0", func() error {
+			_, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/", MCPServers: []acp.MCPServer{{Variant: (*acp.MCPServerStdio)(nil)}}})
+			return err
+		}},
+		"value": {"", func() error {
+			s, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"})
+			if err != nil {
+				return err
+			}
+			if err := served.Session(s.ID()).Update(ctx, acp.ConfigUpdate()); err != nil {
+				return err
+			}
+			_, err = conn.SetSessionConfigOption(ctx, &acp.SetSessionConfigOptionRequest{
+				SessionID: s.ID(), ConfigID: "a", Variant: (*acp.SetSessionConfigOptionRequestValueID)(nil),
+			})
+			return err
+		}},
+	} {
+		err := test.call()
+		if bad, ok := errors.AsType[*codec.Error](err); !ok || bad.Pointer != test.pointer {
+			t.Errorf("%s: %v, want an error at %q", name, err, test.pointer)
+		}
+	}
+}
+
+// Authentication methods that cannot be chosen are an error at start; one that is run in a terminal is not asked
+// for.
+func TestAuthMethodsByID(t *testing.T) {
+	method := func(id acp.AuthMethodID) acp.AuthMethod {
+		return acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: id, Name: "N"})
+	}
+	terminal := acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "a", Name: "N"})
+	for name, methods := range map[string][]acp.AuthMethod{
+		"empty": {method("")}, "twice": {method("a"), terminal}, "nothing": {{}}, "nil": {{Variant: (*acp.AuthMethodAgent)(nil)}},
+		"unknown": {{Variant: &acp.AuthMethodUnknown{Tag: "x", Raw: json.RawMessage(`{"type":"x","name":"n"}`)}}},
+	} {
+		transport, _ := acp.Pipe()
+		_, err := acp.StartAgent(t.Context(), transport, complete(acp.AgentHandlers{}), &acp.AgentOptions{AuthMethods: methods})
+		if err == nil || !strings.Contains(err.Error(), "AuthMethods") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	agent, opts := everything()
+	opts.AuthMethods = []acp.AuthMethod{terminal, method("b")}
+	conn, _ := pair(t, agent, opts, acp.ClientHandlers{}, &acp.ClientOptions{TerminalAuth: true})
+	for id, want := range map[acp.AuthMethodID]error{"a": acp.ErrUnsupported, "b": nil, "c": acp.ErrUnsupported} {
+		if _, err := conn.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: id}); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", id, err, want)
+		}
 	}
 }

@@ -6,7 +6,6 @@ package acp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,7 @@ const Version ProtocolVersion = 1
 type AgentOptions struct {
 	// Info names the agent and its version.
 	Info Implementation
-	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
+	// AuthMethods are the ways to authenticate, each with an id of its own. Those of type terminal are offered only to clients
 	// that can run them: that advertise auth.terminal, or, as the registry of agents does, have the
 	// member "terminal-auth" of clientCapabilities._meta true.
 	AuthMethods []AuthMethod
@@ -126,6 +125,9 @@ func (a *agentSide) prepare() (err error) {
 	if a.handlers.NewSession == nil || a.handlers.Prompt == nil {
 		return errors.New("acp: an agent needs the handlers NewSession and Prompt")
 	}
+	if err := checkAuthMethods(a.opts.AuthMethods); err != nil {
+		return err
+	}
 	if a.caps, err = a.handlers.capabilities(); err != nil {
 		return err
 	}
@@ -138,13 +140,13 @@ func (a *agentSide) prepare() (err error) {
 func (a *agentSide) verify() {
 	h, opts := &a.handlers, &a.opts.Conn
 	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
-		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+		return a.conn.checkSession(res.Modes, res.ConfigOptions)
 	})
 	h.LoadSession = verified(opts, MethodLoadSession, h.LoadSession, func(_ *LoadSessionRequest, res *LoadSessionResponse) *flaw {
-		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+		return a.conn.checkSession(res.Modes, res.ConfigOptions)
 	})
 	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession, func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
-		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+		return a.conn.checkSession(res.Modes, res.ConfigOptions)
 	})
 	h.SetSessionConfigOption = verified(opts, MethodSetSessionConfigOption, h.SetSessionConfigOption,
 		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
@@ -154,19 +156,6 @@ func (a *agentSide) verify() {
 	h.Prompt = verified(opts, MethodPrompt, cancelled(h.Prompt), func(_ *PromptRequest, res *PromptResponse) *flaw {
 		return checkKnown("/stopReason", res.StopReason)
 	})
-}
-
-// checkListed refuses sessions without an id, or whose directory is not an absolute path.
-func checkListed(_ *ListSessionsRequest, res *ListSessionsResponse) *flaw {
-	for i := range res.Sessions {
-		switch s := &res.Sessions[i]; {
-		case s.SessionID == "":
-			return &flaw{fmt.Sprintf("/sessions/%d/sessionId", i), "must not be empty"}
-		case !absolute(s.Cwd):
-			return &flaw{fmt.Sprintf("/sessions/%d/cwd", i), "not an absolute path"}
-		}
-	}
-	return nil
 }
 
 // cancelled wraps the handler of prompts: what it returns after its turn was cancelled has the stop reason

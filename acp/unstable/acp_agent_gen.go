@@ -8,6 +8,7 @@ package unstable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -102,4 +103,33 @@ func runsTerminals(meta Meta) bool {
 	var on bool
 	ok, err := meta.Get("terminal-auth", &on)
 	return ok && err == nil && on
+}
+
+// checkAuthMethods refuses authentication methods that no client can choose: without an id, or with that of
+// another one.
+func checkAuthMethods(methods []AuthMethod) error {
+	seen := map[AuthMethodID]bool{"": true}
+	for i := range methods {
+		id := authID(&methods[i])
+		if seen[id] {
+			return fmt.Errorf("acp: AuthMethods: the id %q of method %d is empty, or that of another one", id, i)
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// checkOffered says what is wrong with the id of a method that the client wants to authenticate with. Methods of
+// types that are not known can be chosen.
+func checkOffered(methods []AuthMethod, id AuthMethodID) error {
+	for i := range methods {
+		if authID(&methods[i]) != id {
+			continue
+		}
+		if _, terminal := methods[i].Variant.(*AuthMethodTerminal); terminal {
+			return fmt.Errorf("%w: the method %q is run in a terminal, and not asked for", ErrUnsupported, id)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: the agent does not offer the method %q", ErrUnsupported, id)
 }

@@ -9,7 +9,6 @@ package unstable
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -76,6 +75,9 @@ func (a *agentSide) prepare() (err error) {
 	if a.handlers.NewSession == nil || a.handlers.Prompt == nil {
 		return errors.New("acp: an agent needs the handlers NewSession and Prompt")
 	}
+	if err := checkAuthMethods(a.opts.AuthMethods); err != nil {
+		return err
+	}
 	if a.caps, err = a.handlers.capabilities(); err != nil {
 		return err
 	}
@@ -88,13 +90,13 @@ func (a *agentSide) prepare() (err error) {
 func (a *agentSide) baseVerify() {
 	h, opts := &a.handlers, &a.opts.Conn
 	h.NewSession = verified(opts, MethodNewSession, h.NewSession, func(_ *NewSessionRequest, res *NewSessionResponse) *flaw {
-		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+		return a.conn.checkSession(res.Modes, res.ConfigOptions)
 	})
 	h.LoadSession = verified(opts, MethodLoadSession, h.LoadSession, func(_ *LoadSessionRequest, res *LoadSessionResponse) *flaw {
-		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+		return a.conn.checkSession(res.Modes, res.ConfigOptions)
 	})
 	h.ResumeSession = verified(opts, MethodResumeSession, h.ResumeSession, func(_ *ResumeSessionRequest, res *ResumeSessionResponse) *flaw {
-		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+		return a.conn.checkSession(res.Modes, res.ConfigOptions)
 	})
 	h.SetSessionConfigOption = verified(opts, MethodSetSessionConfigOption, h.SetSessionConfigOption,
 		func(_ *SetSessionConfigOptionRequest, res *SetSessionConfigOptionResponse) *flaw {
@@ -104,19 +106,6 @@ func (a *agentSide) baseVerify() {
 	h.Prompt = verified(opts, MethodPrompt, cancelled(h.Prompt), func(_ *PromptRequest, res *PromptResponse) *flaw {
 		return checkKnown("/stopReason", res.StopReason)
 	})
-}
-
-// checkListed refuses sessions without an id, or whose directory is not an absolute path.
-func checkListed(_ *ListSessionsRequest, res *ListSessionsResponse) *flaw {
-	for i := range res.Sessions {
-		switch s := &res.Sessions[i]; {
-		case s.SessionID == "":
-			return &flaw{fmt.Sprintf("/sessions/%d/sessionId", i), "must not be empty"}
-		case !absolute(s.Cwd):
-			return &flaw{fmt.Sprintf("/sessions/%d/cwd", i), "not an absolute path"}
-		}
-	}
-	return nil
 }
 
 // cancelled wraps the handler of prompts: what it returns after its turn was cancelled has the stop reason

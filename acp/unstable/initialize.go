@@ -16,7 +16,7 @@ import (
 type AgentOptions struct {
 	// Info names the agent and its version.
 	Info Implementation
-	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
+	// AuthMethods are the ways to authenticate, each with an id of its own. Those of type terminal are offered only to clients
 	// that can run them: that advertise auth.terminal, or, as the registry of agents does, have the
 	// member "terminal-auth" of the capabilities' _meta true.
 	AuthMethods []AuthMethod
@@ -95,6 +95,14 @@ func (a *agentSide) verify() {
 	a.baseVerify()
 	h := &a.handlers
 	h.ForkSession = verified(&a.opts.Conn, MethodForkSession, h.ForkSession, func(_ *ForkSessionRequest, res *ForkSessionResponse) *flaw {
-		return a.conn.checkConfigOptions("/configOptions", res.ConfigOptions.Value())
+		return a.conn.checkSession(res.Modes, res.ConfigOptions)
 	})
+}
+
+// checkPlan refuses a plan whose entries are wrong.
+func checkPlan(plan *PlanUpdateContent) *flaw {
+	if items, ok := plan.Variant.(*PlanUpdateContentItems); ok && items != nil {
+		return checkEntries("/update/plan/entries", items.Entries)
+	}
+	return nil
 }

@@ -2,7 +2,10 @@
 
 package unstable
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // SetTitle gives the session another title (session/set_title), and returns what the agent has made of it,
 // which is what to show.
@@ -42,6 +45,44 @@ func checkParams(params any) *flaw {
 		return checkRoots(p.Cwd, p.AdditionalDirectories)
 	}
 	return baseCheckParams(params)
+}
+
+// checkUpdate is that of the stable features, and looks at plans with ids, subagents and their messages too.
+func checkUpdate(update *SessionUpdate) *flaw {
+	if missing(update.Variant) {
+		return nil
+	}
+	switch u := update.Variant.(type) {
+	case *SessionUpdatePlanUpdate:
+		return cmp.Or(checkPlanID(&u.Plan), checkPlan(&u.Plan))
+	case *SessionUpdatePlanRemoved:
+		return checkID("/update/planId", u.PlanID)
+	case *SessionUpdateSubagentUpdate:
+		return cmp.Or(checkID("/update/sessionId", u.SessionID), checkOptPath("/update/cwd", u.Cwd),
+			checkPaths("/update/additionalDirectories", u.AdditionalDirectories.Value()))
+	case *SessionUpdateSessionMessage:
+		return checkID("/update/messageId", u.MessageID)
+	case *SessionUpdateSessionMessageChunk:
+		return checkID("/update/messageId", u.MessageID)
+	}
+	return baseCheckUpdate(update)
+}
+
+// checkPlanID refuses a plan without an id.
+func checkPlanID(plan *PlanUpdateContent) *flaw {
+	const at = "/update/plan/planId"
+	if missing(plan.Variant) {
+		return nil
+	}
+	switch p := plan.Variant.(type) {
+	case *PlanUpdateContentItems:
+		return checkID(at, p.PlanID)
+	case *PlanUpdateContentFile:
+		return checkID(at, p.PlanID)
+	case *PlanUpdateContentMarkdown:
+		return checkID(at, p.PlanID)
+	}
+	return nil
 }
 
 // serversOf is that of the stable features, and looks at forks too.

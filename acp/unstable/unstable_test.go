@@ -259,3 +259,53 @@ func TestForkWithServersNotAdvertised(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What the unstable updates say is checked as the stable ones are.
+func TestUpdatesAreChecked(t *testing.T) {
+	_, served := connect(t, basic(), nil, acp.ClientHandlers{}, &acp.ClientOptions{Plans: true, Subagents: true})
+	plan := func(v acp.PlanUpdateContentVariant) acp.SessionUpdate {
+		return acp.NewSessionUpdatePlanUpdate(acp.PlanUpdate{Plan: acp.PlanUpdateContent{Variant: v}})
+	}
+	entry := acp.PlanEntry{Content: "x", Priority: acp.PlanEntryPriorityLow, Status: "soon"}
+	for pointer, updates := range map[string][]acp.SessionUpdate{
+		"/update/plan/planId": {
+			plan(&acp.PlanUpdateContentItems{}), plan(&acp.PlanUpdateContentFile{URI: "file:///a"}), plan(&acp.PlanUpdateContentMarkdown{}),
+		},
+		"/update/plan/entries/0/status": {plan(&acp.PlanUpdateContentItems{PlanID: "p", Entries: []acp.PlanEntry{entry}})},
+		"/update/planId":                {acp.NewSessionUpdatePlanRemoved(acp.PlanRemoved{})},
+		"/update/sessionId":             {acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{})},
+		"/update/cwd":                   {acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "s", Cwd: acp.Some("a")})},
+		"/update/additionalDirectories/1": {acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{
+			SessionID: "s", AdditionalDirectories: acp.Some([]string{"/a", "b"}),
+		})},
+		"/update/messageId": {
+			acp.NewSessionUpdateSessionMessage(acp.SessionMessage{}),
+			acp.NewSessionUpdateSessionMessageChunk(acp.SessionMessageChunk{Content: acp.TextBlock("x")}),
+		},
+		"/update/toolCallId": {acp.UpdateToolCall("")}, // a stable one
+	} {
+		for _, u := range updates {
+			err := served.Session("s").Update(t.Context(), u)
+			if e, ok := errors.AsType[*acp.Error](err); !ok || !errors.Is(err, acp.ErrInvalidParams) || !strings.Contains(string(e.Data), `"`+pointer+`"`) {
+				t.Errorf("%s: %v", pointer, err)
+			}
+		}
+	}
+	for _, u := range []acp.SessionUpdate{
+		plan(&acp.PlanUpdateContentItems{PlanID: "p"}), plan(&acp.PlanUpdateContentMarkdown{PlanID: "p"}),
+		acp.NewSessionUpdateSubagentUpdate(acp.SubagentUpdate{SessionID: "s"}),
+	} {
+		if err := served.Session("s").Update(t.Context(), u); err != nil {
+			t.Error(err)
+		}
+	}
+	// A variant that is a nil pointer is an error too.
+	for _, v := range []acp.SessionUpdateVariant{(*acp.SessionUpdatePlanRemoved)(nil), (*acp.SessionUpdateToolCall)(nil)} {
+		if err := served.Session("s").Update(t.Context(), acp.SessionUpdate{Variant: v}); err == nil {
+			t.Errorf("%T was sent", v)
+		}
+	}
+	if err := served.Session("s").Update(t.Context(), plan((*acp.PlanUpdateContentItems)(nil))); err == nil {
+		t.Error("a nil plan was sent")
+	}
+}

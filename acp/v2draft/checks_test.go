@@ -60,8 +60,28 @@ func TestCallsAreChecked(t *testing.T) {
 		"content terminal": {"/update/content/0/terminalId", update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolTerminal(""))))},
 		"content diff": {"/update/content/0/changes/0/path", update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolDiff([]v2draft.DiffChange{
 			v2draft.NewDiffChangeAdd(v2draft.DiffPathChange{Path: "a"})}))))},
+		"plan":              {"/update/plan/planId", update(v2draft.WholePlan(""))},
+		"compaction":        {"/update/compactionId", update(v2draft.NewSessionUpdateCompactionUpdate(v2draft.CompactionUpdate{Status: v2draft.CompactionStatusCompleted}))},
+		"compaction, chunk": {"/update/compactionId", update(v2draft.NewSessionUpdateCompactionSummaryChunk(v2draft.CompactionSummaryChunk{Content: v2draft.TextBlock("x")}))},
 	} {
 		refused(t, name, test.call(), test.pointer)
+	}
+	// Variants that are nil pointers are errors too.
+	for name, call := range map[string]func() error{
+		"message": update(v2draft.SessionUpdate{Variant: (*v2draft.SessionUpdateAgentMessageChunk)(nil)}),
+		"content": update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolCallContent{Variant: (*v2draft.ToolCallContentDiff)(nil)}))),
+		"change":  update(v2draft.UpdateToolCall("t", v2draft.WithContent(v2draft.ToolDiff([]v2draft.DiffChange{{Variant: (*v2draft.DiffChangeMove)(nil)}})))),
+		"plan": update(v2draft.NewSessionUpdatePlanUpdate(v2draft.PlanUpdate{
+			Plan: v2draft.PlanUpdateContent{Variant: (*v2draft.PlanUpdateContentItems)(nil)}})),
+		"subject": func() error {
+			_, err := agent.RequestPermission(ctx, &v2draft.RequestPermissionRequest{Title: "?", Subject: v2draft.Some(
+				v2draft.RequestPermissionSubject{Variant: (*v2draft.RequestPermissionSubjectCommand)(nil)})})
+			return err
+		},
+	} {
+		if _, refused := errors.AsType[*codec.Error](call()); !refused {
+			t.Errorf("%s: a nil variant was not refused", name)
+		}
 	}
 }
 

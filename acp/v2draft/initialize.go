@@ -6,7 +6,6 @@ package v2draft
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,9 +29,10 @@ var ErrUnsupportedVersion = &Error{Code: -32022, Message: "Unsupported protocol 
 type AgentOptions struct {
 	// Info names the agent and its version; it must be set.
 	Info Implementation
-	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
+	// AuthMethods are the ways to authenticate, each with an id of its own. Those of type terminal are offered only to clients
 	// that can run them: that advertise auth.terminal, or, as the registry of agents does, have the
-	// member "terminal-auth" of the capabilities' _meta true. An agent that has any needs the handlers LoginAuth and LogoutAuth.
+	// member "terminal-auth" of the capabilities' _meta true. An agent that has any needs the handlers
+	// LoginAuth and LogoutAuth.
 	AuthMethods []AuthMethod
 	// Prompt says which content prompts may have beyond text and resource links.
 	Prompt PromptCapabilities
@@ -148,6 +148,9 @@ func (a *agentSide) prepare() (err error) {
 	case h.DeleteSession != nil && h.NewSession == nil:
 		return errors.New("acp: an agent with the handler DeleteSession needs those of the capability session")
 	}
+	if err := checkAuthMethods(a.opts.AuthMethods); err != nil {
+		return err
+	}
 	if a.caps, err = h.capabilities(); err != nil {
 		return err
 	}
@@ -181,19 +184,6 @@ func (a *agentSide) verify() {
 		})
 	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
 	h.Prompt = verified(opts, MethodPrompt, h.Prompt, nothingMore[PromptRequest, PromptResponse])
-}
-
-// checkListed refuses sessions without an id, or whose directory is not an absolute path.
-func checkListed(_ *ListSessionsRequest, res *ListSessionsResponse) *flaw {
-	for i := range res.Sessions {
-		switch s := &res.Sessions[i]; {
-		case s.SessionID == "":
-			return &flaw{fmt.Sprintf("/sessions/%d/sessionId", i), "must not be empty"}
-		case !absolute(s.Cwd):
-			return &flaw{fmt.Sprintf("/sessions/%d/cwd", i), "not an absolute path"}
-		}
-	}
-	return nil
 }
 
 // configureRoute sets the turn, cancel and check options of a route.

@@ -9,6 +9,7 @@ package unstable
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"strings"
 )
 
@@ -34,6 +35,13 @@ func asParams(check func(params any) *flaw) func(params any) error {
 		}
 		return nil
 	}
+}
+
+// missing reports whether a variant is nil, or a nil pointer. There is nothing to check in it; encoding refuses it
+// and says where it is.
+func missing(variant any) bool {
+	v := reflect.ValueOf(variant)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // checkIDs refuses ids that are empty.
@@ -101,12 +109,25 @@ func checkOptPath[Path ~string](pointer string, path Opt[Path]) *flaw {
 
 // checkRoots refuses directories of a session that are not absolute.
 func checkRoots[Path ~string](cwd Path, roots []Path) *flaw {
-	if wrong := checkPath("/cwd", cwd); wrong != nil {
-		return wrong
+	return cmp.Or(checkPath("/cwd", cwd), checkPaths("/additionalDirectories", roots))
+}
+
+// checkPaths refuses paths that are not absolute.
+func checkPaths[Path ~string](pointer string, paths []Path) *flaw {
+	for i, path := range paths {
+		if !absolute(path) {
+			return &flaw{fmt.Sprintf("%s/%d", pointer, i), "not an absolute path"}
+		}
 	}
-	for i, root := range roots {
-		if !absolute(root) {
-			return &flaw{fmt.Sprintf("/additionalDirectories/%d", i), "not an absolute path"}
+	return nil
+}
+
+// checkListed refuses sessions without an id, or with directories that are not absolute paths.
+func checkListed(_ *ListSessionsRequest, res *ListSessionsResponse) *flaw {
+	for i := range res.Sessions {
+		s := &res.Sessions[i]
+		if wrong := cmp.Or(checkID("/sessionId", s.SessionID), checkRoots(s.Cwd, s.AdditionalDirectories)); wrong != nil {
+			return &flaw{fmt.Sprintf("/sessions/%d%s", i, wrong.pointer), wrong.reason}
 		}
 	}
 	return nil
@@ -115,7 +136,7 @@ func checkRoots[Path ~string](cwd Path, roots []Path) *flaw {
 // checkCommands refuses MCP servers whose command is not an absolute path.
 func checkCommands(servers []MCPServer) *flaw {
 	for i := range servers {
-		if stdio, ok := servers[i].Variant.(*MCPServerStdio); ok && !absolute(stdio.Command) {
+		if stdio, ok := servers[i].Variant.(*MCPServerStdio); ok && stdio != nil && !absolute(stdio.Command) {
 			return &flaw{fmt.Sprintf("/mcpServers/%d/command", i), "not an absolute path"}
 		}
 	}
@@ -159,16 +180,19 @@ func offered(options []PermissionOption, id PermissionOptionID) bool {
 	return false
 }
 
-// checkElicitation refuses an elicitation whose ids are empty.
+// checkElicitationIDs refuses an elicitation whose ids are empty.
 func checkElicitationIDs(req *CreateElicitationRequest) *flaw {
+	if missing(req.Variant) {
+		return nil
+	}
 	switch v := req.Variant.(type) {
 	case *CreateElicitationRequestForm:
-		if s, ok := v.Variant.(*ElicitationFormModeSession); ok {
+		if s, ok := v.Variant.(*ElicitationFormModeSession); ok && s != nil {
 			return checkID("/sessionId", s.SessionID)
 		}
 	case *CreateElicitationRequestURL:
 		wrong := checkID("/elicitationId", v.ElicitationID)
-		if s, ok := v.Variant.(*ElicitationURLModeSession); ok {
+		if s, ok := v.Variant.(*ElicitationURLModeSession); ok && s != nil {
 			wrong = cmp.Or(wrong, checkID("/sessionId", s.SessionID))
 		}
 		return wrong

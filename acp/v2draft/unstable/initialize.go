@@ -14,9 +14,10 @@ import (
 type AgentOptions struct {
 	// Info names the agent and its version; it must be set.
 	Info Implementation
-	// AuthMethods are the ways to authenticate. Those of type terminal are offered only to clients
+	// AuthMethods are the ways to authenticate, each with an id of its own. Those of type terminal are offered only to clients
 	// that can run them: that advertise auth.terminal, or, as the registry of agents does, have the
-	// member "terminal-auth" of the capabilities' _meta true. An agent that has any needs the handlers LoginAuth and LogoutAuth.
+	// member "terminal-auth" of the capabilities' _meta true. An agent that has any needs the handlers
+	// LoginAuth and LogoutAuth.
 	AuthMethods []AuthMethod
 	// Prompt says which content prompts may have beyond text and resource links.
 	Prompt PromptCapabilities

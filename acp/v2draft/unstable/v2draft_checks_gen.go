@@ -7,7 +7,6 @@ package unstable
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/acpgo/sdk/acp/codec"
@@ -50,8 +49,11 @@ func checkSent(params any) *flaw {
 	return cmp.Or(checkParams(params), checkCommands(serversOf(params)))
 }
 
-// checkUpdate refuses what is wrong in an update.
-func checkUpdate(update *SessionUpdate) *flaw {
+// baseCheckUpdate refuses what is wrong in an update.
+func baseCheckUpdate(update *SessionUpdate) *flaw {
+	if missing(update.Variant) {
+		return nil
+	}
 	switch u := update.Variant.(type) {
 	case *SessionUpdateAgentMessageChunk:
 		return checkID("/update/messageId", u.MessageID)
@@ -75,12 +77,29 @@ func checkUpdate(update *SessionUpdate) *flaw {
 		return checkID("/update/terminalId", u.TerminalID)
 	case *SessionUpdateConfigOptionUpdate:
 		return checkConfigIDs("/update/configOptions", u.ConfigOptions)
+	case *SessionUpdatePlanUpdate:
+		return checkPlan(&u.Plan)
+	case *SessionUpdateCompactionUpdate:
+		return checkID("/update/compactionId", u.CompactionID)
+	case *SessionUpdateCompactionSummaryChunk:
+		return checkID("/update/compactionId", u.CompactionID)
+	}
+	return nil
+}
+
+// checkPlan refuses a plan without an id.
+func checkPlan(plan *PlanUpdateContent) *flaw {
+	if items, ok := plan.Variant.(*PlanUpdateContentItems); ok && items != nil {
+		return checkID("/update/plan/planId", items.PlanID)
 	}
 	return nil
 }
 
 // checkSubject refuses what is wrong in what the user is asked about.
 func checkSubject(subject RequestPermissionSubject) *flaw {
+	if missing(subject.Variant) {
+		return nil
+	}
 	switch s := subject.Variant.(type) {
 	case *RequestPermissionSubjectToolCall:
 		return checkToolCall("/subject/toolCall", &s.ToolCall)
@@ -115,6 +134,9 @@ func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 
 // checkToolContent refuses diffs whose paths are not absolute, and terminals without an id.
 func checkToolContent(at string, content *ToolCallContent) *flaw {
+	if missing(content.Variant) {
+		return nil
+	}
 	switch c := content.Variant.(type) {
 	case *ToolCallContentTerminal:
 		return checkID(at+"/terminalId", c.TerminalID)
@@ -130,6 +152,9 @@ func checkToolContent(at string, content *ToolCallContent) *flaw {
 
 // checkChange refuses paths of a change that are not absolute.
 func checkChange(change *DiffChange) *flaw {
+	if missing(change.Variant) {
+		return nil
+	}
 	pair := func(from, to AbsolutePath) *flaw { return cmp.Or(checkPath("/oldPath", from), checkPath("/path", to)) }
 	switch c := change.Variant.(type) {
 	case *DiffChangeAdd:
@@ -188,7 +213,7 @@ func (c *ClientConn) check(method string, params any) error {
 // knows them.
 func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw {
 	s := c.sessions.get(req.SessionID)
-	if s == nil {
+	if s == nil || missing(req.Variant) {
 		return nil
 	}
 	switch v := req.Variant.(type) {
@@ -216,28 +241,20 @@ func (a *agentSide) checkLogin(params any) *flaw {
 	return nil
 }
 
-var errTerminalAuth = errors.New("terminal methods are run, not passed to auth/login")
-
-// checkOffered says what is wrong with the id of a method for auth/login. Methods of types that are not known
-// are for it.
-func checkOffered(methods []AuthMethod, id AuthMethodID) error {
-	for i := range methods {
-		switch m := methods[i].Variant.(type) {
-		case *AuthMethodTerminal:
-			if m.MethodID == id {
-				return errTerminalAuth
-			}
-		case *AuthMethodAgent:
-			if m.MethodID == id {
-				return nil
-			}
-		case *AuthMethodUnknown:
-			if rawID(m.Raw, "methodId") == string(id) {
-				return nil
-			}
-		}
+// authID is the id of an authentication method, "" if it has none.
+func authID(method *AuthMethod) AuthMethodID {
+	if missing(method.Variant) {
+		return ""
 	}
-	return fmt.Errorf("%w: the agent does not offer the method %q", ErrUnsupported, id)
+	switch m := method.Variant.(type) {
+	case *AuthMethodTerminal:
+		return m.MethodID
+	case *AuthMethodAgent:
+		return m.MethodID
+	case *AuthMethodUnknown:
+		return AuthMethodID(rawID(m.Raw, "methodId"))
+	}
+	return ""
 }
 
 // checkSetup is checkParams for what sets a session up. A command of an MCP server that is not an absolute

@@ -9,7 +9,6 @@ package unstable
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -122,6 +121,9 @@ func (a *agentSide) prepare() (err error) {
 	case h.DeleteSession != nil && h.NewSession == nil:
 		return errors.New("acp: an agent with the handler DeleteSession needs those of the capability session")
 	}
+	if err := checkAuthMethods(a.opts.AuthMethods); err != nil {
+		return err
+	}
 	if a.caps, err = h.capabilities(); err != nil {
 		return err
 	}
@@ -155,19 +157,6 @@ func (a *agentSide) baseVerify() {
 		})
 	h.ListSessions = verified(opts, MethodListSessions, h.ListSessions, checkListed)
 	h.Prompt = verified(opts, MethodPrompt, h.Prompt, nothingMore[PromptRequest, PromptResponse])
-}
-
-// checkListed refuses sessions without an id, or whose directory is not an absolute path.
-func checkListed(_ *ListSessionsRequest, res *ListSessionsResponse) *flaw {
-	for i := range res.Sessions {
-		switch s := &res.Sessions[i]; {
-		case s.SessionID == "":
-			return &flaw{fmt.Sprintf("/sessions/%d/sessionId", i), "must not be empty"}
-		case !absolute(s.Cwd):
-			return &flaw{fmt.Sprintf("/sessions/%d/cwd", i), "not an absolute path"}
-		}
-	}
-	return nil
 }
 
 // baseConfigureRoute sets the turn, cancel and check options of a route.
