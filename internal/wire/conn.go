@@ -479,23 +479,28 @@ func (c *Conn) dispatch(line []byte) (token uint64, ok bool) {
 // dispatchInvalid answers what is no message. If it looks like a response it ends the call instead, of
 // which nothing else would come.
 func (c *Conn) dispatchInvalid(line []byte, env *envelope) (token uint64, ok bool) {
-	if c.noise && (env.failure.Code == codeParse || line[0] != '{') {
-		c.handler.HandleInvalid(line, errNoise)
-		return 0, false
-	}
 	if env.bare && c.isCall(env.id) {
 		env.broken = errNeither
 		return c.dispatchResponse(line, env)
 	}
-	c.handler.HandleInvalid(line, env.failure)
+	var id ID
+	var response, known bool
 	if env.unread {
-		id, response, known := recoverID(line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):])
-		if response {
-			return c.failCall(id, known, fmt.Errorf("malformed response: %s", env.failure.Message))
-		}
-		if known && env.failure.Code == codeInvalidRequest {
-			env.id = id
-		}
+		id, response, known = recoverID(line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):])
+	}
+	noise := c.noise && (env.failure.Code == codeParse || line[0] != '{')
+	if noise {
+		c.handler.HandleInvalid(line, errNoise)
+	} else {
+		c.handler.HandleInvalid(line, env.failure)
+	}
+	switch {
+	case response:
+		return c.failCall(id, known, fmt.Errorf("malformed response: %s", env.failure.Message))
+	case noise:
+		return 0, false
+	case known && env.failure.Code == codeInvalidRequest:
+		env.id = id
 	}
 	c.Refuse(env.id, env.failure)
 	return 0, false

@@ -3,10 +3,12 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMalformedResponses(t *testing.T) {
@@ -49,6 +51,41 @@ func TestMalformedResponses(t *testing.T) {
 		}
 		if sent := s.out.String(); strings.Count(sent, "\n") != 1 || len(h.invalid) > 0 {
 			t.Errorf("%s: sent %q, reported %v", test.response, sent, h.invalid)
+		}
+	}
+}
+
+// Where lines that are no message are passed over, a response that cannot be read still ends its call.
+func TestMalformedResponseAmongNoise(t *testing.T) {
+	for _, response := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"a":}}`,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a"}`,
+		` {"jsonrpc":"2.0","id":1,"result":nil}`,
+		` {"jsonrpc":"2.0","id":1}`,
+	} {
+		r, w := io.Pipe()
+		h, s := &echoer{}, &tape{in: NewLineReader(r, 1000)}
+		c := NewConn(s, Config{Handler: h, SkipNoise: true})
+		h.conn = c
+		c.Run()
+		var call Call
+		var got keeper
+		if err := c.Start(t.Context(), &call, "m", nil, &got); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, "starting\n"+response+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if err := call.Wait(ctx); err != nil || got.err == nil || !strings.Contains(got.err.Error(), "malformed response") {
+			t.Errorf("%s: %v, %v", response, err, got.err)
+		}
+		cancel()
+		if err := errors.Join(w.Close(), c.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if sent := s.out.String(); strings.Count(sent, "\n") != 1 {
+			t.Errorf("%s: sent %q", response, sent)
 		}
 	}
 }
