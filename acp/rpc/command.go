@@ -37,7 +37,7 @@ type CommandTransport struct {
 	// KillTime is how long it may take after it was asked to end. Default 3 s.
 	KillTime time.Duration
 	// StderrTail is how much of the end of standard error an *ExitError keeps, in bytes. Default
-	// 8 KiB.
+	// 8 KiB; less than 0 means nothing.
 	StderrTail int
 
 	once once
@@ -113,7 +113,7 @@ func (t *CommandTransport) start() (Stream, error) {
 		cmd:      cmd,
 		stopTime: cmp.Or(t.StopTime, 2*time.Second),
 		killTime: cmp.Or(t.KillTime, 3*time.Second),
-		tail:     tail{max: cmp.Or(t.StderrTail, 8<<10), also: cmd.Stderr},
+		tail:     tail{max: max(0, cmp.Or(t.StderrTail, 8<<10)), also: cmd.Stderr},
 		noise:    tail{max: noiseTail},
 		exited:   make(chan struct{}),
 		drained:  make(chan struct{}),

@@ -132,3 +132,17 @@ func TestMessageBehindBanner(t *testing.T) {
 		}
 	}
 }
+
+// A transport may be told to keep nothing of standard error.
+func TestNothingOfStandardErrorIsKept(t *testing.T) {
+	transport := Command(exec.Command("/bin/sh", "-c", "echo no cheese >&2; exit 3"))
+	transport.StderrTail = -1
+	conn, err := Connect(t.Context(), transport, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, ok := errors.AsType[*ExitError](conn.Wait())
+	if !ok || exit.Stderr != "" || exit.State.ExitCode() != 3 {
+		t.Errorf("got %v", exit)
+	}
+}

@@ -6,6 +6,7 @@ package rpc
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -146,5 +147,34 @@ func TestSocketOfSilentPeer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// closeOnce is a stream that is one value for both directions and no pointer, and that fails when it is closed
+// twice.
+type closeOnce struct {
+	io.ReadWriter
+	closed *bool
+}
+
+func (c closeOnce) Close() error {
+	if *c.closed {
+		return errors.New("closed twice")
+	}
+	*c.closed = true
+	return nil
+}
+
+func TestOneValueIsClosedOnce(t *testing.T) {
+	c := closeOnce{new(bytes.Buffer), new(bool)}
+	stream, err := IO(c, c, 0).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.(HalfCloser).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("there is no side to end alone: %v", err)
+	}
+	if err := stream.Close(); err != nil || !*c.closed {
+		t.Errorf("closed %t, %v", *c.closed, err)
 	}
 }

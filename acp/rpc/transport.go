@@ -226,8 +226,7 @@ func closeSocket(r io.ReadCloser, w io.WriteCloser, closeWrite func() error) err
 
 // same reports whether r and w are one value.
 func same(r io.Reader, w io.Writer) bool {
-	a, b := reflect.ValueOf(r), reflect.ValueOf(w)
-	return a.Kind() == reflect.Pointer && b.Kind() == reflect.Pointer && a.Pointer() == b.Pointer()
+	return reflect.ValueOf(r).Comparable() && any(r) == any(w)
 }
 
 func (s *lineStream) Read() ([]byte, error) { return s.ReadLine(nil) }
