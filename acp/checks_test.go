@@ -644,7 +644,7 @@ func TestAuthMethodsByID(t *testing.T) {
 		"unknown": {{Variant: &acp.AuthMethodUnknown{Tag: "x", Raw: json.RawMessage(`{"type":"x","name":"n"}`)}}},
 	} {
 		transport, _ := acp.Pipe()
-		_, err := acp.StartAgent(t.Context(), transport, complete(acp.AgentHandlers{}), &acp.AgentOptions{AuthMethods: methods})
+		_, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, transport, nil), complete(acp.AgentHandlers{}), &acp.AgentOptions{AuthMethods: methods})
 		if err == nil || !strings.Contains(err.Error(), "AuthMethods") {
 			t.Errorf("%s: %v", name, err)
 		}
