@@ -478,7 +478,8 @@ func see(t *testing.T, line string) (s seen) {
 		}
 		tr := tryClientWith(t, handlers, rpc.Hooks{
 			Repair:  func(method string, r codec.Repair) { note(&s.repairs, "%s %v", method, r) },
-			Invalid: func(_ []byte, reason error) { note(&s.invalid, "%v", reason) },
+			// Without what came, which the two ways write differently.
+			Invalid: func(_ []byte, reason error) { note(&s.invalid, "%v", errors.Unwrap(reason)) },
 		})
 		tr.write(line+"\n", nil)
 		synctest.Wait()

@@ -54,7 +54,8 @@ type Hooks struct {
 	Repair func(method string, repair codec.Repair)
 	// Invalid is told of what was refused, ignored or skipped: lines that are not a JSON-RPC message, responses that
 	// answer no call, notifications that cannot be decoded. line is the line, its beginning, or the
-	// parameters of a notification; it is valid during the call, and nil when it is not known.
+	// parameters of a notification; it is valid during the call, and nil when it is not known. reason
+	// repeats its first 256 bytes.
 	Invalid func(line []byte, reason error)
 	// Message is told of every message, as it is on the wire. It is valid during the call.
 	Message func(sent bool, message []byte)

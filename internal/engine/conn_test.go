@@ -655,3 +655,22 @@ func TestZeroRoutes(t *testing.T) {
 	p.send(request(2, "echo", `{"n":1}`))
 	p.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":1}}`)
 }
+
+// The reason that Hooks.Invalid is told says what came, but not all of a long line.
+func TestInvalidSaysWhatCame(t *testing.T) {
+	reasons := make(chan error, 10)
+	p, _ := newPeer(t, nil, &Options{SkipNoise: true, Hooks: Hooks{
+		Invalid: func(_ []byte, reason error) { reasons <- reason },
+	}})
+	long := "Loading " + strings.Repeat("x", 10000)
+	for line, want := range map[string]string{
+		"npm warn deprecated":                   `"npm warn deprecated"`,
+		`{"jsonrpc":"2.0","id":77,"result":{}}`: `"{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}"`,
+		long:                                    `"Loading xxx`,
+	} {
+		p.send(line)
+		if got := receive(t, reasons).Error(); !strings.Contains(got, want) || len(got) > 1000 {
+			t.Errorf("of %.40q: %.200s (%d bytes)", line, got, len(got))
+		}
+	}
+}

@@ -292,10 +292,20 @@ func (r *reader) HandleInvalid(line []byte, reason error) {
 	r.c.invalid(line, reason)
 }
 
-func (c *Conn) invalid(line []byte, reason error) {
-	c.opts.Logger.Debug("invalid message", "reason", reason)
+// invalid reports what was refused, ignored or skipped. The reason repeats the beginning of what came.
+func (c *Conn) invalid(came []byte, reason error) {
+	logged := c.opts.Logger.Enabled(c.base, slog.LevelDebug)
+	if !logged && c.opts.Invalid == nil {
+		return
+	}
+	if len(came) > 0 {
+		reason = fmt.Errorf("%w: %q", reason, echoed(string(came[:min(len(came), maxEcho+1)])))
+	}
+	if logged {
+		c.opts.Logger.Debug("invalid message", "reason", reason)
+	}
 	if c.opts.Invalid != nil {
-		c.opts.Invalid(line, reason)
+		c.opts.Invalid(came, reason)
 	}
 }
 
