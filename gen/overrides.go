@@ -86,7 +86,7 @@ var Overrides = map[string][]Override{
 	"v2.unstable": slices.Concat(v2, v2Unstable),
 }
 
-// What authors of agents must know about cancellation.
+// What authors must know about cancellation and refusal.
 const (
 	notePrompt = "When the client cancels the turn, or closes or deletes the session, ctx ends with the cause ErrTurnCancelled." +
 		" The handler should then stop what it does, may still send updates, and returns: its error, or its result with" +
@@ -95,6 +95,9 @@ const (
 		" connection ends, ctx ends as well, with a cause that matches ErrClosed, and nobody reads the answer."
 	noteCancel = "The runtime has then ended the context of the turn already: an agent whose handlers look at their context" +
 		" needs no handler here. It is also called when no turn runs."
+
+	notePermission = "A user who refuses has chosen an option of a reject kind; the outcome cancelled means that the turn was" +
+		" cancelled. When that happens, ctx ends, and the runtime answers cancelled, whatever the handler returns."
 )
 
 var v1 = []Override{
@@ -153,6 +156,7 @@ var v1 = []Override{
 	{CallNote, "authenticate", "It fails with ErrUnsupported, unsent, when the agent does not offer the method, or offers it to be run in a terminal.", beyond},
 	{HandlerNote, "session/prompt", notePrompt, beyond},
 	{HandlerNote, "session/cancel", noteCancel, beyond},
+	{HandlerNote, "session/request_permission", notePermission, beyond},
 
 	{UsesAnswer, "session/new", "", "makes a session with its modes and config options"},
 	{UsesAnswer, "session/load", "", "makes a session with its modes and config options"},
@@ -278,6 +282,7 @@ var v2 = []Override{
 	{CallNote, "auth/logout", "It fails with ErrUnsupported, unsent, when the agent offers no method to log in.", beyond},
 	{HandlerNote, "session/prompt", "The handler calls AgentSession.StartTurn, which answers the prompt and runs the work, and returns what that returns.", beyond},
 	{HandlerNote, "session/cancel", noteCancel, beyond},
+	{HandlerNote, "session/request_permission", notePermission, beyond},
 
 	{UsesAnswer, "session/new", "", "makes a session with its config options and commands"},
 	{UsesAnswer, "session/resume", "", "makes a session with its config options and commands"},

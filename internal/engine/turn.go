@@ -391,7 +391,7 @@ func (t *Turn[U, R]) Cancel() {
 	if t.own == nil {
 		return
 	}
-	t.cancel(nil)
+	t.cancel(ErrTurnCancelled)
 	t.conn.cancelTurn(t.own)
 }
 

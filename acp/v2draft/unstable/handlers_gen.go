@@ -338,6 +338,10 @@ type ClientHandlers struct {
 	//
 	// See protocol docs: [Requesting Permission]
 	//
+	// A user who refuses has chosen an option of a reject kind; the outcome cancelled means that
+	// the turn was cancelled. When that happens, ctx ends, and the runtime answers cancelled,
+	// whatever the handler returns.
+	//
 	// [Requesting Permission]: https://agentclientprotocol.com/protocol/v2/draft/tool-calls#requesting-permission
 	RequestPermission func(ctx context.Context, session *ClientSession, req *RequestPermissionRequest) (*RequestPermissionResponse, error)
 
