@@ -133,17 +133,25 @@ type request struct {
 	hasID           bool
 	asked           initializeParams
 	understood      bool // asked is there
+	twice           bool // a member stands twice
 }
 
 // chooses reports whether the message is a request for a version that there is.
 func (r *request) chooses() bool {
-	return r.jsonrpc == "2.0" && r.hasID && r.method == methodInitialize && r.understood && r.asked.ProtocolVersion > 0
+	return r.jsonrpc == "2.0" && r.hasID && r.method == methodInitialize && r.understood && !r.twice && r.asked.ProtocolVersion > 0
 }
 
 // DecodeJSON implements codec.Value.
 func (r *request) DecodeJSON(d *codec.Decoder) {
+	seen := map[string]bool{}
 	for o := d.Object(); o.Next(); {
-		switch string(o.Name()) {
+		name := string(o.Name())
+		r.twice = r.twice || seen[name]
+		switch name {
+		case "jsonrpc", "id", "method", "params":
+			seen[name] = true
+		}
+		switch name {
 		case "jsonrpc":
 			r.jsonrpc = d.Str()
 		case "id":

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
 )
 
 // Client connects to an agent in the newest version that both speak.
@@ -136,18 +137,16 @@ func exchange(stream rpc.Stream, request1, request2 *message) (before [][]byte, 
 }
 
 // answerTo returns the answer that the line is, or nil if it is none to the request with that id. An error,
-// and a result without a version, is an answer of version 0.
+// a result without a version, and what cannot be read is an answer of version 0.
 func answerTo(id rpc.ID, line []byte) *answer {
-	var m struct {
-		ID     *rpc.ID
-		Method *string
-		Result json.RawMessage
-	}
-	if json.Unmarshal(line, &m) != nil || m.ID == nil || m.Method != nil || *m.ID != id {
+	if !wire.Answers(line, id) {
 		return nil
 	}
 	a := &answer{line: line}
-	if codec.Unmarshal(m.Result, &a.Result) != nil {
+	var m struct {
+		Result json.RawMessage `json:"result"`
+	}
+	if json.Unmarshal(line, &m) != nil || codec.Unmarshal(m.Result, &a.Result) != nil {
 		a.Result = initializeParams{}
 	}
 	return a

@@ -218,6 +218,8 @@ func TestBeforeInitialize(t *testing.T) {
 					`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: initialize comes first"}}`},
 				{`{"id":2,"method":"initialize","params":{"protocolVersion":1}}`,
 					`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"Invalid request: jsonrpc is not \"2.0\""}}`},
+				{`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":1},"params":{"protocolVersion":1}}`,
+					`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"Invalid request: a member of the envelope stands twice"}}`},
 				{`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`,
 					`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Invalid params: missing member \"protocolVersion\"",` +
 						`"data":{"pointer":"","reason":"missing member \"protocolVersion\""}}}`},
@@ -338,8 +340,9 @@ func connecting(t *testing.T, ctx context.Context) (agent raw, result <-chan err
 // What an agent sends before its answer reaches the connection that goes on.
 func TestClientReadsWhatComesBeforeTheAnswer(t *testing.T) {
 	for version, answer := range map[string]string{
-		"1": `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`,
-		"2": `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}}`,
+		"1":                `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`,
+		"1, with fraction": `{"jsonrpc":"2.0","id":1.0,"method":null,"result":{"protocolVersion":1}}`,
+		"2":                `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}}`,
 	} {
 		t.Run(version, func(t *testing.T) {
 			agent, result := connecting(t, t.Context())
@@ -377,6 +380,19 @@ func TestClientFails(t *testing.T) {
 			t.Errorf("got %v, want %v", err, rpc.ErrAuthRequired)
 		}
 	})
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1},"result":{"protocolVersion":2}}`,
+	} {
+		t.Run(line, func(t *testing.T) {
+			agent, result := connecting(t, t.Context())
+			agent.send(line)
+			if err := <-result; err == nil || !strings.Contains(err.Error(), "malformed response") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
 	t.Run("end", func(t *testing.T) {
 		agent, result := connecting(t, t.Context())
 		agent.Close()

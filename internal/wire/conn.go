@@ -486,7 +486,7 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (token uint64, ok boo
 	var id ID
 	var response, known bool
 	if env.unread {
-		id, response, known = recoverID(line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):])
+		id, response, known = recoverID(ends(line))
 	}
 	noise := c.noise && (env.failure.Code == codeParse || line[0] != '{')
 	if noise {

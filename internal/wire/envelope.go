@@ -322,6 +322,24 @@ func decodeError(d *codec.Decoder) (e *Error, twice error) {
 	return e, twice
 }
 
+// Answers reports whether a line is the response to the call with that id, as a connection would take it: also when
+// it cannot be read, or says neither result nor error.
+func Answers(line []byte, id ID) bool {
+	env := parse(codec.NewDecoder(nil), line)
+	got, response := env.id, env.kind == kindResponse || env.bare
+	if env.unread {
+		got, response, _ = recoverID(ends(line))
+	}
+	want, _ := callNumber(id)
+	n, ours := callNumber(got)
+	return response && (got == id || ours && n == want)
+}
+
+// ends returns the beginning and the end of a line.
+func ends(line []byte) (head, tail []byte) {
+	return line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):]
+}
+
 // recoverID finds the id of a message of which only the beginning and the end can be read.
 func recoverID(head, tail []byte) (id ID, response, ok bool) {
 	d := codec.NewDecoder(head)
