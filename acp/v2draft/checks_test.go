@@ -134,6 +134,37 @@ func TestSessionFollowsItsAgent(t *testing.T) {
 	}
 }
 
+// Before a session is resumed its options are not known, and any may be set; once the agent has said that it has
+// none, none may.
+func TestOptionsBeforeTheyAreKnown(t *testing.T) {
+	came, resumed := make(chan struct{}), make(chan struct{})
+	h := handlers(unprompted)
+	h.ResumeSession = func(context.Context, *v2draft.AgentSession, *v2draft.ResumeSessionRequest) (*v2draft.ResumeSessionResponse, error) {
+		close(came)
+		<-resumed
+		return nil, nil
+	}
+	h.SetSessionConfigOption = func(context.Context, *v2draft.AgentSession, *v2draft.SetSessionConfigOptionRequest) (*v2draft.SetSessionConfigOptionResponse, error) {
+		return nil, v2draft.ErrMethodNotFound
+	}
+	conn := connect(t, h, v2draft.ClientHandlers{}, nil)
+	opened := make(chan error, 1)
+	go func() {
+		_, err := conn.ResumeSession(context.Background(), &v2draft.ResumeSessionRequest{SessionID: session, Cwd: "/"})
+		opened <- err
+	}()
+	<-came
+	s := conn.Session(session)
+	if err := s.SetConfigOption(t.Context(), "o", "v"); !errors.Is(err, v2draft.ErrMethodNotFound) {
+		t.Errorf("got %v, want the agent's answer", err)
+	}
+	close(resumed)
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "no options", s.SetConfigOption(t.Context(), "o", "v"), "/configId")
+}
+
 // A client that asks by the older member of _meta is offered terminal methods, and a command of an MCP server
 // that is not an absolute path is reported and kept.
 func TestWhatIsTakenLeniently(t *testing.T) {

@@ -72,7 +72,7 @@ type ClientSession struct {
 
 // sessionState is what an agent has said of a session.
 type sessionState struct {
-	configOptions []SessionConfigOption
+	configOptions []SessionConfigOption // nil until the agent has said which there are
 	commands      []AvailableCommand
 	meta          Meta
 }
@@ -86,6 +86,9 @@ func (s *ClientSession) known() *sessionState {
 
 // opened takes note of the answer that created or resumed the session, and makes s its handle.
 func (s *ClientSession) opened(options []SessionConfigOption, commands []AvailableCommand, meta Meta) {
+	if options == nil {
+		options = []SessionConfigOption{} // it has none
+	}
 	s.state.Store(&sessionState{options, commands, meta})
 	s.conn.sessions.add(s)
 }

@@ -216,11 +216,15 @@ func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw
 	if s == nil || missing(req.Variant) {
 		return nil
 	}
+	options := s.ConfigOptions()
+	if options == nil {
+		return nil
+	}
 	switch v := req.Variant.(type) {
 	case *SetSessionConfigOptionRequestID:
-		return checkConfigValue(s.ConfigOptions(), req.ConfigID, v.Value)
+		return checkConfigValue(options, req.ConfigID, v.Value)
 	case *SetSessionConfigOptionRequestBoolean:
-		return checkConfigBoolean(s.ConfigOptions(), req.ConfigID)
+		return checkConfigBoolean(options, req.ConfigID)
 	}
 	return nil
 }
