@@ -342,6 +342,28 @@ func TestAuthenticateWithWhatWasNotOffered(t *testing.T) {
 	}
 }
 
+// An answer to initialize that cannot be sent is none: the client may ask again, and nothing else is served before.
+func TestInitializeThatCannotBeAnswered(t *testing.T) {
+	asked := 0
+	conn := bareClient(t, acp.AgentHandlers{}, &acp.AgentOptions{
+		Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
+			if asked++; asked == 1 {
+				res.Meta = acp.Meta{"a": json.RawMessage("no JSON")}
+			}
+			return nil
+		},
+	})
+	if err := call(t, conn, acp.MethodInitialize, initializeParams); !errors.Is(err, rpc.ErrInternal) {
+		t.Errorf("got %v", err)
+	}
+	if err := call(t, conn, acp.MethodNewSession, `{"cwd":"/","mcpServers":[]}`); !errors.Is(err, acp.ErrInvalidRequest) {
+		t.Errorf("served before initialize was answered: %v", err)
+	}
+	if err := call(t, conn, acp.MethodInitialize, initializeParams); err != nil {
+		t.Error(err)
+	}
+}
+
 // TOL-5: a choice that nobody offered must not pass for consent.
 func TestPermissionOptionThatWasNotOffered(t *testing.T) {
 	choice := acp.PermissionSelected("always")

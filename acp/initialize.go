@@ -6,10 +6,12 @@ package acp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
 )
@@ -211,6 +213,10 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 		if err := a.opts.Initialize(ctx, req, res); err != nil {
 			return nil, err
 		}
+	}
+	// An answer that cannot be sent must not count as one.
+	if _, err := codec.Append(nil, res); err != nil {
+		return nil, fmt.Errorf("the answer: %w", err)
 	}
 	a.conn.handshake.Store(req)
 	a.handshake.Store(res)

@@ -6,6 +6,7 @@ package v2draft
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -263,6 +264,10 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 		if err := a.opts.Initialize(ctx, req, res); err != nil {
 			return nil, err
 		}
+	}
+	// An answer that cannot be sent must not count as one.
+	if _, err := codec.Append(nil, res); err != nil {
+		return nil, fmt.Errorf("the answer: %w", err)
 	}
 	a.conn.handshake.Store(req)
 	a.handshake.Store(res)

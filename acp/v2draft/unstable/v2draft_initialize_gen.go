@@ -9,6 +9,7 @@ package unstable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -236,6 +237,10 @@ func (a *agentSide) initialize(ctx context.Context, req *InitializeRequest) (*In
 		if err := a.opts.Initialize(ctx, req, res); err != nil {
 			return nil, err
 		}
+	}
+	// An answer that cannot be sent must not count as one.
+	if _, err := codec.Append(nil, res); err != nil {
+		return nil, fmt.Errorf("the answer: %w", err)
 	}
 	a.conn.handshake.Store(req)
 	a.handshake.Store(res)
