@@ -8,8 +8,6 @@ package unstable
 import (
 	"cmp"
 	"fmt"
-
-	"github.com/acpgo/sdk/acp/codec"
 )
 
 // baseCheckParams refuses paths that are not absolute, and lines that do not count from 1. It is for what the
@@ -296,31 +294,6 @@ func authID(method *AuthMethod) AuthMethodID {
 		return AuthMethodID(rawID(m.Raw, "id"))
 	}
 	return ""
-}
-
-// checkSetup is checkParams for what sets a session up. It also refuses MCP servers that the agent did not
-// advertise. A command that is not an absolute path is reported and left to the agent, which may find it as
-// a shell does.
-func (a *agentSide) checkSetup(method string) func(params any) *flaw {
-	return func(params any) *flaw {
-		if wrong := checkParams(params); wrong != nil {
-			return wrong
-		}
-		servers := serversOf(params)
-		for i := range servers {
-			_, unknown := servers[i].Variant.(*MCPServerUnknown)
-			one := &NewSessionRequest{MCPServers: servers[i : i+1]}
-			if unknown || a.handshake.Load().capabilities().lacksForNewSession(one) != "" {
-				return &flaw{fmt.Sprintf("/mcpServers/%d/type", i), "a type of MCP servers that was not advertised"}
-			}
-			if wrong := checkCommands(servers[i : i+1]); wrong != nil && a.opts.Conn.Hooks.Repair != nil {
-				a.opts.Conn.Hooks.Repair(method, codec.Repair{
-					Pointer: fmt.Sprintf("/mcpServers/%d/command", i), Msg: wrong.reason + "; kept as it came",
-				})
-			}
-		}
-		return nil
-	}
 }
 
 // baseServersOf are the MCP servers of a request.

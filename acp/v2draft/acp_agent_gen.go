@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
 )
@@ -132,4 +133,29 @@ func checkOffered(methods []AuthMethod, id AuthMethodID) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the agent does not offer the method %q", ErrUnsupported, id)
+}
+
+// checkSetup is checkParams for what sets a session up. It also refuses MCP servers that the agent did not
+// advertise. A command that is not an absolute path is reported and left to the agent, which may find it as
+// a shell does.
+func (a *agentSide) checkSetup(method string) func(params any) *flaw {
+	return func(params any) *flaw {
+		if wrong := checkParams(params); wrong != nil {
+			return wrong
+		}
+		servers := serversOf(params)
+		for i := range servers {
+			_, unknown := servers[i].Variant.(*MCPServerUnknown)
+			one := &NewSessionRequest{MCPServers: servers[i : i+1]}
+			if unknown || a.handshake.Load().capabilities().lacksForNewSession(one) != "" {
+				return &flaw{fmt.Sprintf("/mcpServers/%d/type", i), "a type of MCP servers that was not advertised"}
+			}
+			if wrong := checkCommands(servers[i : i+1]); wrong != nil && a.opts.Conn.Hooks.Repair != nil {
+				a.opts.Conn.Hooks.Repair(method, codec.Repair{
+					Pointer: fmt.Sprintf("/mcpServers/%d/command", i), Msg: wrong.reason + "; kept as it came",
+				})
+			}
+		}
+		return nil
+	}
 }

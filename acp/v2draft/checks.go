@@ -5,8 +5,6 @@ package v2draft
 import (
 	"cmp"
 	"fmt"
-
-	"github.com/acpgo/sdk/acp/codec"
 )
 
 // checkParams refuses paths that are not absolute. It is for what the peer asks.
@@ -256,25 +254,6 @@ func authID(method *AuthMethod) AuthMethodID {
 		return AuthMethodID(rawID(m.Raw, "methodId"))
 	}
 	return ""
-}
-
-// checkSetup is checkParams for what sets a session up. A command of an MCP server that is not an absolute
-// path is reported and left to the agent, which may find it as a shell does.
-func (a *agentSide) checkSetup(method string) func(params any) *flaw {
-	return func(params any) *flaw {
-		if wrong := checkParams(params); wrong != nil {
-			return wrong
-		}
-		servers := serversOf(params)
-		for i := range servers {
-			if wrong := checkCommands(servers[i : i+1]); wrong != nil && a.opts.Conn.Hooks.Repair != nil {
-				a.opts.Conn.Hooks.Repair(method, codec.Repair{
-					Pointer: fmt.Sprintf("/mcpServers/%d/command", i), Msg: wrong.reason + "; kept as it came",
-				})
-			}
-		}
-		return nil
-	}
 }
 
 // serversOf are the MCP servers of a request.

@@ -197,3 +197,29 @@ func TestWhatIsTakenLeniently(t *testing.T) {
 		t.Errorf("the owner was told %q", repairs)
 	}
 }
+
+// MCP servers of a type that the agent did not advertise, or that nobody knows, do not reach its handlers.
+func TestServersThatWereNotAdvertised(t *testing.T) {
+	conn := raw(t, handlers(unprompted), &v2draft.AgentOptions{
+		Info: info, MCP: v2draft.MCPCapabilities{Stdio: v2draft.Some(v2draft.MCPStdioCapabilities{})},
+	})
+	ask := func(method, params string) error {
+		_, err := rpc.Call[json.RawMessage](t.Context(), conn, method, json.RawMessage(params))
+		return err
+	}
+	if err := ask("initialize", `{"protocolVersion":2,"info":{"name":"n","version":"1"},"capabilities":{}}`); err != nil {
+		t.Fatal(err)
+	}
+	for server, served := range map[string]bool{
+		`{"type":"stdio","name":"m","command":"/m","args":[],"env":[]}`:  true,
+		`{"type":"http","name":"m","url":"https://a.test","headers":[]}`: false,
+		`{"type":"pigeon","name":"m"}`:                                   false,
+	} {
+		for _, method := range []string{"session/new", "session/resume"} {
+			err := ask(method, `{"sessionId":"s","cwd":"/","mcpServers":[`+server+`]}`)
+			if served && err != nil || !served && (!errors.Is(err, v2draft.ErrInvalidParams) || !strings.Contains(err.Error(), "/mcpServers/0/type")) {
+				t.Errorf("%s with %s: %v", method, server, err)
+			}
+		}
+	}
+}
