@@ -421,3 +421,17 @@ func TestCancelSessionBeforeItsTurnIsSent(t *testing.T) {
 	p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
 	p.expect(`{"jsonrpc":"2.0","id":"q","result":{"outcome":"cancelled"}}`)
 }
+
+// A turn that is cancelled by Cancel, and that the peer never answers, ends with the same error as one that
+// CancelSession cancels.
+func TestTurnCancelWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := newPeer(t, clientRoutes(nil, nil), &Options{CancelGrace: time.Second})
+		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		p.read()
+		turn.Cancel()
+		if _, err := turn.Result(); !errors.Is(err, rpc.ErrTurnCancelled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
