@@ -227,7 +227,7 @@ func (o *options) generate(extra int) (changed []string, err error) {
 		return nil, err
 	}
 	for _, f := range folders {
-		lines, err := f.bring(o.check)
+		lines, err := f.apply(o.check)
 		if err != nil {
 			return nil, err
 		}
@@ -451,8 +451,8 @@ func readSchema(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, schema.MaxSize+1))
 }
 
-// bring makes the folder be as generated, or with check only says how it differs.
-func (f folder) bring(check bool) (changed []string, err error) {
+// apply makes the folder be as generated, or with check only says how it differs.
+func (f folder) apply(check bool) (changed []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		path := filepath.Join(f.dir, name)
 		old, err := os.ReadFile(path)

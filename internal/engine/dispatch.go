@@ -268,9 +268,9 @@ func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
 	}
 }
 
-func (r *reader) Settle() { r.c.enqueue() }
+func (r *reader) Flush() { r.c.enqueue() }
 
-func (r *reader) LetGo() { r.c.decode.Reset(nil) }
+func (r *reader) ReleaseMessage() { r.c.decode.Reset(nil) }
 
 func (r *reader) HandleEnd(err error) {
 	r.c.opts.Logger.Debug("the stream has ended", "error", err)

@@ -26,11 +26,11 @@ type Handler interface {
 	// has not been looked at. They handle the message, or return false if anything about it is unusual.
 	TryRequest(id ID, method, rest []byte) bool
 	TryNotification(method, rest []byte) bool
-	// Settle is called when the reader may have to wait for more, and before every message but those that
-	// TryNotification handles: what was put off is done now.
-	Settle()
-	// LetGo is called behind a long message: what is still held of it would be until the next one comes.
-	LetGo()
+	// Flush is called when the reader may have to wait for more, and before every message but those that
+	// TryNotification handles: deferred work is to be done now.
+	Flush()
+	// ReleaseMessage is called after a long message: drop references to it, or its buffer lives until the next one.
+	ReleaseMessage()
 	// HandleEnd is called once when nothing more will be read: err is io.EOF or what broke the stream.
 	// Requests may still be answered for the drain time.
 	HandleEnd(err error)
@@ -65,7 +65,7 @@ type Config struct {
 type Conn struct {
 	stream  FastStream
 	handler Handler
-	settle  func() // the handler's
+	flush   func() // the handler's
 	log     *slog.Logger
 	drain   time.Duration
 	noise   bool
@@ -100,7 +100,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	c := &Conn{
 		stream:       fast(stream),
 		handler:      cfg.Handler,
-		settle:       cfg.Handler.Settle,
+		flush:        cfg.Handler.Flush,
 		log:          cfg.Logger,
 		drain:        cfg.Drain,
 		noise:        cfg.SkipNoise,
@@ -194,14 +194,14 @@ func (c *Conn) Post(method string, params Encodable) error {
 
 // A Call is a request of ours. It is used once.
 type Call struct {
-	conn   *Conn
-	id     uint64
-	token  uint64 // by which the library knows it
-	method string
-	params Encodable
-	caller Caller
-	waiter waiter
-	err    error // why there will be no response
+	conn      *Conn
+	id        uint64
+	libraryID uint64 // by which the library knows it
+	method    string
+	params    Encodable
+	caller    Caller
+	waiter    waiter
+	err       error // why there will be no response
 
 	answered atomic.Bool
 }
@@ -267,7 +267,7 @@ func (call *Call) Abandon() {
 	delete(c.calls, call.id)
 	c.mu.Unlock()
 	if listed { // otherwise the reader tells the library that it is over
-		c.lib.giveUp(call.token)
+		c.lib.giveUp(call.libraryID)
 	}
 }
 
@@ -377,18 +377,18 @@ func (c *Conn) writeRequest(call *Call) error {
 	})
 }
 
-// next reads until there is something for the library: the token of a call that is over, or the end.
-func (c *Conn) next() (token uint64, err error) {
+// next reads until there is something for the library: the library's id of a call that is over, or the end.
+func (c *Conn) next() (libraryID uint64, err error) {
 	for {
 		if c.endSeen {
 			return c.end()
 		}
-		line, err := c.stream.ReadLine(c.settle)
+		line, err := c.stream.ReadLine(c.flush)
 		if err != nil {
-			c.settle()
+			c.flush()
 			if long, ok := errors.AsType[tooLong](err); ok {
-				if token, ok := c.refuseLong(long); ok {
-					return token, nil
+				if libraryID, ok := c.refuseLong(long); ok {
+					return libraryID, nil
 				}
 				continue
 			}
@@ -401,26 +401,26 @@ func (c *Conn) next() (token uint64, err error) {
 			c.handler.HandleEnd(err)
 			continue
 		}
-		token, ok := c.dispatch(line)
+		libraryID, ok := c.dispatch(line)
 		if len(line) > readChunk {
 			c.decode.Reset(nil)
-			c.handler.LetGo()
+			c.handler.ReleaseMessage()
 		}
 		if ok {
-			return token, nil
+			return libraryID, nil
 		}
 	}
 }
 
 // end fails the pending calls one by one, then waits until the requests in progress were answered, and
 // then ends the library's reading.
-func (c *Conn) end() (token uint64, err error) {
+func (c *Conn) end() (libraryID uint64, err error) {
 	c.mu.Lock()
 	for id, call := range c.calls {
 		delete(c.calls, id)
 		call.err = c.ended
 		c.mu.Unlock()
-		return call.token, nil
+		return call.libraryID, nil
 	}
 	err, waiting := c.ended, c.serving > 0
 	idle := make(chan struct{})
@@ -444,23 +444,23 @@ func (c *Conn) end() (token uint64, err error) {
 	return 0, err
 }
 
-// dispatch handles one line; if that ends a call it returns its token.
-func (c *Conn) dispatch(line []byte) (token uint64, ok bool) {
+// dispatch handles one line; if that ends a call it returns the library's id of it.
+func (c *Conn) dispatch(line []byte) (libraryID uint64, ok bool) {
 	u, ok := begin(line)
 	if ok && u.kind == kindNotification && c.handler.TryNotification(u.method, u.rest) {
 		return 0, false
 	}
-	c.handler.Settle()
+	c.handler.Flush()
 	switch {
 	case ok && u.kind == kindRequest:
 		ok = c.handler.TryRequest(IntID(u.id), u.method, u.rest)
 	case ok && u.kind == kindResponse:
-		token, ok = c.tryResponse(uint64(u.id), u.rest)
+		libraryID, ok = c.tryResponse(uint64(u.id), u.rest)
 	default:
 		ok = false
 	}
 	if ok {
-		return token, token != 0
+		return libraryID, libraryID != 0
 	}
 	env := parse(c.decode, line)
 	switch env.kind {
@@ -478,7 +478,7 @@ func (c *Conn) dispatch(line []byte) (token uint64, ok bool) {
 
 // dispatchInvalid answers what is no message. If it looks like a response it ends the call instead, of
 // which nothing else would come.
-func (c *Conn) dispatchInvalid(line []byte, env *envelope) (token uint64, ok bool) {
+func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok bool) {
 	if env.bare && c.isCall(env.id) {
 		env.broken = errNeither
 		return c.dispatchResponse(line, env)
@@ -512,9 +512,9 @@ var (
 	errPeerComplains   = errors.New("the peer could not read a message")
 )
 
-// tryResponse gives a response to its call, if there is nothing unusual about it. The token is 0 if the
+// tryResponse gives a response to its call, if there is nothing unusual about it. The library's id is 0 if the
 // call was abandoned meanwhile.
-func (c *Conn) tryResponse(id uint64, rest []byte) (token uint64, ok bool) {
+func (c *Conn) tryResponse(id uint64, rest []byte) (libraryID uint64, ok bool) {
 	c.mu.Lock()
 	call := c.calls[id]
 	c.mu.Unlock()
@@ -528,7 +528,7 @@ func (c *Conn) tryResponse(id uint64, rest []byte) (token uint64, ok bool) {
 		return 0, true
 	}
 	delete(c.calls, id)
-	return call.token, true
+	return call.libraryID, true
 }
 
 // isCall reports whether an id is that of a call of ours, answered or not. A message with that id and no
@@ -542,7 +542,7 @@ func (c *Conn) isCall(id ID) bool {
 }
 
 // dispatchResponse gives a response to its call.
-func (c *Conn) dispatchResponse(line []byte, env *envelope) (token uint64, ok bool) {
+func (c *Conn) dispatchResponse(line []byte, env *envelope) (libraryID uint64, ok bool) {
 	n, ours := callNumber(env.id)
 	c.mu.Lock()
 	call := c.calls[n]
@@ -571,11 +571,11 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (token uint64, ok bo
 		resp = Response{Err: env.failure}
 	}
 	call.answer(resp)
-	return call.token, true
+	return call.libraryID, true
 }
 
 // refuseLong answers, or fails, what an overlong message was about.
-func (c *Conn) refuseLong(long tooLong) (token uint64, ok bool) {
+func (c *Conn) refuseLong(long tooLong) (libraryID uint64, ok bool) {
 	head, tail := long.Ends()
 	c.handler.HandleInvalid(head, long)
 	id, response, known := recoverID(head, tail)
@@ -590,7 +590,7 @@ func (c *Conn) refuseLong(long tooLong) (token uint64, ok bool) {
 }
 
 // failCall ends the call that an unreadable response was for, if that is known.
-func (c *Conn) failCall(id ID, known bool, reason error) (token uint64, ok bool) {
+func (c *Conn) failCall(id ID, known bool, reason error) (libraryID uint64, ok bool) {
 	n, ours := callNumber(id)
 	c.mu.Lock()
 	call := c.calls[n]
@@ -601,7 +601,7 @@ func (c *Conn) failCall(id ID, known bool, reason error) (token uint64, ok bool)
 	delete(c.calls, n)
 	c.mu.Unlock()
 	call.answer(Response{Err: fmt.Errorf("response to %s: %w", call.method, reason)})
-	return call.token, true
+	return call.libraryID, true
 }
 
 // Accept makes r the request of that id. Only the handler calls it, from HandleRequest.

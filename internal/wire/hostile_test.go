@@ -89,8 +89,8 @@ func (h *echoer) try(method, rest []byte) (params []byte, ok bool) {
 	return bytes.Trim(params, " \t\r"), ok
 }
 
-func (h *echoer) Settle() {}
-func (h *echoer) LetGo()  {}
+func (h *echoer) Flush()          {}
+func (h *echoer) ReleaseMessage() {}
 
 func (h *echoer) HandleEnd(err error)                  { h.end = err }
 func (h *echoer) HandleDrained()                       { h.drained++ }

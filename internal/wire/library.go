@@ -24,12 +24,12 @@ type library struct {
 	conn    *jsonrpc2.Conn
 	started chan struct{} // closed by run
 
-	sending   sync.Mutex
-	request   *Call  // what conn is about to write; guarded by sending
-	lastID    uint64 // the last one given out; likewise
-	lastToken uint64 // likewise
+	sending       sync.Mutex
+	request       *Call  // what conn is about to write; guarded by sending
+	lastID        uint64 // the last one given out; likewise
+	lastLibraryID uint64 // likewise
 
-	// The library has no word for giving a call up. The next call takes the token of one that was, and
+	// The library has no word for giving a call up. The next call takes the id of one that was, and
 	// thereby its place; or the library is given a response to it, which it cannot be while its reader waits
 	// for the peer.
 	mu      sync.Mutex
@@ -41,17 +41,17 @@ type library struct {
 	// and no more, is kept, and assigned to the later ones after the id in its response was changed: that
 	// response is the one that conn's OnRecv hook is shown, and nobody reads it once the hook has run. Should
 	// that not hold in another release of the library, received tells, and JSON fills all of them.
-	token    uint64             // what conn was given last
-	response *jsonrpc2.Response // in message; nil before the first
-	message  reflect.Value      // the one that is kept
-	off      bool               // keeping it does not work
+	libraryID uint64             // what conn was given last
+	response  *jsonrpc2.Response // in message; nil before the first
+	message   reflect.Value      // the one that is kept
+	off       bool               // keeping it does not work
 }
 
 // libraryUser is what the library needs of the connection.
 type libraryUser interface {
-	// next returns the token of the next call that is over, or why there will be none. The library's
+	// next returns the library's id of the next call that is over, or why there will be none. The library's
 	// reader calls it.
-	next() (token uint64, err error)
+	next() (libraryID uint64, err error)
 	// writeRequest writes a request.
 	writeRequest(*Call) error
 	// closeStream is called once.
@@ -91,29 +91,29 @@ func (l *library) send(ctx context.Context, call *Call) error {
 	l.lastID++
 	call.id, l.request = l.lastID, call
 	var ok bool
-	if call.token, ok = l.takeGivenUp(); !ok {
-		l.lastToken++
-		call.token = l.lastToken
+	if call.libraryID, ok = l.takeGivenUp(); !ok {
+		l.lastLibraryID++
+		call.libraryID = l.lastLibraryID
 	}
 	var err error
-	call.waiter.of, err = l.conn.DispatchCall(ctx, call.method, nil, jsonrpc2.PickID(jsonrpc2.ID{Num: call.token}))
+	call.waiter.of, err = l.conn.DispatchCall(ctx, call.method, nil, jsonrpc2.PickID(jsonrpc2.ID{Num: call.libraryID}))
 	l.request = nil // its parameters may be long
 	if err != nil {
-		l.giveUp(call.token) // the library keeps it all the same
+		l.giveUp(call.libraryID) // the library keeps it all the same
 	}
 	return known(err)
 }
 
 // giveUp says that nobody waits for a call.
-func (l *library) giveUp(token uint64) {
+func (l *library) giveUp(libraryID uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.givenUp = append(l.givenUp, token)
+	l.givenUp = append(l.givenUp, libraryID)
 	l.some.Store(true)
 }
 
-// takeGivenUp returns the token of a call that was given up, if there is one.
-func (l *library) takeGivenUp() (token uint64, ok bool) {
+// takeGivenUp returns the library's id of a call that was given up, if there is one.
+func (l *library) takeGivenUp() (libraryID uint64, ok bool) {
 	if !l.some.Load() {
 		return 0, false
 	}
@@ -123,10 +123,10 @@ func (l *library) takeGivenUp() (token uint64, ok bool) {
 	if n < 0 {
 		return 0, false
 	}
-	token = l.givenUp[n]
+	libraryID = l.givenUp[n]
 	l.givenUp = l.givenUp[:n]
 	l.some.Store(n > 0)
-	return token, true
+	return libraryID, true
 }
 
 // wait returns nil when the call is over, ctx.Err() when that ends first, or ErrClosed.
@@ -149,14 +149,14 @@ type objectStream struct {
 // ReadObject gives the library its next message, which is the response to a call of ours.
 func (s *objectStream) ReadObject(v any) error {
 	<-s.l.started
-	token, ok := s.l.takeGivenUp()
+	libraryID, ok := s.l.takeGivenUp()
 	if !ok {
 		var err error
-		if token, err = s.user.next(); err != nil {
+		if libraryID, err = s.user.next(); err != nil {
 			return err
 		}
 	}
-	s.l.token = token
+	s.l.libraryID = libraryID
 	return s.l.fill(v)
 }
 
@@ -166,15 +166,15 @@ func (s *objectStream) WriteObject(any) error { return s.user.writeRequest(s.l.r
 // Close is called by the library, once.
 func (s *objectStream) Close() error { return s.user.closeStream() }
 
-// fill fills the library's message with the response to the call l.token.
+// fill fills the library's message with the response to the call l.libraryID.
 func (l *library) fill(message any) error {
 	v := reflect.Indirect(reflect.ValueOf(message))
 	if l.response != nil && v.CanSet() && v.Type() == l.message.Type() {
-		l.response.ID.Num = l.token
+		l.response.ID.Num = l.libraryID
 		v.Set(l.message)
 		return nil
 	}
-	text := strconv.AppendUint([]byte(`{"jsonrpc":"2.0","result":null,"id":`), l.token, 10)
+	text := strconv.AppendUint([]byte(`{"jsonrpc":"2.0","result":null,"id":`), l.libraryID, 10)
 	if err := message.(json.Unmarshaler).UnmarshalJSON(append(text, '}')); err != nil {
 		return err
 	}
@@ -186,9 +186,9 @@ func (l *library) fill(message any) error {
 // received is the library's OnRecv hook, called by its reader for each response that it was given. One that
 // is not what it was given comes again.
 func (l *library) received(_ *jsonrpc2.Request, response *jsonrpc2.Response) {
-	if response.ID.Num != l.token {
+	if response.ID.Num != l.libraryID {
 		l.response, l.off = nil, true
-		l.giveUp(l.token)
+		l.giveUp(l.libraryID)
 		return
 	}
 	if !l.off {

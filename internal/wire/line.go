@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	readChunk = 64 << 10 // the reader's buffer when no line is longer
-	keepEnds  = 4 << 10  // how much of either end of a refused line is kept, to find its id
-	calmLines = 256      // a buffer over readChunk is let go after this many small lines
+	readChunk        = 64 << 10 // the reader's buffer when no line is longer
+	keepEnds         = 4 << 10  // how much of either end of a refused line is kept, to find its id
+	enoughSmallLines = 256      // a buffer over readChunk is let go after this many small lines
 )
 
 // A LongLine is a line over the limit, which was thrown away unread; see rpc.TooLongError, which has the
@@ -37,7 +37,7 @@ type LineReader struct {
 	buf        []byte
 	start, end int  // unread bytes
 	scanned    int  // no newline in buf[start:scanned]
-	calm       int  // small lines in a row
+	smallLines int  // in a row
 	begun      bool // the first line was read
 	shelf      shelf
 	err        error
@@ -71,9 +71,9 @@ func (l *LineReader) Next(beforeWait func()) ([]byte, error) {
 			if blank(line) {
 				continue
 			}
-			l.calm++
+			l.smallLines++
 			if len(line) > readChunk {
-				l.calm = 0
+				l.smallLines = 0
 			}
 			return line, nil
 		}
@@ -144,7 +144,7 @@ func (l *LineReader) skip(beforeWait func()) error {
 // fill reads once, after making room.
 func (l *LineReader) fill(beforeWait func()) {
 	if l.start == l.end {
-		if l.shelf.put(l.buf, l.end) || len(l.buf) > readChunk && l.calm > calmLines {
+		if l.shelf.put(l.buf, l.end) || len(l.buf) > readChunk && l.smallLines > enoughSmallLines {
 			l.buf = make([]byte, readChunk)
 		}
 		l.start, l.end, l.scanned = 0, 0, 0

@@ -154,7 +154,7 @@ func (w *writer) append(alone bool, fill func([]byte) ([]byte, error)) error {
 	lines, err := fill(w.pending)
 	if err != nil {
 		w.pending = w.pending[:n]
-		w.settle()
+		w.returnBuffer()
 		return err
 	}
 	w.pending = append(lines, '\n')
@@ -165,14 +165,14 @@ func (w *writer) append(alone bool, fill func([]byte) ([]byte, error)) error {
 		if len(w.pending) > 0 || w.closed {
 			w.signal()
 		}
-		w.settle()
+		w.returnBuffer()
 	}
 	w.measure()
 	return nil
 }
 
-// settle puts a long buffer back that nothing is in, and that the goroutine therefore does not; mu is held.
-func (w *writer) settle() {
+// returnBuffer puts a long buffer that is empty back on the shelf; mu is held.
+func (w *writer) returnBuffer() {
 	if len(w.pending) == 0 && w.shelf.put(w.pending, 0) {
 		w.pending = nil
 	}
