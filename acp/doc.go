@@ -43,11 +43,13 @@
 // A call that fails such a check is not sent: its error matches [ErrInvalidParams] and names the member. A result
 // of a handler that fails one is answered with an internal error that names the member, and the owner gets a
 // warning, through [ConnOptions].Logger. A nil request is an empty one. Calls that the peer did not advertise
-// fail with [ErrUnsupported], unsent.
+// fail with [ErrUnsupported], unsent. What cannot be encoded, such as a union without a variant, is not sent
+// either: the error is a [codec.Error], which names the member.
 //
 // What the peer sends is read as leniently as the schema says, and refused with [ErrInvalidParams] where it does
-// not fit, where a path is not absolute, or where a line is 0; a command of an MCP server that is not an absolute
-// path is reported to Hooks.Repair and kept.
+// not fit, where a path is not absolute, where a line is 0, or where it needs what this side did not advertise: a
+// type of MCP servers, a method to authenticate, a mode of elicitation. A command of an MCP server that is not an
+// absolute path is reported to Hooks.Repair and kept.
 //
 // Not checked is what only the program knows: whether a session exists, whether a tool call was started before it
 // is updated, whether a file is within the session's directories. Calls by the raw connection, of [AgentConn.RPC]

@@ -73,8 +73,9 @@ func (o *ClientOptions) advertise(caps *ClientCapabilities) {
 }
 
 // AgentConn is an agent's connection to its client, with a typed call for every method that clients serve.
-// A call of what the client did not advertise fails with ErrUnsupported and is not sent. Its methods are
-// safe for concurrent use.
+// A call of what the client did not advertise fails with ErrUnsupported, one that the checks of this package refuse
+// with ErrInvalidParams, and one before initialize with ErrInvalidRequest; none of them is sent. Its methods are safe
+// for concurrent use.
 type AgentConn struct {
 	rpc        *rpc.Conn
 	handshake  atomic.Pointer[InitializeRequest]
@@ -86,8 +87,8 @@ type AgentConn struct {
 }
 
 // ClientConn is a client's connection to an agent, with a typed call for every method that agents serve. A
-// call of what the agent did not advertise fails with ErrUnsupported and is not sent. Its methods are safe
-// for concurrent use.
+// call of what the agent did not advertise fails with ErrUnsupported, one that the checks of this package refuse with
+// ErrInvalidParams; neither is sent. Its methods are safe for concurrent use.
 type ClientConn struct {
 	rpc       *rpc.Conn
 	handshake atomic.Pointer[InitializeResponse]
