@@ -191,7 +191,7 @@ func newTrial(t *testing.T, side conformance.Side) (*trial, acp.Transport) {
 	if side == conformance.Agent {
 		direction = conformance.ToClient
 	}
-	tr.peer = badlines.NewPeer(r2, w1, badlines.Ledger{MaxDepth: codec.MaxDepth, MaxLine: rpc.DefaultMaxMessage}, func(line []byte) {
+	tr.peer = badlines.NewPeer(r2, w1, badlines.Ledger{MaxDepth: codec.MaxDepth, MaxLine: rpc.DefaultMaxMessage, Calls: 10}, func(line []byte) {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
 		tr.sent = append(tr.sent, tr.validator.Message(direction, line)...)
