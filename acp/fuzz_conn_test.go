@@ -477,7 +477,7 @@ func see(t *testing.T, line string) (s seen) {
 			return nil
 		}
 		tr := tryClientWith(t, handlers, rpc.Hooks{
-			Repair:  func(method string, r codec.Repair) { note(&s.repairs, "%s %v", method, r) },
+			Repair: func(method string, r codec.Repair) { note(&s.repairs, "%s %v", method, r) },
 			// Without what came, which the two ways write differently.
 			Invalid: func(_ []byte, reason error) { note(&s.invalid, "%v", errors.Unwrap(reason)) },
 		})

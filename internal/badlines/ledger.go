@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -140,8 +141,8 @@ func (l *Ledger) Sent(line []byte) {
 
 // callOf reports whether an id may be that of a call of the side.
 func (l *Ledger) callOf(id []byte) bool {
-	n, err := strconv.Atoi(Key(id))
-	return err == nil && n > 0 && n <= l.Calls
+	n, err := strconv.ParseFloat(Key(id), 64) // some peers write a fraction or an exponent
+	return err == nil && n > 0 && n <= float64(l.Calls) && n == math.Trunc(n)
 }
 
 // Answered notes an answer of that side.
