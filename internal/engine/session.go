@@ -178,7 +178,7 @@ func (s *session) step(e event) (do effects) {
 		do.withdraw = slices.Clone(s.asks)
 		for _, own := range s.own {
 			switch {
-			case own.phase == cancelling || own.wanted && own.phase == sending:
+			case own.posted != nil: // somebody tells the peer, or has
 				do.after = append(do.after, own.posted)
 				continue
 			case own.phase == running:
@@ -215,7 +215,8 @@ func (s *session) admits() error {
 	return nil
 }
 
-// cancelTurns notes that the turns of the peer's are cancelled that are not over but for the answer.
+// cancelTurns notes that the turns of the peer's are cancelled, except those of which only the answer is still to be
+// sent.
 func (s *session) cancelTurns() (turns []*inbound) {
 	for _, in := range s.turns {
 		if !in.freed {
@@ -257,12 +258,7 @@ func (c *Conn) carryOut(do effects, tell func()) {
 		spec := &do.told[0].spec
 		tell = func() { _ = c.postCancel(spec.CancelMethod, spec.CancelParams) } // which logs
 	}
-	if tell != nil || len(do.withdraw) > 0 {
-		moot(do.withdraw, tell)
-	}
-	for _, own := range do.told {
-		close(own.posted)
-	}
+	cancelQuestions(do.withdraw, do.told, tell)
 	for _, wait := range do.after {
 		<-wait
 	}
@@ -277,14 +273,19 @@ func (c *Conn) postCancel(method string, params any) error {
 	return err
 }
 
-// moot answers questions of a turn that is cancelled. None is answered otherwise once tell has told the
-// peer of the cancellation.
-func moot(asks []*inbound, tell func()) {
+// cancelQuestions tells the peer that turns are cancelled, and answers their questions as cancelled. After tell, no
+// question is answered another way. tell may run middleware, whose panic must not keep others waiting.
+func cancelQuestions(asks []*inbound, turns []*ownTurn, tell func()) {
 	asks = slices.DeleteFunc(asks, func(in *inbound) bool { return !in.withdraw() })
+	defer func() {
+		for _, in := range asks {
+			in.answerCancelled()
+		}
+		for _, own := range turns {
+			close(own.posted)
+		}
+	}()
 	if tell != nil {
 		tell()
-	}
-	for _, in := range asks {
-		in.answerCancelled()
 	}
 }
