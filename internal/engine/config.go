@@ -94,6 +94,7 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.Serve, c.Call = c.Serve.once(), c.Call.once()
 	setDefault(&c.MaxRequests, 4096)
 	setDefault(&c.QueueBytes, 4<<20)
 	setDefault(&c.QueueLimit, 64<<20)

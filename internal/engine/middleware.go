@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/wire"
@@ -16,6 +18,24 @@ import (
 
 // memberMeta is the member of parameters that carries what is not part of the protocol.
 const memberMeta = "_meta"
+
+var errNextTwice = errors.New("acp: middleware called next more than once")
+
+// once is a middleware whose second call of next fails, because a call and its result are used once.
+func (m Middleware) once() Middleware {
+	if m == nil {
+		return nil
+	}
+	return func(ctx context.Context, call *Call, next func(context.Context) error) error {
+		var called atomic.Bool
+		return m(ctx, call, func(ctx context.Context) error {
+			if called.Swap(true) {
+				return errNextTwice
+			}
+			return next(ctx)
+		})
+	}
+}
 
 // serveRequest runs the handler of a request.
 func (c *Conn) serveRequest(in *inbound) (result any, err error) {
@@ -27,6 +47,7 @@ func (c *Conn) serveRequest(in *inbound) (result any, err error) {
 		return result, err
 	}
 	call := &Call{Method: in.req.Method, Incoming: true, Session: in.session.id, Meta: in.meta, Params: plainParams(in.params)}
+	null := false // the handler's result, of a fallback
 	err = c.guard(in.req.Method, func() error {
 		return c.opts.Serve(in, call, func(ctx context.Context) error {
 			var result any
@@ -34,16 +55,15 @@ func (c *Conn) serveRequest(in *inbound) (result any, err error) {
 				result, err = in.route.serve(ctx, in.replacing(call.Params))
 				return err
 			})
-			if err == nil {
+			if err == nil && result != nil {
 				_, err = codec.Append(nil, encodable(result))
 			}
-			in.mu.Lock()
-			defer in.mu.Unlock()
 			call.Result, err = in.outcome(result, err)
+			null = err == nil && call.Result == nil
 			return err
 		})
 	})
-	if err == nil && call.Result == nil {
+	if err == nil && call.Result == nil && !null {
 		err = errNilResult
 	}
 	return call.Result, err
