@@ -88,7 +88,8 @@ type pending struct {
 	method  string
 	result  result
 	call    wire.Call
-	session string // its id
+	session string   // its id
+	turn    *ownTurn // whose request it is, or nil
 
 	// Set by the reader before the wire's call is done.
 	err   error
@@ -131,6 +132,9 @@ func (p *pending) Answered(resp wire.Response) {
 		p.err = resp.Err
 	default:
 		p.err = p.result.decode(resp.Result)
+	}
+	if p.err != nil && p.turn != nil {
+		p.turn.failed()
 	}
 }
 

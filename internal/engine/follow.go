@@ -67,6 +67,13 @@ func (own *ownTurn) answered(over func() bool) {
 	}
 }
 
+// failed notes that the answer was an error, or could not be decoded, which ends every turn. Only the reader calls it.
+func (own *ownTurn) failed() {
+	if own.over == nil || own.notified != nil {
+		own.end()
+	}
+}
+
 // end notes that the turn is over with what was queued so far. Only the reader calls it.
 func (own *ownTurn) end() {
 	own.notified = nil
@@ -243,7 +250,7 @@ func (in *inbound) carryOn() {
 		in.conn.mu.Unlock()
 		in.end()
 	}()
-	// A panic is reported there; a failure is nobody's.
+	// guard reports a panic; there is no caller to return an error to.
 	_ = in.conn.guard(in.req.Method, func() error { in.rest(in, in.free); return nil })
 }
 

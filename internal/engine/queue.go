@@ -294,7 +294,7 @@ func (s *session) done(it *item) {
 	s.conn.hold(-freed, 0, -h.calls)
 }
 
-// advanced lets go on what waited for the notifications handled so far; mu is held.
+// advanced wakes those that wait for the notifications handled so far; mu is held.
 func (s *session) advanced() {
 	n := 0
 	for n < len(s.waiters) && s.waiters[n].position <= s.handled {

@@ -29,6 +29,7 @@ type ownTurn struct {
 	session *session
 	feed    func(params any, size int) bool // reports whether it has taken an update; nil: nobody reads updates
 	inside  <-chan struct{}                 // closed when a notification handler waits for the end
+	left    bool                            // it was taken out of its session; used by whoever runs it
 
 	// Guarded by Conn.mu; see session.step.
 	ctx      context.Context
@@ -68,8 +69,8 @@ func (c *Conn) feed(s *session, it *item) bool {
 }
 
 // CancelSession cancels the turns that this side has in progress in a session, as ending their contexts
-// would, and answers what waits for this side's user. The peer is told also without any; that is on its way
-// when CancelSession returns.
+// would, and answers the questions to this side's user as cancelled. The peer is told even if there is no turn.
+// The cancellation is on its way when CancelSession returns.
 func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) (err error) {
 	c.mu.Lock()
 	var do effects
@@ -119,7 +120,7 @@ func runTurn[P, A, R any](
 	answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
 		own.answered(func() bool { return out.answered(answer) })
 	}}
-	answer.pending = pending{conn: c, method: m.Name, result: answer}
+	answer.pending = pending{conn: c, method: m.Name, result: answer, turn: own}
 	if c.opts.Call == nil {
 		if err := c.turn(ctx, &answer.pending, encodable(params), own); err != nil {
 			return nil, named(m.Name, err)
@@ -152,8 +153,12 @@ func (c *Conn) begin(ctx context.Context, cancel context.CancelCauseFunc, own *o
 	c.carryOut(do, nil)
 }
 
-// leave takes it out again.
+// leave takes it out again, if that was not done.
 func (c *Conn) leave(own *ownTurn) {
+	if own.left {
+		return
+	}
+	own.left = true
 	_ = c.step(own.session, event{kind: turnOver, own: own}) // which refuses nothing
 	if own.over != nil {
 		c.following.Add(-1)
@@ -322,9 +327,12 @@ func StartTurnUntil[U, P, A, R any](
 	out := expect(t.own, end)
 	c.begin(ctx, t.cancel, t.own)
 	started := c.spawn(taskFunc(func() {
+		// Deferred, because middleware may end the goroutine, and may refuse the turn before it is run.
+		defer t.end()
 		defer t.cancel(nil)
+		defer c.leave(t.own)
+		t.err = named(m.Name, errTurnEnded)
 		t.result, t.err = runTurn(ctx, c, m, params, t.own, out)
-		t.end()
 	}))
 	if !started {
 		t.cancel(nil)
@@ -334,6 +342,8 @@ func StartTurnUntil[U, P, A, R any](
 	}
 	return t
 }
+
+var errTurnEnded = errors.New("acp: middleware has ended the goroutine of the turn")
 
 // FailedTurn is a turn that could not be started.
 func FailedTurn[U, R any](ctx context.Context, c *Conn, err error) *Turn[U, R] {
