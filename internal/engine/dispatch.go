@@ -409,10 +409,7 @@ func (in *inbound) run() {
 			return
 		}
 	}
-	in.mu.Lock()
-	answered := in.answered
-	in.mu.Unlock()
-	if answered {
+	if in.wasAnswered() {
 		return
 	}
 	in.finish(in.conn.serveRequest(in))
@@ -444,48 +441,65 @@ func (in *inbound) withdraw() bool {
 func (in *inbound) answerCancelled() {
 	defer in.req.Done()
 	in.forget()
-	in.sent(in.req.Answer(wire.Answer{Result: encodable(in.route.Cancelled(nil))}))
+	err := in.req.Answer(wire.Answer{Result: encodable(in.route.Cancelled(nil))})
+	in.sent(err)
+	in.reportUnsent(err)
 	in.conn.spawn(taskFunc(in.followUp))
 }
 
-// finish answers the request, if nobody has, and runs what is to come after the answer.
+// wasAnswered reports whether the request was answered.
+func (in *inbound) wasAnswered() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.answered
+}
+
+// finish answers the request, if nobody has, and runs what is to come after the answer. What calls an author's
+// functions, as those of a result, an error or a logger are, is done without the lock.
 func (in *inbound) finish(result any, err error) {
+	if in.wasAnswered() {
+		return
+	}
 	if !in.route.Inline { // the reader does not wait
 		in.req.AwaitRoom(in.conn.base)
 	}
 	if err == nil {
-		result = wire.Ready(encodable(result)) // before the lock, which others wait for
+		result = wire.Ready(encodable(result))
 	}
-	if in.answer(result, err) {
-		in.followUp()
-		in.carryOn()
-	}
-}
-
-// answer answers the request and reports true, if nobody has. The lock is held until the answer is on its
-// way, so that it comes before a cancellation that finds the request answered.
-func (in *inbound) answer(result any, err error) bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.answered {
-		return false
-	}
-	in.answered = true
 	result, err = in.outcome(result, err)
-	in.goesOn = err == nil && in.rest != nil
-	// Before the answer is on its way, because the peer may react to it with its next turn.
-	in.forget()
 	answer := wire.Answer{Result: encodable(result)}
 	if err != nil {
 		e, hidden := in.conn.opts.Errors.Visible(err)
 		in.conn.reportFailure(in, "request failed", in.req.Method, err, hidden)
 		answer = wire.Answer{Failure: e}
 	}
-	in.sent(in.req.Answer(answer))
-	return true
+	first, err := in.answer(answer)
+	in.reportUnsent(err)
+	if first {
+		in.followUp()
+		in.carryOn()
+	}
 }
 
-// outcome is what a request is answered with when its handler has returned this. in.mu is held.
+// answer answers the request and reports true, if nobody has; the error says why the answer was not sent as it was.
+// The lock is held until the answer is on its way, so that it comes before a cancellation that finds the request
+// answered.
+func (in *inbound) answer(answer wire.Answer) (first bool, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.answered {
+		return false, nil
+	}
+	in.answered = true
+	in.goesOn = answer.Failure == nil && in.rest != nil
+	// Before the answer is on its way, because the peer may react to it with its next turn.
+	in.forget()
+	err = in.req.Answer(answer)
+	in.sent(err)
+	return true, err
+}
+
+// outcome is what a request is answered with when its handler has returned this.
 func (in *inbound) outcome(result any, err error) (any, error) {
 	if in.route.Cancelled != nil && in.cancelled.Load() {
 		if err != nil {
@@ -505,7 +519,7 @@ func (in *inbound) outcome(result any, err error) (any, error) {
 // followUp runs what was left for after the answer, when nothing more can be.
 func (in *inbound) followUp() {
 	for _, f := range in.then {
-		// A panic is reported there; a failure is nobody's.
+		// guard reports a panic; there is no caller to return an error to.
 		_ = in.conn.guard(in.req.Method, func() error { f(in.conn.base); return nil })
 	}
 }
@@ -536,18 +550,23 @@ func (in *inbound) leave() {
 	in.conn.release(in.session)
 }
 
+// reportUnsent tells the owner why an answer was not sent as it was.
+func (in *inbound) reportUnsent(err error) {
+	if err == nil {
+		return
+	}
+	level := slog.LevelDebug // the connection is over
+	if _, ok := errors.AsType[*codec.Error](err); ok {
+		level = slog.LevelWarn
+	}
+	in.conn.opts.Logger.Log(in, level, "answer not sent as it was", "method", in.req.Method, "error", err)
+}
+
 // sent notes that the answer was sent, or why not as it was.
 func (in *inbound) sent(err error) {
-	if err != nil {
-		level := slog.LevelDebug // the connection is over
-		if _, ok := errors.AsType[*codec.Error](err); ok {
-			level = slog.LevelWarn
-		}
-		in.conn.opts.Logger.Log(in, level, "answer not sent as it was", "method", in.req.Method, "error", err)
-		if in.goesOn {
-			in.goesOn = false
-			in.forget()
-		}
+	if err != nil && in.goesOn {
+		in.goesOn = false
+		in.forget()
 	}
 	if in.goesOn {
 		return

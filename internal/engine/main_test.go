@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -17,11 +18,20 @@ import (
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // the tests' handlers fail on purpose
-	if os.Getenv("ACP_TEST_LOCKS") != "" {
-		engine.CheckLocks(new(lockOrder).check)
-	}
+	order, checked := new(lockOrder), os.Getenv("ACP_TEST_LOCKS") != ""
+	engine.CheckLocks(func(rank int, taken bool) {
+		if checked {
+			order.check(rank, taken)
+		}
+		if hook := lockTaken.Load(); hook != nil {
+			(*hook)(rank, taken)
+		}
+	})
 	goleak.VerifyTestMain(m)
 }
+
+// lockTaken, if set, is told of every lock that is taken or let go.
+var lockTaken atomic.Pointer[func(rank int, taken bool)]
 
 // lockOrder checks that every goroutine takes locks in the order of their ranks.
 type lockOrder struct{ held sync.Map } // ranks, by goroutine

@@ -1,0 +1,258 @@
+// This file owns the tests of turns that end, or are cancelled, before or while they are sent, and of what is
+// around them then.
+
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
+)
+
+const promptAnswer = `{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn"}}`
+
+// A turn whose middleware refuses it, panics out of it, or ends its goroutine leaves the session, whose updates go to
+// the handler again.
+func TestStreamedTurnThatMiddlewareRefuses(t *testing.T) {
+	for name, refuse := range map[string]func() error{
+		"error": func() error { return errPlain },
+		"exit":  func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				updates := make(chan int, 10)
+				p, c := newPeer(t, clientRoutes(func(_ context.Context, u *updateParams) error {
+					updates <- u.N
+					return nil
+				}, nil), &Options{Hooks: Hooks{Call: func(context.Context, *CallInfo, func(context.Context) error) error {
+					return refuse()
+				}}})
+				turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+				synctest.Wait()
+				select {
+				case <-turn.Done():
+				default:
+					t.Error("the turn goes on")
+				}
+				p.send(note("update", `{"sessionId":"s","n":1}`))
+				synctest.Wait()
+				if len(updates) != 1 {
+					t.Error("the update was lost")
+				}
+				if left := engine.Sessions(c); len(left) != 0 {
+					t.Error(left)
+				}
+				select {
+				case <-turn.Done():
+					if _, err := turn.Result(); err == nil {
+						t.Error("no error")
+					}
+				default:
+				}
+			})
+		})
+	}
+}
+
+// A session may be cancelled by two goroutines at once while middleware holds its turn back.
+func TestTwoCancellationsBeforeTheTurnIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		p, c := newPeer(t, clientRoutes(nil, nil), &Options{Hooks: Hooks{
+			Call: func(ctx context.Context, _ *CallInfo, next func(context.Context) error) error {
+				<-hold
+				return next(ctx)
+			},
+		}})
+		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		for range 2 {
+			go func() {
+				if err := c.CancelSession(context.Background(), inS); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait()
+		close(hold)
+		for range 2 {
+			p.expect(`{"jsonrpc":"2.0","method":"cancel","params":{"sessionId":"s"}}`)
+		}
+		if _, err := turn.Result(); !errors.Is(err, rpc.ErrTurnCancelled) {
+			t.Error(err)
+		}
+		if left := engine.Sessions(c); len(left) != 0 {
+			t.Error(left)
+		}
+	})
+}
+
+// A panic of the middleware of a cancellation does not keep the turn from its end.
+func TestMiddlewareOfACancellationPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := newPeer(t, clientRoutes(nil, nil), &Options{Hooks: Hooks{
+			Call: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+				if call.Method == "cancel" {
+					panic("no")
+				}
+				return next(ctx)
+			},
+		}})
+		turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+		p.read()
+		func() {
+			defer func() { _ = recover() }()
+			_ = c.CancelSession(t.Context(), inS)
+		}()
+		p.send(fmt.Sprintf(promptAnswer, 1))
+		synctest.Wait()
+		select {
+		case <-turn.Done():
+		default:
+			t.Error("the turn goes on")
+		}
+	})
+}
+
+// The updates behind an answer that is an error, or cannot be decoded, go to the handler as those behind any other do.
+func TestUpdatesBehindAnErrorAnswer(t *testing.T) {
+	for _, answer := range []string{
+		`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}`,
+		`{"jsonrpc":"2.0","id":1,"result":5}`,
+	} {
+		for range 20 {
+			handled := make(chan int, 10)
+			hold := make(chan struct{})
+			var lost atomic.Int32
+			p, c := newPeer(t, clientRoutes(func(_ context.Context, u *updateParams) error {
+				if u.N == 0 {
+					<-hold
+				}
+				handled <- u.N
+				return nil
+			}, nil), nil)
+			p.send(note("update", `{"sessionId":"s","n":0}`))
+			p.send(request(9, "echo", `{"sessionId":"t"}`))
+			p.read() // so that the update was read before the turn begins
+			turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, func(params any) (int, bool) {
+				n, ok := pickUpdate(params)
+				if n == 2 {
+					lost.Add(1)
+				}
+				return n, ok
+			})
+			p.read()
+			p.send(note("update", `{"sessionId":"s","n":1}`), answer, note("update", `{"sessionId":"s","n":2}`))
+			p.send(request(10, "echo", `{"sessionId":"t"}`))
+			p.read() // so that all was read
+			close(hold)
+			if _, err := turn.Result(); err == nil {
+				t.Error("no error")
+			}
+			engine.AwaitHandled(c, "s")
+			if lost.Load() > 0 {
+				t.Fatalf("%s: an update behind the answer went to the turn", answer)
+			}
+		}
+	}
+}
+
+// A fallback's nil result is null, with middleware as without.
+func TestNilResultOfAFallbackWithinMiddleware(t *testing.T) {
+	ext := Extensions{Fallback: func(context.Context, *rpc.Conn, string, json.RawMessage) (any, error) { return nil, nil }}
+	p, _ := newPeer(t, extensions(&ext), &Options{Hooks: Hooks{
+		Serve: func(ctx context.Context, _ *CallInfo, next func(context.Context) error) error { return next(ctx) },
+	}})
+	p.send(request(1, "_x", `{}`))
+	p.expect(`{"jsonrpc":"2.0","id":1,"result":null}`)
+}
+
+// Middleware that calls next a second time gets an error; the call is not sent again.
+func TestMiddlewareThatCallsNextTwice(t *testing.T) {
+	var second error
+	p, c := newPeer(t, clientRoutes(nil, nil), &Options{Hooks: Hooks{
+		Call: func(ctx context.Context, _ *CallInfo, next func(context.Context) error) error {
+			err := next(ctx)
+			second = next(ctx)
+			return err
+		},
+	}})
+	go func() {
+		for line := range p.lines {
+			var m struct{ ID int }
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Error(err)
+			}
+			p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32000,"message":"no"}}`, m.ID))
+		}
+	}()
+	check := func(what string) {
+		t.Helper()
+		if second == nil || !strings.Contains(second.Error(), "next") {
+			t.Errorf("%s: the second time: %v", what, second)
+		}
+		second = nil
+	}
+	if _, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS); err == nil {
+		t.Error("no error")
+	}
+	check("turn")
+	if _, err := echoMethod.Call(t.Context(), c, nil); err == nil {
+		t.Error("no error")
+	}
+	check("call")
+}
+
+// cancelling is a logger that cancels a session whenever a warning comes.
+type cancelling struct {
+	slog.Handler
+	cancel func()
+	once   *sync.Once
+}
+
+func (h cancelling) Handle(_ context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		h.once.Do(h.cancel)
+	}
+	return nil
+}
+
+func (h cancelling) Enabled(context.Context, slog.Level) bool { return true }
+
+// A logger that is told of a failed handler, or of a result that cannot be encoded, may use the connection.
+func TestLoggerUsesTheConnection(t *testing.T) {
+	for name, result := range map[string]func() (*askResult, error){
+		"failure": func() (*askResult, error) { return nil, errPlain },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c *Conn
+				var once sync.Once
+				logger := slog.New(cancelling{Handler: slog.DiscardHandler, once: &once, cancel: func() {
+					if err := c.CancelSession(context.Background(), inS); err != nil {
+						t.Error(err)
+					}
+				}})
+				p, conn := newPeer(t, clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) {
+					return result()
+				}), &Options{Logger: logger})
+				c = conn
+				p.send(request(1, "ask", `{"sessionId":"s"}`))
+				synctest.Wait()
+				if len(p.lines) != 2 {
+					t.Fatalf("%d lines were sent", len(p.lines))
+				}
+			})
+		})
+	}
+}
