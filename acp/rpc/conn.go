@@ -15,7 +15,7 @@ import (
 //
 // It runs one reader, one writer, one worker for each session that has notifications waiting, and one
 // goroutine for each request in progress; up to 256 that are done wait for the next. All belong to the
-// Conn: Wait returns after they have ended.
+// Conn: Wait returns after they have ended, or with ErrStuck.
 //
 // Notifications of one session are handled in the order in which they came, one at a time. The answer
 // to a call is given to its caller after every notification that the same session received before it
@@ -65,7 +65,7 @@ func (c *Conn) RPC() *Conn { return c }
 // the stream and waits until nothing runs any more. Handlers and unsent messages are given
 // Options.CloseTime together, and closing the stream takes its own time, a subprocess's for example. The error
 // matches ErrStuck when handlers still run after that, or says why the stream could not be closed properly.
-// Further calls wait likewise. A handler must not call Close: it would wait for itself.
+// Further calls wait for the same. A handler must not call Close: it would wait for itself.
 func (c *Conn) Close() error { return c.engine().Close() }
 
 // Done is closed when the connection is over and nothing of it runs any more, but handlers that have not ended

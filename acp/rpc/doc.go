@@ -19,8 +19,7 @@
 //
 //  1. A connection runs one reader, one writer, one worker for each session that has notifications waiting, and one
 //     goroutine for each request in progress. Goroutines are used again, so a handler that locks its thread must
-//     unlock it. Close ends them all, and Wait returns after them; a handler that does not end in time is left alone, and
-//     both say so: [ErrStuck].
+//     unlock it. Close ends them all, and Wait returns after them, or with [ErrStuck] if handlers do not end in time.
 //  2. The notifications of one session are handled in order. The answer to a call is given to its caller, and a
 //     request to its handler, after the notifications of its session that came before it were handled. A call from
 //     inside a notification handler does not wait for that handler. While that handler waits for a call, the

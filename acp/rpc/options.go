@@ -69,7 +69,13 @@ type Hooks struct {
 
 // Middleware is a function around a handler or a call. It calls next, which runs the handler or makes the call, at
 // most once, with ctx or a context made from it, and returns next's error or another one; an error returned without
-// calling next refuses the call. It may look at call, and change it where its fields say so.
+// calling next refuses the call. A second call of next fails. It may look at call, and change it where its fields say
+// so.
+//
+// The reader serves initialize: nothing else is read while Serve wraps that, so it must be quick then, and must not
+// call the peer. A cancellation that is sent because a context has ended, or by the Cancel of a turn, does not go
+// through Call; one that is sent by the Cancel of a session or a connection does, and holds the turns that it cancels
+// until Call returns.
 //
 // For a handler of a request the error of next is what the peer will get: errors.AsType finds that *Error, and
 // errors.Is and errors.As find what the handler returned. It is nil where a turn that was cancelled is answered so,

@@ -16,7 +16,7 @@ type AgentSession struct {
 }
 
 // Update sends an update (session/update). Updates arrive in the order in which they were sent. With the
-// context of a turn that was cancelled it still sends, and waits ten seconds at most while too much is
+// context of a turn that was cancelled it still sends, and blocks for at most ten seconds while too much is
 // unsent. The states of a turn are reported by StartTurn and RunTurn.
 func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 	ctx, done := lasting(ctx)

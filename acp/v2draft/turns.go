@@ -116,16 +116,16 @@ func pickUpdate(params any) (SessionUpdate, bool) {
 	return n.Update, true
 }
 
-// Cancel cancels the session's foreground work (session/cancel) and does not wait for its end. Without any
-// it is harmless.
+// Cancel cancels the session's foreground work (session/cancel) and does not wait for its end; see
+// ClientConn.Cancel.
 func (s *ClientSession) Cancel(ctx context.Context) error {
 	return s.conn.Cancel(ctx, &CancelSessionNotification{SessionID: s.id})
 }
 
-// Cancel cancels the session's foreground work (session/cancel): turns of this connection's own go on as
-// ClientSession.Prompt says when its context ends. Without any the client's open permission requests of the
-// session are answered as cancelled all the same, and to the agent it is harmless. When Cancel returns, the
-// cancellation is on its way, so that a later prompt comes behind it.
+// Cancel cancels the session's foreground work (session/cancel) and does not wait for its end. If this connection has
+// turns in the session, they end as when the context of ClientSession.Prompt ends. Open permission requests of the
+// session are answered as cancelled, even if there is no turn; the agent ignores a cancellation without work. When
+// Cancel returns, the cancellation is on its way, and a prompt sent afterwards comes behind it.
 func (c *ClientConn) Cancel(ctx context.Context, n *CancelSessionNotification) error {
 	n = orEmpty(n)
 	if err := c.check(MethodCancel, n); err != nil {

@@ -56,7 +56,8 @@ func (s *AgentSession) StartTurnWith(ctx context.Context, message UserMessage, w
 
 // RunTurn does foreground work of the agent's own accord: it reports that the session is running, calls
 // work, and reports that it is idle. See StartTurn for what ends the context of work, and for what happens
-// when the session works already. It returns an error when work was not called.
+// when the session works already; work that calls RunTurn for its own session and waits for it waits for itself. It
+// returns an error when work was not called.
 func (s *AgentSession) RunTurn(ctx context.Context, work Work) error {
 	ctx, free, end, err := (*engine.Conn)(s.conn.rpc).OpenTurn(ctx, string(s.id))
 	if err != nil {

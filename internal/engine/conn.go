@@ -205,7 +205,7 @@ func (c *Conn) stop() {
 // Close ends the connection: it cancels the handlers, lets them answer, sends what is pending, closes
 // the stream and waits until nothing runs any more. Handlers and unsent messages are given Config.CloseTime
 // together, and closing the stream takes its own time, a subprocess's for example. The error matches ErrStuck when
-// handlers still run after that, or says why the stream could not be closed properly. Further calls wait likewise.
+// handlers still run after that, or says why the stream could not be closed properly. Further calls wait for the same.
 func (c *Conn) Close() error {
 	c.cancel(ErrClosed)
 	<-c.done

@@ -132,7 +132,7 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 }
 
 // decodeParams decodes the parameters of a request or notification; see Route.decode.
-func (c *Conn) decodeParams(route *Route, method string, params []byte) (any, *handling, error) {
+func (c *Conn) decodeParams(route *Route, method string, params []byte) (any, *notificationContext, error) {
 	if params == nil || string(params) == "null" {
 		params = emptyObject
 	}
@@ -149,7 +149,7 @@ func (c *Conn) decodeParams(route *Route, method string, params []byte) (any, *h
 }
 
 // tryDecode decodes parameters that are the last member of a message, if they and the route are as usual.
-func (c *Conn) tryDecode(route *Route, rest []byte) (value any, h *handling, params []byte, ok bool) {
+func (c *Conn) tryDecode(route *Route, rest []byte) (value any, h *notificationContext, params []byte, ok bool) {
 	if route.gated() != nil {
 		return nil, nil, nil, false
 	}
@@ -238,7 +238,7 @@ func (r *reader) TryNotification(method, rest []byte) bool {
 }
 
 // accept takes up a notification.
-func (c *Conn) accept(route *Route, value any, h *handling, params []byte) {
+func (c *Conn) accept(route *Route, value any, h *notificationContext, params []byte) {
 	id := sessionOf(c.decode, params)
 	if route.CancelsTurn {
 		c.cancelTurns(id)
@@ -363,7 +363,7 @@ type inbound struct {
 
 	// The session's, see session.step.
 	freed     bool        // its session may take the next turn; guarded by Conn.mu
-	cancelled atomic.Bool // the turn was; guarded likewise where it is set
+	cancelled atomic.Bool // the turn was; set with Conn.mu held
 
 	mu        lock[ofAnswer] // held while the answer is written
 	answered  bool

@@ -27,10 +27,10 @@ func (b bell) ring() {
 // not wait for the holder: more is kept for it, up to a limit, at which the call fails. Calls made with the context
 // that a holder was given are its calls.
 type holder interface {
-	// nest notes that the holder waits for one call more, and reports false when it has returned; Conn.mu is held.
-	nest() bool
-	// unnest notes that it does not any more.
-	unnest()
+	// beginWait notes that the holder waits for one call more, and reports false when it has returned; Conn.mu is held.
+	beginWait() bool
+	// endWait notes that it does not any more.
+	endWait()
 	// outer is the holder that this one runs in, or nil.
 	outer() holder
 }
@@ -85,7 +85,7 @@ func (c *Conn) enterIn(h holder, cancel context.CancelCauseFunc) *flight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for ; h != nil; h = h.outer() {
-		if h.nest() {
+		if h.beginWait() {
 			f.holders = append(f.holders, h)
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Conn) exit(f *flight) {
 	c.mu.Unlock()
 	f.cancel(context.Canceled)
 	for _, h := range f.holders {
-		h.unnest()
+		h.endWait()
 	}
 }
 
@@ -140,7 +140,7 @@ func (w *flow) init(c *Conn, starter holder) {
 	w.conn, w.starter, w.more, w.room = c, starter, newBell(), newBell()
 }
 
-func (w *flow) nest() bool {
+func (w *flow) beginWait() bool {
 	w.mu.Lock()
 	w.calls++
 	w.mu.Unlock()
@@ -148,7 +148,7 @@ func (w *flow) nest() bool {
 	return true
 }
 
-func (w *flow) unnest() {
+func (w *flow) endWait() {
 	w.mu.Lock()
 	w.calls--
 	w.mu.Unlock()

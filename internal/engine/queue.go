@@ -13,7 +13,7 @@ import (
 type item struct {
 	route    *Route
 	params   any
-	handling *handling
+	handling *notificationContext
 	size     int // bytes on the wire, and itemSize
 }
 
@@ -82,7 +82,7 @@ func (c *Conn) release(s *session) {
 	defer c.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.gone && !s.running && len(s.items) == 0 && len(s.turns)+len(s.asks)+len(s.own) == 0 {
+	if !s.gone && !s.running && len(s.items) == 0 && len(s.turns)+len(s.questions)+len(s.own) == 0 {
 		delete(c.sessions, s.id)
 		s.gone = true
 		s.items, s.batch = nil, nil // the connection may still know the session
@@ -198,7 +198,7 @@ func (s *session) push(items []item, size int) bool {
 		s.mu.Unlock()
 		if overflow {
 			s.conn.overflow(func(h holder) bool {
-				run, ok := h.(*handling)
+				run, ok := h.(*notificationContext)
 				return ok && run.session == s
 			})
 		}
@@ -400,8 +400,8 @@ func (c *Conn) allSessions() []*session {
 	return all
 }
 
-// handling is one run of a notification handler, and the context that it is given.
-type handling struct {
+// notificationContext is one run of a notification handler, and the context that it is given.
+type notificationContext struct {
 	context.Context
 	session *session
 
@@ -411,15 +411,15 @@ type handling struct {
 }
 
 // Value returns h itself under holderKey.
-func (h *handling) Value(key any) any {
+func (h *notificationContext) Value(key any) any {
 	if key == (holderKey{}) {
 		return h
 	}
 	return h.Context.Value(key)
 }
 
-// nest implements holder. What yields to a handler that calls is let go.
-func (h *handling) nest() bool {
+// beginWait implements holder. What yields to a handler that calls is let go.
+func (h *notificationContext) beginWait() bool {
 	s := h.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -439,7 +439,7 @@ func (h *handling) nest() bool {
 	return true
 }
 
-func (h *handling) unnest() {
+func (h *notificationContext) endWait() {
 	s := h.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -450,17 +450,17 @@ func (h *handling) unnest() {
 	}
 }
 
-func (*handling) outer() holder { return nil }
+func (*notificationContext) outer() holder { return nil }
 
 func isHandling(h holder) bool {
-	_, ok := h.(*handling)
+	_, ok := h.(*notificationContext)
 	return ok
 }
 
 // insideHandler reports whether ctx belongs to a notification handler that has not returned.
 func insideHandler(ctx context.Context) bool {
 	for h := holderOf(ctx); h != nil; h = h.outer() {
-		if h, ok := h.(*handling); ok {
+		if h, ok := h.(*notificationContext); ok {
 			h.session.mu.Lock()
 			defer h.session.mu.Unlock()
 			return !h.over

@@ -47,7 +47,7 @@ type Route struct {
 	Feeds bool
 
 	// decode decodes the parameters, and of a notification brings the context of its handler.
-	decode func(d *codec.Decoder) (any, *handling)
+	decode func(d *codec.Decoder) (any, *notificationContext)
 	serve  func(ctx context.Context, params any) (any, error)
 	notify func(ctx context.Context, params any) error
 }
@@ -167,17 +167,17 @@ func paramsAs[P any](params any) (*P, error) {
 }
 
 // decodeParams decodes into a new P.
-func decodeParams[P any](d *codec.Decoder) (any, *handling) {
+func decodeParams[P any](d *codec.Decoder) (any, *notificationContext) {
 	p := new(P)
 	decodeInto(d, p)
 	return p, nil
 }
 
 // decodeNotification is decodeParams for a notification, with all that it needs in one allocation.
-func decodeNotification[P any](d *codec.Decoder) (any, *handling) {
+func decodeNotification[P any](d *codec.Decoder) (any, *notificationContext) {
 	n := new(struct {
 		params   P
-		handling handling
+		handling notificationContext
 	})
 	decodeInto(d, &n.params)
 	return &n.params, &n.handling
@@ -326,6 +326,6 @@ type fallbackParams struct {
 	raw    json.RawMessage
 }
 
-func decodeRaw(d *codec.Decoder) (any, *handling) {
-	return &fallbackParams{raw: d.Raw()}, new(handling)
+func decodeRaw(d *codec.Decoder) (any, *notificationContext) {
+	return &fallbackParams{raw: d.Raw()}, new(notificationContext)
 }

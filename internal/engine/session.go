@@ -17,9 +17,9 @@ type session struct {
 	queue // has a lock of its own
 
 	// Guarded by conn.mu, changed by step.
-	turns []*inbound // turns of the peer's in progress, and those whose answer is being sent
-	asks  []*inbound // the peer's questions in progress that a cancelled turn answers
-	own   []*ownTurn // turns of this side in progress, in the order in which they were begun
+	turns     []*inbound // turns of the peer's in progress, and those whose answer is being sent
+	questions []*inbound // the peer's questions in progress that a cancelled turn answers
+	own       []*ownTurn // turns of this side in progress, in the order in which they were begun
 }
 
 // phase is how far a turn of this side is.
@@ -90,7 +90,7 @@ func (s *session) step(e event) (do effects) {
 				s.turns = append(s.turns, in)
 			}
 		case route.Cancelled != nil:
-			s.asks = append(s.asks, in)
+			s.questions = append(s.questions, in)
 			if s.cancelling() {
 				do.withdraw = []*inbound{in}
 			}
@@ -111,7 +111,7 @@ func (s *session) step(e event) (do effects) {
 	case answerSent:
 		is := func(other *inbound) bool { return other == in }
 		s.turns = slices.DeleteFunc(s.turns, is)
-		s.asks = slices.DeleteFunc(s.asks, is)
+		s.questions = slices.DeleteFunc(s.questions, is)
 
 	// A turn of this side whose context has ended is cancelled at the peer before another one begins: the
 	// cancellation is about all that the peer does in the session. To the new turn belong the notifications that
@@ -143,7 +143,7 @@ func (s *session) step(e event) (do effects) {
 			own.phase = cancelling
 		}
 		if own.wanted && !own.told {
-			do.withdraw, do.told = slices.Clone(s.asks), []*ownTurn{own}
+			do.withdraw, do.told = slices.Clone(s.questions), []*ownTurn{own}
 		}
 	case turnUnsent:
 		close(own.settled)
@@ -167,7 +167,7 @@ func (s *session) step(e event) (do effects) {
 		case running:
 			if !own.ended && !s.holds(own) {
 				own.phase, own.posted = cancelling, make(chan struct{})
-				do.withdraw, do.told = slices.Clone(s.asks), []*ownTurn{own}
+				do.withdraw, do.told = slices.Clone(s.questions), []*ownTurn{own}
 			}
 		case cancelling:
 			do.after = append(do.after, own.posted)
@@ -175,7 +175,7 @@ func (s *session) step(e event) (do effects) {
 
 	// The same for all turns at once. The peer is told also without any.
 	case sessionCancelled:
-		do.withdraw = slices.Clone(s.asks)
+		do.withdraw = slices.Clone(s.questions)
 		for _, own := range s.own {
 			switch {
 			case own.posted != nil: // somebody tells the peer, or has
@@ -275,10 +275,10 @@ func (c *Conn) postCancel(method string, params any) error {
 
 // cancelQuestions tells the peer that turns are cancelled, and answers their questions as cancelled. After tell, no
 // question is answered another way. tell may run middleware, whose panic must not keep others waiting.
-func cancelQuestions(asks []*inbound, turns []*ownTurn, tell func()) {
-	asks = slices.DeleteFunc(asks, func(in *inbound) bool { return !in.withdraw() })
+func cancelQuestions(questions []*inbound, turns []*ownTurn, tell func()) {
+	questions = slices.DeleteFunc(questions, func(in *inbound) bool { return !in.withdraw() })
 	defer func() {
-		for _, in := range asks {
+		for _, in := range questions {
 			in.answerCancelled()
 		}
 		for _, own := range turns {

@@ -27,9 +27,9 @@ type Handler interface {
 	TryRequest(id ID, method, rest []byte) bool
 	TryNotification(method, rest []byte) bool
 	// Flush is called when the reader may have to wait for more, and before every message but those that
-	// TryNotification handles: deferred work is to be done now.
+	// TryNotification handles: deferred work is done now.
 	Flush()
-	// ReleaseMessage is called after a long message: drop references to it, or its buffer lives until the next one.
+	// ReleaseMessage is called behind a long message: references to it are dropped, or its buffer lives until the next.
 	ReleaseMessage()
 	// HandleEnd is called once when nothing more will be read: err is io.EOF or what broke the stream.
 	// Requests may still be answered for the drain time.

@@ -26,8 +26,8 @@ type library struct {
 
 	sending       sync.Mutex
 	request       *Call  // what conn is about to write; guarded by sending
-	lastID        uint64 // the last one given out; likewise
-	lastLibraryID uint64 // likewise
+	lastID        uint64 // the last one given out; guarded by sending
+	lastLibraryID uint64 // guarded by sending
 
 	// The library has no word for giving a call up. The next call takes the id of one that was, and
 	// thereby its place; or the library is given a response to it, which it cannot be while its reader waits
