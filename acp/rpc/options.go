@@ -72,8 +72,7 @@ type Hooks struct {
 // calling next refuses the call. A second call of next fails. It may look at call, and change it where its fields say
 // so.
 //
-// The reader serves initialize: nothing else is read while Serve wraps that, so it must be quick then, and must not
-// call the peer. A cancellation that is sent because a context has ended, or by the Cancel of a turn, does not go
+// While initialize is served nothing else is read, so Serve must be quick then, and must not call the peer. A cancellation that is sent because a context has ended, or by the Cancel of a turn, does not go
 // through Call; one that is sent by the Cancel of a session or a connection does, and holds the turns that it cancels
 // until Call returns.
 //

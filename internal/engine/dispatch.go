@@ -121,8 +121,14 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 		return nil
 	case route.Inline:
 		in.after = 0 // it does not wait
-		in.run()
-		return nil
+		done := make(chan struct{})
+		if c.spawn(taskFunc(func() { defer close(done); in.run() })) {
+			select {
+			case <-done:
+			case <-c.base.Done(): // or Close would wait for it without end
+			}
+			return nil
+		}
 	}
 	if !c.spawn(in) {
 		in.finish(nil, ErrClosed)

@@ -18,8 +18,8 @@
 //	                                 │
 //	                                 └──► handler, or the loop over the updates of a turn
 //
-// The reader never runs a handler, but for routes that say so, and never waits for one, but for room in a queue: that
-// is how a slow side holds the other up. Whatever must not wait, answers and cancellations, it acts on at once, ahead
+// The reader never runs a handler. It waits for one only where the route says so, as that of initialize does, and for
+// room in a queue: that is how a slow side holds the other up. Whatever must not wait, answers and cancellations, it acts on at once, ahead
 // of the queues. All goroutines belong to the Conn, which waits for them when it ends.
 //
 // # In which order

@@ -26,8 +26,8 @@ type Route struct {
 	// Check, if set, is given the decoded parameters; an error refuses a request, and drops a
 	// notification. The reader calls it as it does Gate.
 	Check func(params any) error
-	// Inline serves a request on the reader, before anything after it is read. Its handler must be
-	// quick and must not call the peer.
+	// Inline serves a request before anything after it is read. Its handler must be quick and must not call the
+	// peer.
 	Inline bool
 	// Cancelled, if set, is what a request is answered with when its session's turn was cancelled, made from its
 	// handler's result, which is nil if that failed or was not awaited. It makes the request part of the
