@@ -73,22 +73,14 @@ func (s *ClientSession) RPC() *rpc.Conn { return s.conn.rpc }
 // resumed it, that is always the same handle, which handlers get too; for any other id it may be a new one each time.
 // It sends nothing, and does not check that the session exists.
 func (c *ClientConn) Session(id SessionID) *ClientSession {
-	if s := c.sessions.get(id); s != nil {
-		return s
-	}
-	if s := c.sessions.other.Load(); s != nil && s.id == id {
-		return s
-	}
-	s := &ClientSession{conn: c, id: id}
-	c.sessions.other.Store(s)
-	return s
+	return c.sessions.handle(c, id)
 }
 
 // sessionHandles are the handles of a client's sessions that are open, or that a call is opening, by id.
 type sessionHandles struct {
-	mu    sync.RWMutex
-	byID  map[SessionID]sessionHandle
-	other atomic.Pointer[ClientSession] // the last that was made of another session, so that not each update makes one
+	last atomic.Pointer[ClientSession] // the last that was asked for; spares each update the lock, and an allocation
+	mu   sync.Mutex                    // also held while last is changed
+	byID map[SessionID]sessionHandle
 }
 
 // sessionHandle is the handle of one session.
@@ -98,10 +90,26 @@ type sessionHandle struct {
 	opening int  // calls that load or resume it
 }
 
+// get returns the handle of a session that is open or being opened, or nil.
 func (h *sessionHandles) get(id SessionID) *ClientSession {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	return h.byID[id].session
+}
+
+// handle returns the handle of a session, which is a new one if the session is not known.
+func (h *sessionHandles) handle(c *ClientConn, id SessionID) *ClientSession {
+	if s := h.last.Load(); s != nil && s.id == id {
+		return s
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.byID[id].session
+	if s == nil {
+		s = &ClientSession{conn: c, id: id}
+	}
+	h.last.Store(s)
+	return s
 }
 
 // add makes s the handle of its session, which is open.
@@ -118,9 +126,7 @@ func (h *sessionHandles) remove(id SessionID) {
 func (h *sessionHandles) change(id SessionID, change func(*sessionHandle)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s := h.other.Load(); s != nil && s.id == id {
-		h.other.CompareAndSwap(s, nil)
-	}
+	h.last.Store(nil)
 	e := h.byID[id]
 	change(&e)
 	switch {

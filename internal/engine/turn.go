@@ -120,7 +120,7 @@ func runTurn[P, A, R any](
 	answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
 		own.answered(func() bool { return out.answered(answer) })
 	}}
-	answer.pending = pending{conn: c, method: m.Name, result: answer, turn: own}
+	answer.conn, answer.method, answer.result, answer.turn = c, m.Name, answer, own
 	if c.opts.Call == nil {
 		if err := c.turn(ctx, &answer.pending, encodable(params), own); err != nil {
 			return nil, named(m.Name, err)
