@@ -8,7 +8,10 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/internal/engine"
 )
@@ -235,4 +238,56 @@ func TestKeepTurnWithUnwritableAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	end()
+}
+
+// lengthyParams take their time to be encoded, while the request is being sent.
+type lengthyParams struct {
+	turnParams
+	during func()
+}
+
+// EncodeJSON implements codec.Value.
+func (p *lengthyParams) EncodeJSON(e *codec.Encoder) {
+	p.during()
+	e.BeginObject()
+	e.Name("sessionId")
+	e.Str(p.SessionID)
+	e.EndObject()
+}
+
+// DecodeJSON implements codec.Value.
+func (*lengthyParams) DecodeJSON(d *codec.Decoder) { d.Skip() }
+
+// A turn that is held behind another one is taken back, and the other left alone, also when it is cancelled while
+// its request is being sent.
+func TestTakenBackWhileItIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		feed := NotificationMethod[remark]{Name: "note"}.Handle(nil)
+		feed.Feeds = true
+		peer, conn := newPeer(t, []Route{feed}, nil)
+		start := func(during func()) *engine.Turn[string, string] {
+			return engine.StartTurnUntil(t.Context(), conn, RequestMethod[lengthyParams, echoParams]{Name: "turn"},
+				&lengthyParams{turnParams{"s"}, during}, TurnSpec{Session: "s", CancelMethod: "cancel"}, untilEnd{},
+				func(params any) (string, bool) { return params.(*remark).Text, true })
+		}
+		one := start(func() {})
+		peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
+		started := make(chan *engine.Turn[string, string], 1)
+		two := start(func() {
+			turn := <-started
+			go turn.Cancel()
+			time.Sleep(time.Second) // until it has done what it can
+		})
+		started <- two
+		peer.expect(`{"jsonrpc":"2.0","id":2,"method":"turn","params":{"sessionId":"s"}}`)
+		peer.expect(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}`)
+		peer.send(`{"jsonrpc":"2.0","id":2,"error":{"code":-32800,"message":"m"}}`)
+		if _, err := two.Result(); !errors.Is(err, rpc.ErrRequestCancelled) {
+			t.Errorf("the held turn: %v", err)
+		}
+		peer.send(`{"jsonrpc":"2.0","id":1,"result":{"n":7}}`)
+		if res, err := one.Result(); err != nil || *res != "answer" {
+			t.Errorf("the turn before it: %v", err)
+		}
+	})
 }

@@ -160,6 +160,9 @@ func (s *session) step(e event) (do effects) {
 		case waiting:
 			own.wanted = true
 		case sending:
+			if s.holds(own) {
+				break // its context has ended, which is seen when the request is on its way
+			}
 			if !own.wanted {
 				own.wanted, own.posted = true, make(chan struct{})
 			}
