@@ -32,7 +32,7 @@ type Conn struct {
 	gathered gathered       // the reader's
 	sniff    *codec.Decoder // of whoever sends a request
 
-	mu       lock[ofConn]
+	mu       connLock
 	sessions map[string]*session
 	inbound  map[ID]*inbound // requests in progress, by the peer's id
 	serving  int

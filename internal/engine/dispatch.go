@@ -371,7 +371,7 @@ type inbound struct {
 	freed     bool        // its session may take the next turn; guarded by Conn.mu
 	cancelled atomic.Bool // the turn was; set with Conn.mu held
 
-	mu        lock[ofAnswer] // held while the answer is written
+	mu        answerLock // held while the answer is written
 	answered  bool
 	withdrawn bool // from its handler, which does not answer it any more
 	then      []func(context.Context)

@@ -60,6 +60,6 @@
 //  3. session.mu, one session's queue
 //  4. flow.mu, what waits for one loop
 //
-// The locks of package wire come behind these. Functions of users are called with none of them held. With the
-// environment variable ACP_TEST_LOCKS the tests check the order of every lock that they take.
+// The locks of package wire come behind these. Functions of users are called with none of them held.
+// Under the race detector TestLockOrder checks the order of every lock that is taken.
 package engine

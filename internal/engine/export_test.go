@@ -40,8 +40,3 @@ func AwaitHandled(c *Conn, id string) {
 
 // Ending is closed when a connection begins to end.
 func Ending(c *Conn) <-chan struct{} { return c.base.Done() }
-
-// CheckLocks has every lock reported from now on.
-func CheckLocks(hook func(rank int, taken bool)) {
-	lockHook = func(r rank, taken bool) { hook(int(r), taken) }
-}

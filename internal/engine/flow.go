@@ -127,7 +127,7 @@ type flow struct {
 	more    bell   // for the loop
 	room    bell   // for who delivers
 
-	mu       lock[ofFlow]
+	mu       flowLock
 	bytes    int
 	calls    int  // that the body waits for
 	discard  bool // nobody will read what comes

@@ -272,6 +272,7 @@ func TestTakenBackWhileItIsSent(t *testing.T) {
 		}
 		one := start(func() {})
 		peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
+		synctest.Wait() // the writer must not want its lock while the second request has it, or no time passes
 		started := make(chan *engine.Turn[string, string], 1)
 		two := start(func() {
 			turn := <-started

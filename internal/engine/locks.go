@@ -2,8 +2,6 @@
 
 package engine
 
-import "sync"
-
 // rank is the place of a lock in the order in which a goroutine may take several: only one of a higher rank than
 // all that it holds. The wire's locks come behind all of these; the wire calls nothing of the engine's with one
 // held but pending.Sent.
@@ -15,37 +13,3 @@ const (
 	rankQueue                  // session.mu: one session's queue
 	rankFlow                   // flow.mu: what waits for one loop over updates
 )
-
-// lockHook, if set, is told of every lock that is taken or let go. Tests set it, to check the order.
-var lockHook func(r rank, taken bool)
-
-// lock is a mutex that has a rank.
-type lock[R interface{ rank() rank }] struct{ mu sync.Mutex }
-
-func (l *lock[R]) Lock() {
-	if lockHook != nil {
-		var r R
-		lockHook(r.rank(), true)
-	}
-	l.mu.Lock()
-}
-
-func (l *lock[R]) Unlock() {
-	if lockHook != nil {
-		var r R
-		lockHook(r.rank(), false)
-	}
-	l.mu.Unlock()
-}
-
-type (
-	ofAnswer struct{}
-	ofConn   struct{}
-	ofQueue  struct{}
-	ofFlow   struct{}
-)
-
-func (ofAnswer) rank() rank { return rankAnswer }
-func (ofConn) rank() rank   { return rankConn }
-func (ofQueue) rank() rank  { return rankQueue }
-func (ofFlow) rank() rank   { return rankFlow }

@@ -1003,6 +1003,9 @@ func TestNotificationsInsideNotificationHandlers(t *testing.T) {
 
 // A cancellation that comes while a question is being answered is sent behind the answer.
 func TestCancelWhileQuestionIsAnswered(t *testing.T) {
+	if !gentest.Race {
+		t.Skip("only with -race can locks be watched")
+	}
 	answering, cancelSent := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	var answer atomic.Bool // its lock is held

@@ -22,7 +22,7 @@ const itemSize = 64
 
 // queue is the notifications of one session.
 type queue struct {
-	mu      lock[ofQueue]
+	mu      queueLock
 	items   []item // queued
 	batch   []item // taken by the worker; those before next are handled, or being handled
 	next    int
@@ -132,11 +132,16 @@ func (c *Conn) enqueue() {
 // load is what all queues of a connection hold together, which is bounded too: the peer chooses how many
 // sessions there are.
 type load struct {
+	_       cacheLine
 	bytes   atomic.Int64 // queued
 	workers atomic.Int64
 	nested  atomic.Int64 // calls that notification handlers wait for
 	waiting atomic.Bool  // the reader waits, or is about to
+	_       cacheLine
 }
+
+// cacheLine keeps what several goroutines change apart from what only one does.
+type cacheLine [64]byte
 
 // loadFactor is how many full queues a connection holds.
 const loadFactor = 4

@@ -35,8 +35,14 @@ func (c *AgentConn) capabilities() *ClientCapabilities {
 	if handshake := c.handshake.Load(); handshake != nil {
 		return handshake.capabilities()
 	}
-	return &ClientCapabilities{}
+	return &noClientCapabilities
 }
+
+// What is advertised before initialize. A variable takes no stack in the calls that ask; nobody changes it.
+var (
+	noClientCapabilities ClientCapabilities
+	noAgentCapabilities  AgentCapabilities
+)
 
 // RPC returns the raw connection of the session; see AgentConn.RPC.
 func (s *AgentSession) RPC() *rpc.Conn { return s.conn.rpc }
@@ -66,7 +72,7 @@ func (c *ClientConn) capabilities() *AgentCapabilities {
 	if handshake := c.handshake.Load(); handshake != nil {
 		return handshake.capabilities()
 	}
-	return &AgentCapabilities{}
+	return &noAgentCapabilities
 }
 
 // RPC returns the raw connection of the session; see ClientConn.RPC.

@@ -1,0 +1,13 @@
+//go:build !race
+
+package engine
+
+import "sync"
+
+// The locks of each rank; see locks_race.go.
+type (
+	answerLock = sync.Mutex
+	connLock   = sync.Mutex
+	queueLock  = sync.Mutex
+	flowLock   = sync.Mutex
+)
