@@ -45,11 +45,17 @@
 // rules of order and backpressure are in queue.go, those of holders in flow.go, and what one request goes through in
 // dispatch.go. A turn of this side is in one of these phases, see phase:
 //
-//	waiting ──► sending ──► running ──► cancelling ──► finished
+//	                           ┌──► recalling ──┐
+//	                           │                ▼
+//	waiting ──► sending ──► running ──────► cancelling ──► finished
 //
 // A cancellation makes a step, and whoever made the step sends session/cancel before it returns, behind the request and
 // ahead of all that its caller sends next; whoever cancels the same turn meanwhile waits for that. A turn is over for
 // its caller only when no cancellation of it is still to be sent.
+//
+// A turn that the peer holds behind another one is recalled instead: $/cancel_request is sent in the same way. Its
+// answer may say that it has begun all the same. Then the reader sends session/cancel. Turns that are begun after the
+// recall are sent when the answer has come, or CancelGrace has passed, so that they come behind that too.
 //
 // # Locks
 //

@@ -62,8 +62,12 @@ func (out *outcome[A, R]) notified(params any) bool {
 
 // answered shows the answer to the turn, which may be over with it. Only the reader calls it.
 func (own *ownTurn) answered(over func() bool) {
-	if (own.over == nil || own.notified != nil) && over() {
+	switch {
+	case own.over != nil && own.notified == nil: // it has ended before
+	case over():
 		own.end()
+	default:
+		_ = own.session.conn.step(own.session, event{kind: turnAccepted, own: own}) // which refuses nothing
 	}
 }
 
@@ -105,12 +109,9 @@ func (c *Conn) follow(id string, params any) {
 // await waits for the end of a turn: for its answer, and then, if it goes on after that, for what ends it.
 // It says whether ctx ended first.
 func (own *ownTurn) await(ctx context.Context, p *pending) (cancelled bool, err error) {
-	if !own.accepted {
-		cancelled, err = p.response(ctx)
-		if cancelled || err != nil || p.err != nil || own.over == nil {
-			return cancelled, err
-		}
-		own.accept()
+	cancelled, err = p.response(ctx) // at once, if it has come
+	if cancelled || err != nil || p.err != nil || own.over == nil {
+		return cancelled, err
 	}
 	select {
 	case <-own.over:
@@ -127,45 +128,15 @@ func (own *ownTurn) await(ctx context.Context, p *pending) (cancelled bool, err 
 	}
 }
 
-// accept notes that the answer has come of a turn that goes on after it.
-func (own *ownTurn) accept() {
-	c := own.session.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	own.accepted = true
-}
-
-// held reports whether a turn has no answer yet because, or while, an earlier one of this side is in
-// progress, and was not cancelled together with that.
-func (c *Conn) held(own *ownTurn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return own.phase == running && own.session.holds(own)
-}
-
-// takeBack gives up a turn that is held, and leaves the others of its session alone: the peer is asked to
-// end its request, whose answer is waited for. It says whether the turn has begun all the same, and is to
-// be cancelled for the cause.
-func (own *ownTurn) takeBack(p *pending, cause error) (begun bool, err error) {
-	p.cancel()
-	grace, stop := context.WithTimeout(p.conn.base, p.conn.opts.CancelGrace)
-	defer stop()
-	late, err := p.response(grace)
-	switch {
-	case late:
-		p.call.Abandon()
-		return false, cause
-	case err == nil && p.err == nil:
-		own.accept()
-		return true, cause
-	}
-	return false, err
-}
-
-// giveUp tells the peer that nobody waits for the answer, if that has not come.
+// giveUp gives the turn's request up, and tells the peer so, unless the answer has come or that was said.
 func (own *ownTurn) giveUp(p *pending) {
-	if !own.accepted {
-		p.giveUp()
+	c := p.conn
+	c.mu.Lock()
+	said := own.accepted || own.recalled != nil
+	c.mu.Unlock()
+	p.call.Abandon()
+	if !said {
+		p.cancel()
 	}
 }
 

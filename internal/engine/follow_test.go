@@ -5,6 +5,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"testing"
@@ -258,18 +259,26 @@ func (p *lengthyParams) EncodeJSON(e *codec.Encoder) {
 // DecodeJSON implements codec.Value.
 func (*lengthyParams) DecodeJSON(d *codec.Decoder) { d.Skip() }
 
+// startFollowed starts a turn of session s that goes on after its answer; during runs while its request is sent.
+func startFollowed(t *testing.T, conn *Conn, during func()) *engine.Turn[string, string] {
+	return engine.StartTurnUntil(t.Context(), conn, RequestMethod[lengthyParams, echoParams]{Name: "turn"},
+		&lengthyParams{turnParams{"s"}, during}, TurnSpec{Session: "s", CancelMethod: "cancel"}, untilEnd{},
+		func(params any) (string, bool) { return params.(*remark).Text, true })
+}
+
+// feeding are the routes of turns that startFollowed starts.
+func feeding() []Route {
+	feed := NotificationMethod[remark]{Name: "note"}.Handle(nil)
+	feed.Feeds = true
+	return []Route{feed}
+}
+
 // A turn that is held behind another one is taken back, and the other left alone, also when it is cancelled while
 // its request is being sent.
 func TestTakenBackWhileItIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		feed := NotificationMethod[remark]{Name: "note"}.Handle(nil)
-		feed.Feeds = true
-		peer, conn := newPeer(t, []Route{feed}, nil)
-		start := func(during func()) *engine.Turn[string, string] {
-			return engine.StartTurnUntil(t.Context(), conn, RequestMethod[lengthyParams, echoParams]{Name: "turn"},
-				&lengthyParams{turnParams{"s"}, during}, TurnSpec{Session: "s", CancelMethod: "cancel"}, untilEnd{},
-				func(params any) (string, bool) { return params.(*remark).Text, true })
-		}
+		peer, conn := newPeer(t, feeding(), nil)
+		start := func(during func()) *engine.Turn[string, string] { return startFollowed(t, conn, during) }
 		one := start(func() {})
 		peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
 		synctest.Wait() // the writer must not want its lock while the second request has it, or no time passes
@@ -289,6 +298,105 @@ func TestTakenBackWhileItIsSent(t *testing.T) {
 		peer.send(`{"jsonrpc":"2.0","id":1,"result":{"n":7}}`)
 		if res, err := one.Result(); err != nil || *res != "answer" {
 			t.Errorf("the turn before it: %v", err)
+		}
+	})
+}
+
+// A turn that is held behind another one, and was cancelled, may have begun all the same. A later turn is sent when
+// that is known, and behind the cancellation, if there is one.
+func TestRecalled(t *testing.T) {
+	const (
+		turn     = `{"jsonrpc":"2.0","id":%d,"method":"turn","params":{"sessionId":"s"}}`
+		recalled = `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}`
+		cancel   = `{"jsonrpc":"2.0","method":"cancel"}`
+		accepted = `{"jsonrpc":"2.0","id":2,"result":{"n":1}}`
+		refused  = `{"jsonrpc":"2.0","id":2,"error":{"code":-32800,"message":"m"}}`
+		end      = `{"jsonrpc":"2.0","method":"note","params":{"sessionId":"s","text":"end"}}`
+	)
+	type turns struct {
+		peer     *rawPeer
+		conn     *Conn
+		one, two *engine.Turn[string, string]
+	}
+	tests := map[string]struct {
+		then func(t *testing.T, x *turns) // after the third turn was started, which must not be sent yet
+		two  error                        // its result
+	}{
+		"it has begun": {func(t *testing.T, x *turns) {
+			x.peer.send(accepted)
+			x.peer.expect(cancel)
+		}, nil},
+		"it has begun and ended": {func(t *testing.T, x *turns) {
+			x.peer.send(`{"jsonrpc":"2.0","id":2,"result":{"n":7}}`)
+		}, nil},
+		"it was given back": {func(t *testing.T, x *turns) { x.peer.send(refused) }, rpc.ErrRequestCancelled},
+		"no answer": {func(t *testing.T, x *turns) {
+			time.Sleep(time.Hour)
+		}, rpc.ErrTurnCancelled},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := &turns{}
+				x.peer, x.conn = newPeer(t, feeding(), &Options{CancelGrace: time.Hour})
+				x.one = startFollowed(t, x.conn, func() {})
+				x.peer.expect(fmt.Sprintf(turn, 1))
+				x.two = startFollowed(t, x.conn, func() {})
+				x.peer.expect(fmt.Sprintf(turn, 2))
+				x.two.Cancel()
+				three := startFollowed(t, x.conn, func() {})
+				x.peer.expect(recalled)
+				synctest.Wait()
+				if len(x.peer.lines) > 0 {
+					t.Errorf("%s came too early", x.peer.read())
+				}
+				test.then(t, x)
+				x.peer.expect(fmt.Sprintf(turn, 3))
+				x.peer.send(`{"jsonrpc":"2.0","id":1,"result":{"n":7}}`, end, `{"jsonrpc":"2.0","id":3,"result":{"n":7}}`)
+				if _, err := x.two.Result(); !errors.Is(err, test.two) {
+					t.Errorf("the held turn: got %v, want %v", err, test.two)
+				}
+				for _, other := range []*engine.Turn[string, string]{x.one, three} {
+					if _, err := other.Result(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Cancelling a held turn has sent its cancellation when it returns, and cancelling its session cancels it at once.
+func TestRecalledThenSessionCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer, conn := newPeer(t, feeding(), nil)
+		one := startFollowed(t, conn, func() {})
+		peer.expect(`{"jsonrpc":"2.0","id":1,"method":"turn","params":{"sessionId":"s"}}`)
+		two := startFollowed(t, conn, func() {})
+		peer.expect(`{"jsonrpc":"2.0","id":2,"method":"turn","params":{"sessionId":"s"}}`)
+		two.Cancel()
+		if err := engine.NotifyRaw(t.Context(), conn, "behind", nil); err != nil {
+			t.Error(err)
+		}
+		if err := conn.CancelSession(t.Context(), TurnSpec{Session: "s", CancelMethod: "cancel"}); err != nil {
+			t.Error(err)
+		}
+		three := startFollowed(t, conn, func() {})
+		peer.expect(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}`)
+		peer.expect(`{"jsonrpc":"2.0","method":"behind"}`)
+		peer.expect(`{"jsonrpc":"2.0","method":"cancel"}`)
+		peer.expect(`{"jsonrpc":"2.0","id":3,"method":"turn","params":{"sessionId":"s"}}`)
+		for id := range 3 { // all have begun, and no other cancellation comes
+			peer.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"n":1}}`, id+1))
+		}
+		peer.send(`{"jsonrpc":"2.0","method":"note","params":{"sessionId":"s","text":"end"}}`)
+		for _, turn := range []*engine.Turn[string, string]{one, two, three} {
+			if _, err := turn.Result(); err != nil {
+				t.Error(err)
+			}
+		}
+		if len(peer.lines) > 0 {
+			t.Errorf("%s came too", peer.read())
 		}
 	})
 }

@@ -24,16 +24,19 @@ type session struct {
 
 // phase is how far a turn of this side is.
 //
-//	waiting ──► sending ──► running ──► cancelling
-//	   │           │           │            │
-//	   └───────────┴───────────┴────────────┴──► finished
+//	                           ┌──► recalling ──┐
+//	                           │                ▼
+//	waiting ──► sending ──► running ──────► cancelling
+//	   │           │           │                │
+//	   └───────────┴───────────┴────────────────┴──► finished
 type phase uint8
 
 const (
 	waiting    phase = iota // its request was not sent, and will not be if it is cancelled now
 	sending                 // its request is being sent
 	running                 // its request is on its way
-	cancelling              // and so is its cancellation, or it is being sent by whoever has made this step
+	recalling               // the peer is asked to end that request, which it had not answered; see session.holds
+	cancelling              // its cancellation is on its way too, or is being sent by whoever has made this step
 	finished                // it is out of the session
 )
 
@@ -56,6 +59,7 @@ const (
 	turnSending                       // own's request is about to be sent
 	turnSent                          // own's request is on its way
 	turnUnsent                        // own's request could not be sent
+	turnAccepted                      // own's answer was read, and own goes on after it
 	turnCancelled                     // own is cancelled
 	sessionCancelled                  // all turns of this side are cancelled
 	turnEnded                         // what ends own was read
@@ -67,9 +71,11 @@ type effects struct {
 	refuse   error             // the event is refused
 	end      []*inbound        // the contexts of these turns of the peer's end
 	before   []<-chan struct{} // what is awaited before the peer is told
+	recall   []*ownTurn        // the peer is asked to end the requests of these
 	withdraw []*inbound        // these questions are answered as cancelled
 	told     []*ownTurn        // the peer is told that these are cancelled
-	after    []<-chan struct{} // what is awaited then
+	posted   []chan struct{}   // are closed then, for those who wait for it
+	after    []<-chan struct{} // what is awaited last
 }
 
 // step is what an event does to a session; conn.mu is held.
@@ -119,9 +125,10 @@ func (s *session) step(e event) (do effects) {
 	case turnBegun:
 		for _, other := range s.own {
 			if other.ctx.Err() != nil {
-				more := s.step(event{kind: turnCancelled, own: other})
-				do.told, do.after = append(do.told, more.told...), append(do.after, more.after...)
-				do.withdraw = append(do.withdraw, more.withdraw...)
+				s.cancel(other, &do)
+			}
+			if other.recalled != nil {
+				own.behind = append(own.behind, other.recalled)
 			}
 		}
 		own.first = s.position()
@@ -139,11 +146,11 @@ func (s *session) step(e event) (do effects) {
 	case turnSent:
 		close(own.settled)
 		own.phase = running
-		if own.wanted {
+		switch {
+		case own.told:
 			own.phase = cancelling
-		}
-		if own.wanted && !own.told {
-			do.withdraw, do.told = slices.Clone(s.questions), []*ownTurn{own}
+		case own.wanted:
+			s.cancelSent(own, &do)
 		}
 	case turnUnsent:
 		close(own.settled)
@@ -152,35 +159,27 @@ func (s *session) step(e event) (do effects) {
 			close(own.posted)
 		}
 
-	// The peer is told once, by who cancels, and whoever cancels too waits for that. Questions that wait for this
-	// side's user are answered as cancelled. A turn that the peer has not begun yet, because it holds it behind an
-	// earlier one, is taken back instead, by who runs it.
 	case turnCancelled:
-		switch own.phase {
-		case waiting:
-			own.wanted = true
-		case sending:
-			if s.holds(own) {
-				break // its context has ended, which is seen when the request is on its way
-			}
-			if !own.wanted {
-				own.wanted, own.posted = true, make(chan struct{})
-			}
-			do.after = append(do.after, own.posted)
-		case running:
-			if !own.ended && !s.holds(own) {
-				own.phase, own.posted = cancelling, make(chan struct{})
-				do.withdraw, do.told = slices.Clone(s.questions), []*ownTurn{own}
-			}
-		case cancelling:
-			do.after = append(do.after, own.posted)
+		s.cancel(own, &do)
+
+	// A turn that was recalled has begun all the same: it is cancelled now, ahead of what waits behind it.
+	case turnAccepted:
+		own.accepted = true
+		if own.phase == recalling {
+			own.posted = make(chan struct{})
+			s.cancelSent(own, &do)
+			do.posted = append(do.posted, own.recalled)
 		}
 
-	// The same for all turns at once. The peer is told also without any.
+	// The same as turnCancelled for all turns at once. The peer is told also without any.
 	case sessionCancelled:
 		do.withdraw = slices.Clone(s.questions)
 		for _, own := range s.own {
 			switch {
+			case own.phase == recalling:
+				own.phase = cancelling
+				close(own.recalled)
+				do.after = append(do.after, own.posted)
 			case own.posted != nil: // somebody tells the peer, or has
 				do.after = append(do.after, own.posted)
 				continue
@@ -190,24 +189,71 @@ func (s *session) step(e event) (do effects) {
 				do.before = append(do.before, own.settled)
 			}
 			own.wanted, own.told, own.posted = true, true, make(chan struct{})
-			do.told = append(do.told, own)
+			do.told, do.posted = append(do.told, own), append(do.posted, own.posted)
 		}
 
 	// A turn is over with the notifications that were read before its end. It leaves the session when nothing of
-	// it is on its way any more, so that no cancellation of it comes behind what its caller sends next.
+	// it is being sent any more, so that no cancellation of it comes behind what its caller sends next.
 	case turnEnded:
 		own.ended, own.last = true, s.position()
+		if own.phase == recalling {
+			own.phase = running
+			close(own.recalled)
+		}
 	case turnOver:
+		if own.posted != nil && !isClosed(own.posted) {
+			do.refuse, do.after = errBeingSent, append(do.after, own.posted)
+			break
+		}
+		if own.phase == recalling {
+			close(own.recalled)
+		}
 		own.phase = finished
 		s.own = slices.DeleteFunc(s.own, func(o *ownTurn) bool { return o == own })
-		if own.posted != nil {
-			do.after = append(do.after, own.posted)
-		}
 	}
 	return do
 }
 
-var errBusy = errors.New("acp: the session is busy with another turn")
+// cancel is what cancels a turn of this side. The peer is told once, by who cancels, and whoever cancels too waits
+// for that.
+func (s *session) cancel(own *ownTurn, do *effects) {
+	switch own.phase {
+	case waiting:
+		own.wanted = true
+	case sending:
+		if !own.wanted {
+			own.wanted, own.posted = true, make(chan struct{})
+		}
+		do.after = append(do.after, own.posted)
+	case running:
+		if !own.ended {
+			own.posted = make(chan struct{})
+			s.cancelSent(own, do)
+		}
+	case recalling, cancelling:
+		do.after = append(do.after, own.posted)
+	}
+}
+
+// cancelSent cancels a turn whose request is on its way. The questions that wait for this side's user are answered as
+// cancelled. A turn that the peer holds behind an earlier one is recalled instead, because a cancellation would be
+// about the earlier one. Only the answer says whether that came in time: until then, later turns are not sent, because
+// a cancellation would be about them too.
+func (s *session) cancelSent(own *ownTurn, do *effects) {
+	do.posted = append(do.posted, own.posted)
+	if s.holds(own) {
+		own.phase, own.recalled = recalling, make(chan struct{})
+		do.recall = append(do.recall, own)
+		return
+	}
+	own.phase = cancelling
+	do.withdraw, do.told = append(do.withdraw, s.questions...), append(do.told, own)
+}
+
+var (
+	errBusy      = errors.New("acp: the session is busy with another turn")
+	errBeingSent = errors.New("acp: the turn's cancellation is being sent")
+)
 
 // admits says why the session cannot take another turn of the peer's.
 func (s *session) admits() error {
@@ -235,7 +281,7 @@ func (s *session) cancelling() bool {
 	return slices.ContainsFunc(s.own, func(own *ownTurn) bool { return own.phase == cancelling || own.told })
 }
 
-// holds reports whether the peer holds a turn of this side behind an earlier one.
+// holds reports whether the peer holds a turn of this side behind an earlier one, as far as it has said.
 func (s *session) holds(own *ownTurn) bool {
 	return own.over != nil && !own.accepted && s.own[0] != own
 }
@@ -257,11 +303,14 @@ func (c *Conn) carryOut(do effects, tell func()) {
 	for _, wait := range do.before {
 		<-wait
 	}
+	for _, own := range do.recall {
+		own.request.cancel()
+	}
 	if tell == nil && len(do.told) > 0 {
 		spec := &do.told[0].spec
 		tell = func() { _ = c.postCancel(spec.CancelMethod, spec.CancelParams) } // which logs
 	}
-	cancelQuestions(do.withdraw, do.told, tell)
+	cancelQuestions(do.withdraw, do.posted, tell)
 	for _, wait := range do.after {
 		<-wait
 	}
@@ -276,16 +325,16 @@ func (c *Conn) postCancel(method string, params any) error {
 	return err
 }
 
-// cancelQuestions tells the peer that turns are cancelled, and answers their questions as cancelled. After tell, no
-// question is answered another way. tell may run middleware, whose panic must not keep others waiting.
-func cancelQuestions(questions []*inbound, turns []*ownTurn, tell func()) {
+// cancelQuestions tells the peer that turns are cancelled, answers their questions as cancelled, and closes posted.
+// After tell, no question is answered another way. tell may run middleware, whose panic must not keep others waiting.
+func cancelQuestions(questions []*inbound, posted []chan struct{}, tell func()) {
 	questions = slices.DeleteFunc(questions, func(in *inbound) bool { return !in.withdraw() })
 	defer func() {
 		for _, in := range questions {
 			in.answerCancelled()
 		}
-		for _, own := range turns {
-			close(own.posted)
+		for _, c := range posted {
+			close(c)
 		}
 	}()
 	if tell != nil {

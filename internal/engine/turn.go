@@ -39,10 +39,14 @@ type ownTurn struct {
 	told     bool          // together with the session, and who did that tells the peer
 	settled  chan struct{} // closed when its request was sent, or could not be
 	posted   chan struct{} // of a cancelled turn: closed when its cancellation is on its way, if there is one
+	recalled chan struct{} // of a turn that was recalled: closed when it is known to be over, or cancelled
 	first    uint64        // the notifications of the session that came before it
 	ended    bool          // what ends it was read,
 	last     uint64        // and before that these notifications of the session
 	accepted bool          // the answer has come, of a turn that goes on after it
+	request  *pending      // set when its request is sent
+
+	behind []<-chan struct{} // what its request waits for; set when it is begun
 
 	// Of a turn that goes on after its answer, see TurnEnd.
 	over     chan struct{}         // closed when it is over; nil: its answer ends it
@@ -159,7 +163,9 @@ func (c *Conn) leave(own *ownTurn) {
 		return
 	}
 	own.left = true
-	_ = c.step(own.session, event{kind: turnOver, own: own}) // which refuses nothing
+	for c.step(own.session, event{kind: turnOver, own: own}) != nil {
+		continue // a cancellation was being sent
+	}
 	if own.over != nil {
 		c.following.Add(-1)
 	}
@@ -189,9 +195,6 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, own 
 		return err
 	}
 	cancelled, err := own.await(ctx, p)
-	if cancelled && !errors.Is(err, ErrOverflow) && c.held(own) {
-		cancelled, err = own.takeBack(p, err)
-	}
 	if cancelled {
 		c.cancelTurn(own)
 		if errors.Is(err, ErrOverflow) {
@@ -228,9 +231,16 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, own 
 func (c *Conn) send(
 	ctx context.Context, cancel context.CancelCauseFunc, p *pending, params wire.Encodable, own *ownTurn,
 ) error {
+	for _, wait := range own.behind {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	s := own.session
 	c.mu.Lock()
-	own.ctx, own.cancel = ctx, cancel
+	own.ctx, own.cancel, own.request = ctx, cancel, p
 	do := s.step(event{kind: turnSending, own: own})
 	c.mu.Unlock()
 	switch {

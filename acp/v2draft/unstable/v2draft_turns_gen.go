@@ -64,15 +64,18 @@ func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 // an error the prompt did not become a part of the conversation; cancelled before that, it is
 // ErrRequestCancelled.
 //
-// In a session that is working already the agent may hold the prompt until that is done; a turn that is
-// held behind another one of this client's is taken back by $/cancel_request, when ctx ends, and leaves
-// the other alone. Or the prompt joins the work, and the turn ends when all of it has.
+// In a session that is working already the agent may hold the prompt until that is done. A turn that is
+// held behind another one of this client's is recalled by $/cancel_request, when ctx ends, and the other
+// one goes on. Turns that are started then wait for the answer, for at most ConnOptions.CancelGrace: if it
+// says that the recalled turn has begun all the same, session/cancel is sent ahead of them. Or the agent
+// lets the prompt join the work, and the turn ends when all of the work has.
 func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*TurnResult, error) {
 	return s.conn.RunTurn(ctx, &PromptRequest{SessionID: s.id, Prompt: prompt})
 }
 
-// RunTurn is ClientSession.Prompt with all that a prompt can have. Prompt, in contrast, only waits for the
-// answer.
+// RunTurn is ClientSession.Prompt with all that a prompt can have. ClientConn.Prompt, in contrast, is the
+// plain call: it only waits for the answer, and is not a turn for Cancel or for the turns that are started
+// after it.
 func (c *ClientConn) RunTurn(ctx context.Context, req *PromptRequest) (*TurnResult, error) {
 	req = orEmpty(req)
 	if err := c.checkPrompt(req); err != nil {
