@@ -12,8 +12,9 @@ import (
 // It fails with ErrInvalidParams, unsent, when the agent named options and this is none of them, or the value
 // is none of its values.
 func (s *ClientSession) SetConfigOption(ctx context.Context, option SessionConfigID, value SessionConfigValueID) error {
-	req := newSetConfigOption(s.id, option, value)
-	_, err := s.conn.SetSessionConfigOption(ctx, &req)
+	_, err := s.conn.SetSessionConfigOption(ctx, &SetSessionConfigOptionRequest{
+		SessionID: s.id, ConfigID: option, Variant: &configValue{Value: value},
+	})
 	return err
 }
 
@@ -40,6 +41,26 @@ func (c *ClientConn) SetSessionConfigOption(
 			s.configure(res.ConfigOptions)
 		}
 	})
+}
+
+// checkConfigOption refuses options and values that the session does not have, as far as this connection
+// knows them.
+func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw {
+	s := c.sessions.get(req.SessionID)
+	if s == nil || missing(req.Variant) {
+		return nil
+	}
+	options, known := s.knownConfigOptions()
+	if !known {
+		return nil
+	}
+	switch v := req.Variant.(type) {
+	case *configValue:
+		return checkConfigValue(options, req.ConfigID, v.Value)
+	case *SetSessionConfigOptionRequestBoolean:
+		return checkConfigBoolean(options, req.ConfigID)
+	}
+	return nil
 }
 
 // checkConfigIDs refuses config options without an id, or with that of another one.

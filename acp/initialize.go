@@ -187,7 +187,7 @@ func (a *agentSide) configureRoute(r *engine.Route) {
 	case MethodCloseSession, MethodDeleteSession:
 		r.EndsTurn = true
 	case MethodAuthenticate:
-		r.Check = asParams(a.checkAuthenticate)
+		r.Check = asParams(a.checkLogin)
 	case MethodNewSession, MethodLoadSession, MethodResumeSession:
 		r.Check = asParams(a.checkSetup(r.Method))
 	}

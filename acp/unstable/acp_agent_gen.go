@@ -135,6 +135,15 @@ func checkOffered(methods []AuthMethod, id AuthMethodID) error {
 	return fmt.Errorf("%w: the agent does not offer the method %q", ErrUnsupported, id)
 }
 
+// checkLogin refuses, of what a client asks for, methods that were not offered, and those that are not asked for.
+func (a *agentSide) checkLogin(params any) *flaw {
+	req, ok := params.(*loginRequest)
+	if ok && checkOffered(a.handshake.Load().AuthMethods, req.MethodID) != nil {
+		return &flaw{"/methodId", "not the id of an authentication method for " + methodLogin}
+	}
+	return nil
+}
+
 // checkSetup is checkParams for what sets a session up. It also refuses MCP servers that the agent did not
 // advertise. A command that is not an absolute path is reported and left to the agent, which may find it as
 // a shell does.

@@ -244,41 +244,21 @@ func (c *ClientConn) checkMode(req *SetSessionModeRequest) *flaw {
 	return &flaw{"/modeId", "not a mode of the session"}
 }
 
-// checkConfigOption refuses options and values that the session does not have, as far as this connection
-// knows them.
-func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw {
-	s := c.sessions.get(req.SessionID)
-	if s == nil {
-		return nil
-	}
-	options, ok := s.ConfigOptions().Get()
-	if !ok || missing(req.Variant) {
-		return nil
-	}
-	switch v := req.Variant.(type) {
-	case *SetSessionConfigOptionRequestValueID:
-		return checkConfigValue(options, req.ConfigID, v.Value)
-	case *SetSessionConfigOptionRequestBoolean:
-		return checkConfigBoolean(options, req.ConfigID)
-	}
-	return nil
-}
+// The names of this version for what both versions have.
+type (
+	loginRequest = AuthenticateRequest
+	configValue  = SetSessionConfigOptionRequestValueID
+)
 
-func newSetConfigOption(session SessionID, option SessionConfigID, value SessionConfigValueID) SetSessionConfigOptionRequest {
-	return NewSetSessionConfigOptionRequestValueID(session, option, value)
+const methodLogin = MethodAuthenticate
+
+// knownConfigOptions returns the session's config options, if the agent has named them.
+func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
+	return s.ConfigOptions().Get()
 }
 
 // configID is the id of a config option.
 func configID(x *SessionConfigOption) SessionConfigID { return x.ID }
-
-// checkAuthenticate refuses methods that were not offered, and those that are not for authenticate.
-func (a *agentSide) checkAuthenticate(params any) *flaw {
-	req, ok := params.(*AuthenticateRequest)
-	if ok && checkOffered(a.handshake.Load().AuthMethods, req.MethodID) != nil {
-		return &flaw{"/methodId", "not the id of an authentication method for authenticate"}
-	}
-	return nil
-}
 
 // authID is the id of an authentication method, "" if it has none.
 func authID(method *AuthMethod) AuthMethodID {

@@ -207,41 +207,22 @@ func (c *ClientConn) check(method string, params any) error {
 	return nil
 }
 
-// checkConfigOption refuses options and values that the session does not have, as far as this connection
-// knows them.
-func (c *ClientConn) checkConfigOption(req *SetSessionConfigOptionRequest) *flaw {
-	s := c.sessions.get(req.SessionID)
-	if s == nil || missing(req.Variant) {
-		return nil
-	}
-	options := s.ConfigOptions()
-	if options == nil {
-		return nil
-	}
-	switch v := req.Variant.(type) {
-	case *SetSessionConfigOptionRequestID:
-		return checkConfigValue(options, req.ConfigID, v.Value)
-	case *SetSessionConfigOptionRequestBoolean:
-		return checkConfigBoolean(options, req.ConfigID)
-	}
-	return nil
-}
+// The names of this version for what both versions have.
+type (
+	loginRequest = LoginAuthRequest
+	configValue  = SetSessionConfigOptionRequestID
+)
 
-func newSetConfigOption(session SessionID, option SessionConfigID, value SessionConfigValueID) SetSessionConfigOptionRequest {
-	return NewSetSessionConfigOptionRequestID(session, option, value)
+const methodLogin = MethodLoginAuth
+
+// knownConfigOptions returns the session's config options, if the agent has named them.
+func (s *ClientSession) knownConfigOptions() ([]SessionConfigOption, bool) {
+	options := s.ConfigOptions()
+	return options, options != nil
 }
 
 // configID is the id of a config option.
 func configID(x *SessionConfigOption) SessionConfigID { return x.ConfigID }
-
-// checkLogin refuses methods that were not offered, and those that are not for auth/login.
-func (a *agentSide) checkLogin(params any) *flaw {
-	req, ok := params.(*LoginAuthRequest)
-	if ok && checkOffered(a.handshake.Load().AuthMethods, req.MethodID) != nil {
-		return &flaw{"/methodId", "not the id of an authentication method for auth/login"}
-	}
-	return nil
-}
 
 // authID is the id of an authentication method, "" if it has none.
 func authID(method *AuthMethod) AuthMethodID {
