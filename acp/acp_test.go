@@ -469,6 +469,32 @@ func TestEXT3_ExtensionNames(t *testing.T) {
 	}
 }
 
+// A handler of an extension that is nil is an error at the start, on both sides, and also without the protocol's
+// methods.
+func TestNilExtensions(t *testing.T) {
+	const name = "_example.com/ping"
+	wrong := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), `"`+name+`" is nil`) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	var forAgent acp.Extensions[acp.AgentConn]
+	rpc.Handle[acp.AgentConn, struct{}, struct{}](&forAgent, name, nil)
+	near, far := acp.Pipe()
+	_, err := acp.StartAgent(t.Context(), far, acp.AgentHandlers{NewSession: newSession, Prompt: noPrompt, Extensions: &forAgent}, nil)
+	wrong("agent", err)
+	var forClient acp.Extensions[acp.ClientConn]
+	rpc.HandleNotification[acp.ClientConn, struct{}](&forClient, name, nil)
+	_, err = acp.Connect(t.Context(), near, acp.ClientHandlers{Extensions: &forClient}, nil)
+	wrong("client", err)
+	var raw acp.Extensions[rpc.Conn]
+	rpc.Handle[rpc.Conn, struct{}, struct{}](&raw, name, nil)
+	near, _ = acp.Pipe()
+	_, err = rpc.Connect(t.Context(), near, &raw, nil)
+	wrong("raw", err)
+}
+
 // Methods with types, as acpgen makes them of a vendor's schema, are called on the connections of both sides and
 // handled beside the protocol's own; their handlers are given the connection.
 func TestVendorMethods(t *testing.T) {

@@ -34,7 +34,7 @@ type Caller interface {
 // under any name; a nil ext serves nothing. ctx bounds opening the transport; handlers get its values, but not its
 // end. To speak the protocol, use package acp.
 func Connect(ctx context.Context, transport Transport, ext *Extensions[Conn], opts *Options) (*Conn, error) {
-	return ConnectRoutes(ctx, transport, func(c *Conn) ([]engine.Route, error) { return ext.bind(c), nil }, opts)
+	return ConnectRoutes(ctx, transport, func(c *Conn) ([]engine.Route, error) { return ext.bind(c) }, opts)
 }
 
 // ConnectRoutes is Connect for the packages of this module that serve the protocol's own methods; others cannot

@@ -22,13 +22,20 @@ type Extensions[C any] struct {
 	// FallbackNotification is the same for notifications.
 	FallbackNotification func(ctx context.Context, conn *C, method string, params json.RawMessage) error
 
-	handlers []func(*C) engine.Route
+	handlers []extension[C]
+}
+
+// extension is a handler, and how it becomes the route of a connection; nil if the handler is nil.
+type extension[C any] struct {
+	method string
+	route  func(*C) engine.Route
 }
 
 // Handle serves a request method with fn, whose parameters and result are any types that encoding/json
-// can handle. If a method is handled twice, the later handler serves it. A name that does not begin with an underscore
-// is an error when the connection starts, because such names are the protocol's; only Connect of this package allows
-// them.
+// can handle. If a method is handled twice, the later handler serves it.
+//
+// Two mistakes are errors when the connection starts. One is a nil fn. The other is a name that does not begin with an
+// underscore, because such names are the protocol's; only Connect of this package allows them.
 func Handle[C, P, R any](ext *Extensions[C], method string, fn func(ctx context.Context, conn *C, params *P) (*R, error)) {
 	HandleMethod(ext, RequestMethod[P, R]{Name: method}, fn)
 }
@@ -40,18 +47,26 @@ func HandleNotification[C, P any](ext *Extensions[C], method string, fn func(ctx
 
 // HandleMethod is Handle for a method with types, such as generated code has.
 func HandleMethod[C, P, R any](ext *Extensions[C], m RequestMethod[P, R], fn func(ctx context.Context, conn *C, params *P) (*R, error)) {
-	ext.handlers = append(ext.handlers, func(conn *C) engine.Route {
-		return engine.RequestMethod[P, R](m).Handle(func(ctx context.Context, params *P) (*R, error) { return fn(ctx, conn, params) })
-	})
+	handler := extension[C]{method: m.Name}
+	if fn != nil {
+		handler.route = func(conn *C) engine.Route {
+			return engine.RequestMethod[P, R](m).Handle(func(ctx context.Context, params *P) (*R, error) { return fn(ctx, conn, params) })
+		}
+	}
+	ext.handlers = append(ext.handlers, handler)
 }
 
 // HandleNotificationMethod is HandleNotification for a notification with types, such as generated code has.
 func HandleNotificationMethod[C, P any](
 	ext *Extensions[C], m NotificationMethod[P], fn func(ctx context.Context, conn *C, params *P) error,
 ) {
-	ext.handlers = append(ext.handlers, func(conn *C) engine.Route {
-		return engine.NotificationMethod[P](m).Handle(func(ctx context.Context, params *P) error { return fn(ctx, conn, params) })
-	})
+	handler := extension[C]{method: m.Name}
+	if fn != nil {
+		handler.route = func(conn *C) engine.Route {
+			return engine.NotificationMethod[P](m).Handle(func(ctx context.Context, params *P) error { return fn(ctx, conn, params) })
+		}
+	}
+	ext.handlers = append(ext.handlers, handler)
 }
 
 // Routes is for the packages of this module that serve the protocol's own methods; others cannot name its types.
@@ -59,22 +74,25 @@ func (ext *Extensions[C]) Routes(conn *C) ([]engine.Route, error) {
 	if ext == nil {
 		return nil, nil
 	}
-	for _, route := range ext.handlers {
-		if name := route(conn).Method; !strings.HasPrefix(name, "_") {
-			return nil, fmt.Errorf("acp: the handler of %q: the name of an extension begins with an underscore", name)
+	for _, handler := range ext.handlers {
+		if !strings.HasPrefix(handler.method, "_") {
+			return nil, fmt.Errorf("acp: the handler of %q: the name of an extension begins with an underscore", handler.method)
 		}
 	}
-	return ext.bind(conn), nil
+	return ext.bind(conn)
 }
 
 // bind makes the routes of one connection; a nil ext has none.
-func (ext *Extensions[C]) bind(conn *C) []engine.Route {
+func (ext *Extensions[C]) bind(conn *C) ([]engine.Route, error) {
 	if ext == nil {
-		return nil
+		return nil, nil
 	}
 	var routes []engine.Route
-	for _, route := range ext.handlers {
-		routes = append(routes, route(conn))
+	for _, handler := range ext.handlers {
+		if handler.route == nil {
+			return nil, fmt.Errorf("acp: the handler of %q is nil", handler.method)
+		}
+		routes = append(routes, handler.route(conn))
 	}
 	if f := ext.Fallback; f != nil {
 		routes = append(routes, engine.Fallback(func(ctx context.Context, method string, params json.RawMessage) (any, error) {
@@ -86,5 +104,5 @@ func (ext *Extensions[C]) bind(conn *C) []engine.Route {
 			return f(ctx, conn, method, params)
 		}))
 	}
-	return routes
+	return routes, nil
 }
