@@ -72,9 +72,11 @@ type Hooks struct {
 // calling next refuses the call. A second call of next fails. It may look at call, and change it where its fields say
 // so.
 //
-// While initialize is served nothing else is read, so Serve must be quick then, and must not call the peer. A cancellation that is sent because a context has ended, or by the Cancel of a turn, does not go
-// through Call; one that is sent by the Cancel of a session or a connection does, and holds the turns that it cancels
-// until Call returns.
+// While initialize is served nothing else is read, so Serve must be quick then, and must not call the peer.
+//
+// A cancellation that is sent because a context has ended, or by the Cancel of a turn, does not go through Call. One
+// that is sent by the Cancel of a session or a connection does, and the turns that it cancels do not end before Call
+// returns.
 //
 // For a handler of a request the error of next is what the peer will get: errors.AsType finds that *Error, and
 // errors.Is and errors.As find what the handler returned. It is nil where a turn that was cancelled is answered so,
@@ -93,6 +95,9 @@ type CallInfo struct {
 	Session string
 	// Meta is, for an incoming call, the _meta of the parameters, or nil. For an outgoing call it is nil at first; what a
 	// Middleware puts there before it calls next is added to the _meta of the parameters, over members of the same name.
+	// Parameters that were left out, or are null, become an object with _meta alone. In parameters of another kind, such
+	// as an array, there is no place for it: next fails with a *codec.Error, and nothing is sent. Only calls by name can
+	// have such parameters.
 	Meta codec.Meta
 	// Params are the parameters: a pointer to the generated type, what was passed to Call or Notify, or a
 	// json.RawMessage for a fallback. What they point to may be changed before next is called, and they may be

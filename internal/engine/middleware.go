@@ -220,8 +220,12 @@ func (a *adding) EncodeJSON(e *codec.Encoder) {
 		}
 	}
 	d := codec.NewDecoder(raw)
+	if d.Kind() == 'n' { // null is no parameters
+		raw = emptyObject
+		d.Reset(raw)
+	}
 	if d.Kind() != '{' {
-		e.Failf("_meta cannot be added to parameters that are no object")
+		e.Failf("no place for _meta: the parameters are not an object")
 		return
 	}
 	meta := map[string]json.RawMessage{}

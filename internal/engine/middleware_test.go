@@ -173,11 +173,43 @@ func TestCallMiddlewareAddsMeta(t *testing.T) {
 		_, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS)
 		return err
 	}, `,`+meta+`}`, "s")
-	if err := engine.NotifyRaw(t.Context(), c, "_x", []int{1}); err == nil {
-		t.Error("_meta was added to an array")
-	} else if _, ok := errors.AsType[*codec.Error](err); !ok {
-		t.Error(err)
+	for _, null := range []any{json.RawMessage(" null "), (*struct{})(nil), map[string]int(nil)} {
+		call(func() error {
+			_, err := engine.CallRaw[struct{}](t.Context(), c, "_x", null)
+			return err
+		}, `"params":{`+meta+`}`, "")
+		call(func() error { return engine.NotifyRaw(t.Context(), c, "_x", null) }, `"params":{`+meta+`}`, "")
 	}
+	for _, params := range []any{[]int{1}, json.RawMessage(`[]`), 1, "s", true} {
+		_, calling := engine.CallRaw[struct{}](t.Context(), c, "_x", params)
+		for _, err := range []error{calling, engine.NotifyRaw(t.Context(), c, "_x", params)} {
+			if _, ok := errors.AsType[*codec.Error](err); !ok || !strings.Contains(err.Error(), "_meta") {
+				t.Errorf("params %v: got %v", params, err)
+			}
+			receive(t, sessions)
+		}
+	}
+	call(func() error { return engine.NotifyRaw(t.Context(), c, "_y", nil) }, `"method":"_y","params":{`+meta+`}`, "") // nothing else came
+}
+
+// Incoming parameters without an object have no _meta, and reach the handler as they came.
+func TestServeMiddlewareWithoutObject(t *testing.T) {
+	opts := &Options{Hooks: Hooks{Serve: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+		if call.Meta != nil || call.Session != "" {
+			t.Errorf("got the _meta %s of session %q", call.Meta, call.Session)
+		}
+		return next(ctx)
+	}}}
+	ext := Extensions{Fallback: func(_ context.Context, _ *rpc.Conn, _ string, params json.RawMessage) (any, error) {
+		return params, nil
+	}}
+	p, _ := newPeer(t, extensions(&ext), opts)
+	for i, params := range []string{`[{"_meta":{"a":1},"sessionId":"s"}]`, `["_meta"]`, `[]`} {
+		p.send(request(i, "_x", params))
+		p.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, i, params))
+	}
+	p.send(request(9, "_x", `null`)) // is no parameters
+	p.expect(`{"jsonrpc":"2.0","id":9,"result":{}}`)
 }
 
 // Middleware is told what the peer gets of a handler's failure, and why.
