@@ -75,15 +75,22 @@ func choose(stream rpc.Stream, v1, v2 *lane) (version int) {
 	if err == nil && answer.Result.ProtocolVersion == 1 {
 		var line []byte
 		if line, err = answer.forRequest(request1.ID); err == nil {
-			v1.goOn(append(before, line), nil)
+			v1.goOn(append(before, read{line: line}))
 			return 1
 		}
 	}
-	if err == nil {
-		before = append(before, answer.line)
+	if err != nil {
+		v2.goOn(append(before, read{err: err}))
+	} else {
+		v2.goOn(append(before, answer.read))
 	}
-	v2.goOn(before, err)
 	return 2
+}
+
+// read is what reading the stream has returned.
+type read struct {
+	line []byte
+	err  error
 }
 
 // message is a request or an answer of initialize.
@@ -96,7 +103,7 @@ type message struct {
 
 // answer is the agent's answer.
 type answer struct {
-	line   []byte
+	read
 	Result initializeParams
 }
 
@@ -105,7 +112,7 @@ const maxBefore = 1 << 20
 
 // exchange sends the request of version 2, with what only that of version 1 says, and reads up to the
 // answer. It returns what came before that.
-func exchange(stream rpc.Stream, request1, request2 *message) (before [][]byte, a *answer, err error) {
+func exchange(stream rpc.Stream, request1, request2 *message) (before []read, a *answer, err error) {
 	for name, value := range request1.Params {
 		if _, ok := request2.Params[name]; !ok {
 			request2.Params[name] = value
@@ -120,7 +127,12 @@ func exchange(stream rpc.Stream, request1, request2 *message) (before [][]byte, 
 	}
 	for size := 0; size <= maxBefore; {
 		line, err := stream.Read()
-		if _, skipped := errors.AsType[*rpc.TooLongError](err); skipped {
+		if long, skipped := errors.AsType[*rpc.TooLongError](err); skipped {
+			if wire.AnswersLong(long.Head, long.Tail, request2.ID) {
+				return before, &answer{read: read{err: err}}, nil
+			}
+			before = append(before, read{err: err})
+			size += len(long.Head) + len(long.Tail) + 1
 			continue
 		}
 		if err != nil {
@@ -130,19 +142,20 @@ func exchange(stream rpc.Stream, request1, request2 *message) (before [][]byte, 
 		if a := answerTo(request2.ID, line); a != nil {
 			return before, a, nil
 		}
-		before = append(before, line)
-		size += len(line)
+		before = append(before, read{line: line})
+		size += len(line) + 1
 	}
 	return nil, nil, errors.New("acp: the agent sends too much before it answers initialize")
 }
 
 // answerTo returns the answer that the line is, or nil if it is none to the request with that id. An error,
-// a result without a version, and what cannot be read is an answer of version 0.
+// a result without a version, and what cannot be read, or is too long, is an answer of version 0: the connection of
+// version 2 says what is wrong with it.
 func answerTo(id rpc.ID, line []byte) *answer {
 	if !wire.Answers(line, id) {
 		return nil
 	}
-	a := &answer{line: line}
+	a := &answer{read: read{line: line}}
 	var m struct {
 		Result json.RawMessage `json:"result"`
 	}
@@ -179,8 +192,7 @@ type lane struct {
 
 	// Set before chosen is closed.
 	won   bool
-	lines [][]byte // to be read before the stream
-	fail  error    // what reading the stream came to, if it did
+	reads []read // what comes before the rest of the stream
 }
 
 func newLane(stream rpc.Stream) *lane {
@@ -228,8 +240,8 @@ func (l *lane) parse(line []byte) *message {
 	return m
 }
 
-// goOn lets the connection go on: with lines, and then with the stream, or the error that it has come to.
-func (l *lane) goOn(lines [][]byte, err error) { l.won, l.lines, l.fail = true, lines, err }
+// goOn lets the connection go on: with what was read, and then with the stream.
+func (l *lane) goOn(reads []read) { l.won, l.reads = true, reads }
 
 // end is called when the version is chosen.
 func (l *lane) end() { close(l.chosen) }
@@ -257,13 +269,10 @@ func (l *lane) read(next func() ([]byte, error), beforeWait func()) ([]byte, err
 	if !l.goesOn() {
 		return nil, io.EOF
 	}
-	if len(l.lines) > 0 {
-		line := l.lines[0]
-		l.lines = l.lines[1:]
-		return line, nil
-	}
-	if l.fail != nil {
-		return nil, l.fail
+	if len(l.reads) > 0 {
+		first := l.reads[0]
+		l.reads = l.reads[1:]
+		return first.line, first.err
 	}
 	return next()
 }

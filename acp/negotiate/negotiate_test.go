@@ -319,6 +319,12 @@ const asks = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilit
 func connecting(t *testing.T, ctx context.Context) (agent raw, result <-chan error) {
 	t.Helper()
 	near, far := rpc.Pipe()
+	return connectingOver(t, ctx, near, far)
+}
+
+// connectingOver is connecting over the two ends of a connection.
+func connectingOver(t *testing.T, ctx context.Context, near, far rpc.Transport) (agent raw, result <-chan error) {
+	t.Helper()
 	near = conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
 		Schema: negotiated(),
 		Ignore: func(f conformance.Finding) bool { return f.Direction == conformance.ToClient },
@@ -422,6 +428,54 @@ func TestClientFails(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// limited are two ends of a connection of which the first accepts messages of at most 1000 bytes.
+func limited() (near, far rpc.Transport) {
+	toNear, fromFar := io.Pipe()
+	toFar, fromNear := io.Pipe()
+	return rpc.IO(toNear, fromNear, 1000), rpc.IO(toFar, fromFar, 0)
+}
+
+// An answer that is too long ends the attempt at once, wherever its id stands.
+func TestAnswerTooLong(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, answer := range map[string]string{
+		"id first":        `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"_meta":{"x":"` + long + `"}}}`,
+		"id last":         `{"jsonrpc":"2.0","result":{"protocolVersion":2,"_meta":{"x":"` + long + `"}},"id":1}`,
+		"very long":       `{"result":{"protocolVersion":1,"_meta":{"x":"` + strings.Repeat(long, 100) + `"}},"jsonrpc":"2.0","id":1.0}`,
+		"an error":        `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"` + long + `"}}`,
+		"id last but one": `{"result":"` + long + `","id":1,"jsonrpc":"2.0"}`,
+		"with a tab":      "{\"id\":\t1,\"result\":\"" + long + "\"}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := limited()
+			agent, result := connectingOver(t, t.Context(), near, far)
+			agent.send(answer)
+			err := <-result
+			long, ok := errors.AsType[*rpc.TooLongError](err)
+			if !ok || long.Limit != 1000 || !strings.Contains(err.Error(), "initialize") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// What is too long and comes before the answer reaches the connection that goes on, which refuses it.
+func TestTooLongBeforeTheAnswer(t *testing.T) {
+	near, far := limited()
+	agent, result := connectingOver(t, t.Context(), near, far)
+	agent.send(`{"jsonrpc":"2.0","method":"_a.test/note","params":{"x":"` + strings.Repeat("x", 1000) + `"}}`)
+	agent.send(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
+	agent.want(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: message too long"}}`)
+	line, err := agent.Read()
+	if err != nil || !strings.Contains(string(line), `"method":"session/new"`) {
+		t.Fatalf("got %s, %v", line, err)
+	}
+	agent.send(`{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}`)
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
 }
 
 // halfClose reads one message from a transport and ends its own side; the peer's next message is still read.

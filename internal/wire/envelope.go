@@ -326,13 +326,24 @@ func decodeError(d *codec.Decoder) (e *Error, twice error) {
 // it cannot be read, or says neither result nor error.
 func Answers(line []byte, id ID) bool {
 	env := parse(codec.NewDecoder(nil), line)
-	got, response := env.id, env.kind == kindResponse || env.bare
 	if env.unread {
-		got, response, _ = recoverID(ends(line))
+		head, tail := ends(line)
+		return AnswersLong(head, tail, id)
 	}
+	return (env.kind == kindResponse || env.bare) && sameCall(env.id, id)
+}
+
+// AnswersLong is Answers for a message that is too long, of which there are the beginning and the end.
+func AnswersLong(head, tail []byte, id ID) bool {
+	got, response, known := recoverID(head, tail)
+	return response && known && sameCall(got, id)
+}
+
+// sameCall reports whether an id that came is that of a call.
+func sameCall(got, id ID) bool {
 	want, _ := callNumber(id)
 	n, ours := callNumber(got)
-	return response && (got == id || ours && n == want)
+	return got == id || ours && n == want
 }
 
 // ends returns the beginning and the end of a line.
@@ -357,11 +368,11 @@ func recoverID(head, tail []byte) (id ID, response, ok bool) {
 	if ok {
 		return id, response, true
 	}
-	// As the last member it stands right before the brace that closes the message.
+	// As the last member, or the last but the version, it stands right before the brace that closes the message.
 	if m := lastID.FindSubmatch(tail); m != nil && codec.Unmarshal(m[1], &id) == nil {
 		return id, response, true
 	}
 	return ID{}, response, false
 }
 
-var lastID = regexp.MustCompile(`"id"\s*:\s*("[^"\\]*"|-?[0-9]+)\s*\}\s*$`)
+var lastID = regexp.MustCompile(`"id"\s*:\s*("[^"\\]*"|-?[0-9][-+.eE0-9]*)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)

@@ -88,6 +88,10 @@ func TestRecoverID(t *testing.T) {
 		{`{"id":7,"result":{"a":"xxx`, ``, "7", true, true},
 		{`{"result":{"a":"xxx`, `"x"`, "null", true, false},
 		{`{"result":{"a":"xxx`, `"x"}, "id" : "q" } `, `"q"`, true, true},
+		{`{"result":{"a":"xxx`, `"x"},"id":7.0}`, "7.0", true, true},
+		{`{"result":{"a":"xxx`, `"x"}, "id" : 7 , "jsonrpc" : "2.0" }`, "7", true, true},
+		{`{"result":{"a":"xxx`, `"x","id":7,"jsonrpc":"2.0"}}`, "null", true, false},
+		{`{"result":{"a":"xxx`, `"x"},"id":7.-}`, "null", true, false},
 		{`garbage`, `garbage`, "null", false, false},
 	} {
 		id, response, ok := recoverID([]byte(test.head), []byte(test.tail))
