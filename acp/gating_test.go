@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -311,6 +312,33 @@ func TestPathsAndLinesAreChecked(t *testing.T) {
 		if _, asked := errors.AsType[*acp.CallError](err); asked || !errors.Is(err, acp.ErrInvalidParams) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Content and directories that the agent did not advertise reach its handlers.
+func TestAgentTakesWhatItDidNotAdvertise(t *testing.T) {
+	conn := bareClient(t, acp.AgentHandlers{
+		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: acp.SessionID(strings.Join(req.AdditionalDirectories, ","))}, nil
+		},
+		Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			if _, image := req.Prompt[0].Variant.(*acp.ContentBlockImage); !image {
+				t.Errorf("got %+v", req.Prompt[0])
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}, nil)
+	if err := call(t, conn, acp.MethodInitialize, initializeParams); err != nil {
+		t.Fatal(err)
+	}
+	res, err := rpc.Call[acp.NewSessionResponse](t.Context(), conn, acp.MethodNewSession,
+		json.RawMessage(`{"cwd":"/","mcpServers":[],"additionalDirectories":["/x"]}`))
+	if err != nil || res.SessionID != "/x" {
+		t.Errorf("got %v, %v", res, err)
+	}
+	const image = `{"sessionId":"s","prompt":[{"type":"image","data":"AA==","mimeType":"image/png"}]}`
+	if err := call(t, conn, acp.MethodPrompt, image); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -31,11 +31,13 @@ type AgentOptions struct {
 	// that can run them: that advertise auth.terminal, or, as the registry of agents does, have the
 	// member "terminal-auth" of clientCapabilities._meta true.
 	AuthMethods []AuthMethod
-	// Prompt says which content prompts may have beyond text and resource links.
+	// Prompt says which content prompts may have beyond text and resource links. Clients must not send other content; what
+	// they send all the same reaches the handler.
 	Prompt PromptCapabilities
 	// MCP says which MCP servers the agent connects to beyond those on stdio.
 	MCP MCPCapabilities
-	// AdditionalDirectories says that sessions may have more roots than their working directory.
+	// AdditionalDirectories says that sessions may have more roots than their working directory. Otherwise clients must
+	// not send any; those that they send all the same reach the handler.
 	AdditionalDirectories bool
 	// Initialize, if set, may edit the answer to initialize before it is sent, or refuse the client
 	// with an error. It must be quick and must not call the client.

@@ -35,11 +35,13 @@ type AgentOptions struct {
 	// member "terminal-auth" of the capabilities' _meta true. An agent that has any needs the handlers
 	// LoginAuth and LogoutAuth.
 	AuthMethods []AuthMethod
-	// Prompt says which content prompts may have beyond text and resource links.
+	// Prompt says which content prompts may have beyond text and resource links. Clients must not send other content; what
+	// they send all the same reaches the handler.
 	Prompt PromptCapabilities
 	// MCP says which MCP servers the agent connects to.
 	MCP MCPCapabilities
-	// AdditionalDirectories says that sessions may have more roots than their working directory.
+	// AdditionalDirectories says that sessions may have more roots than their working directory. Otherwise clients must
+	// not send any; those that they send all the same reach the handler.
 	AdditionalDirectories bool
 	// Steer takes prompts that come while their session works at once, to steer that work. Otherwise
 	// they are held until it is done.
