@@ -159,10 +159,10 @@ func (x *ToolCallUpdate) DecodeJSON(d *codec.Decoder) {
 			x.ToolCallID = ToolCallID(d.Intern())
 		case "kind":
 			o.Once(1)
-			x.Kind = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolKind])
+			x.Kind = codec.DecodeOptLenient(d, codec.DecodeEnum[ToolKind])
 		case "status":
 			o.Once(2)
-			x.Status = codec.DecodeOptLenient(d, codec.DecodeIntern[ToolCallStatus])
+			x.Status = codec.DecodeOptLenient(d, codec.DecodeEnum[ToolCallStatus])
 		case "title":
 			o.Once(3)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -291,7 +291,7 @@ func (x *Annotations) DecodeJSON(d *codec.Decoder) {
 		case "audience":
 			o.Once(0)
 			x.Audience = codec.DecodeOptLenient(d, func(d *codec.Decoder) []Role {
-				return codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[Role])
+				return codec.DecodeSliceFuncLenient(d, codec.DecodeEnum[Role])
 			})
 		case "lastModified":
 			o.Once(1)
@@ -754,7 +754,7 @@ func (x *PermissionOption) DecodeJSON(d *codec.Decoder) {
 			x.Name = d.Str()
 		case "kind":
 			o.Once(2)
-			x.Kind = PermissionOptionKind(d.Intern())
+			x.Kind = codec.DecodeEnum[PermissionOptionKind](d)
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -1132,7 +1132,7 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "type":
 			o.Once(0)
-			x.Type = codec.Lenient(d, codec.DecodeIntern[ElicitationSchemaType])
+			x.Type = codec.Lenient(d, codec.DecodeEnum[ElicitationSchemaType])
 		case "title":
 			o.Once(1)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1273,7 +1273,7 @@ func (x *StringPropertySchema) DecodeJSON(d *codec.Decoder) {
 			x.Pattern = codec.DecodeOpt(d, (*codec.Decoder).Str)
 		case "format":
 			o.Once(5)
-			x.Format = codec.DecodeOpt(d, codec.DecodeIntern[StringFormat])
+			x.Format = codec.DecodeOpt(d, codec.DecodeEnum[StringFormat])
 		case "default":
 			o.Once(6)
 			x.Default = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -2340,7 +2340,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "category", x.Category, codec.EncodeEnum)
+	codec.EncodeOpt(e, "category", x.Category, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
@@ -2811,7 +2811,7 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "stopReason":
 			o.Once(0)
-			x.StopReason = StopReason(d.Intern())
+			x.StopReason = codec.DecodeEnum[StopReason](d)
 		case "_meta":
 			o.Once(1)
 			x.Meta = codec.DecodeMeta(d)
@@ -3020,10 +3020,10 @@ func (x *ToolCall) DecodeJSON(d *codec.Decoder) {
 			x.Name = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
 		case "kind":
 			o.Once(3)
-			x.Kind = codec.Lenient(d, codec.DecodeIntern[ToolKind])
+			x.Kind = codec.Lenient(d, codec.DecodeEnum[ToolKind])
 		case "status":
 			o.Once(4)
-			x.Status = codec.Lenient(d, codec.DecodeIntern[ToolCallStatus])
+			x.Status = codec.Lenient(d, codec.DecodeEnum[ToolCallStatus])
 		case "content":
 			o.Once(5)
 			x.Content = codec.Lenient(d, codec.DecodeSliceLenient[ToolCallContent])
@@ -3070,10 +3070,10 @@ func (x *PlanEntry) DecodeJSON(d *codec.Decoder) {
 			x.Content = d.Str()
 		case "priority":
 			o.Once(1)
-			x.Priority = PlanEntryPriority(d.Intern())
+			x.Priority = codec.DecodeEnum[PlanEntryPriority](d)
 		case "status":
 			o.Once(2)
-			x.Status = PlanEntryStatus(d.Intern())
+			x.Status = codec.DecodeEnum[PlanEntryStatus](d)
 		case "_meta":
 			o.Once(3)
 			x.Meta = codec.DecodeMeta(d)
@@ -3380,7 +3380,7 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("severity")
-	codec.EncodeEnum(e, x.Severity)
+	e.Str(string(x.Severity))
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
@@ -3421,7 +3421,7 @@ func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.Name("compactionId")
 	e.Str(string(x.CompactionID))
 	e.Name("status")
-	codec.EncodeEnum(e, x.Status)
+	e.Str(string(x.Status))
 	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
 	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)

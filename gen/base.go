@@ -108,6 +108,12 @@ func (r *relation) types(a, b model.Type) bool {
 		return ok && a.Bounds == b.Bounds && r.types(a.Elem, b.Elem)
 	case model.Map:
 		b, ok := b.(model.Map)
+		return ok && a.Bounds == b.Bounds && r.types(a.Elem, b.Elem)
+	case model.Nullable:
+		b, ok := b.(model.Nullable)
+		return ok && r.types(a.Elem, b.Elem)
+	case model.Pointer:
+		b, ok := b.(model.Pointer)
 		return ok && r.types(a.Elem, b.Elem)
 	}
 	return a == b

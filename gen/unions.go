@@ -128,7 +128,7 @@ func constant(n *schema.Node) (string, bool) {
 
 // branch adds the variant that br describes to u.
 func (b *builder) branch(u *model.Union, br *schema.Node) {
-	v := &model.Variant{Union: u, Common: model.Common{Pointer: br.Pointer, Doc: br.Description, Owner: u, Part: br.Title}}
+	v := &model.Variant{Union: u, Common: model.Common{Pointer: br.Pointer, Doc: br.Description, Deprecated: br.Deprecated, Owner: u, Part: br.Title}}
 	if tag := br.Property(u.Tag); tag != nil && u.Tag != "" {
 		value, isConst := constant(tag)
 		switch {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/url"
 	"regexp"
 	"sync"
@@ -32,6 +33,14 @@ func (e *Encoder) Check(err error) {
 func MinLength[T ~string](v T, n int) error {
 	if got := utf8.RuneCountInString(string(v)); got < n {
 		return fmt.Errorf("length is %d, want %d or more", got, n)
+	}
+	return nil
+}
+
+// MaxLength asks for n characters at most.
+func MaxLength[T ~string](v T, n int) error {
+	if got := utf8.RuneCountInString(string(v)); got > n {
+		return fmt.Errorf("length is %d, want %d at most", got, n)
 	}
 	return nil
 }
@@ -79,6 +88,67 @@ func Minimum[T cmp.Ordered](v, least T) error {
 func Maximum[T cmp.Ordered](v, most T) error {
 	if v > most {
 		return fmt.Errorf("%v is greater than %v", v, most)
+	}
+	return nil
+}
+
+// Above asks for a number that is greater than limit.
+func Above[T cmp.Ordered](v, limit T) error {
+	if v <= limit {
+		return fmt.Errorf("%v is not greater than %v", v, limit)
+	}
+	return nil
+}
+
+// Below asks for a number that is less than limit.
+func Below[T cmp.Ordered](v, limit T) error {
+	if v >= limit {
+		return fmt.Errorf("%v is not less than %v", v, limit)
+	}
+	return nil
+}
+
+// MultipleOf asks for a number that is an integer times step, a decimal number. What counts is the shortest
+// decimal number that is read as v: 0.3 is three times 0.1, which it is not in binary.
+func MultipleOf[T cmp.Ordered](v T, step string) error {
+	number, ok := new(big.Rat).SetString(fmt.Sprint(v))
+	of, known := new(big.Rat).SetString(step)
+	if !ok || !known || !number.Quo(number, of).IsInt() { // step is not zero: the generator has tried it
+		return fmt.Errorf("%v is not a multiple of %s", v, step)
+	}
+	return nil
+}
+
+// Members asks for members of those names.
+func Members[T any](v map[string]T, names ...string) error {
+	for _, name := range names {
+		if _, ok := v[name]; !ok {
+			return fmt.Errorf("missing member %q", name)
+		}
+	}
+	return nil
+}
+
+// MinMembers asks for n members or more.
+func MinMembers[T any](v map[string]T, n int) error {
+	if len(v) < n {
+		return fmt.Errorf("%d members, want %d or more", len(v), n)
+	}
+	return nil
+}
+
+// MaxMembers asks for n members at most.
+func MaxMembers[T any](v map[string]T, n int) error {
+	if len(v) > n {
+		return fmt.Errorf("%d members, want %d at most", len(v), n)
+	}
+	return nil
+}
+
+// Listed asks for one of the values that the schema lists.
+func Listed[T interface{ Known() bool }](v T) error {
+	if !v.Known() {
+		return fmt.Errorf("%v is not one of the values of %T", v, v)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // EncodeString writes a string.
 func EncodeString[T ~string](e *Encoder, v T) { e.Str(string(v)) }
 
-// EncodeEnum writes a string that must not be empty.
+// EncodeEnum writes a string of a list to which the empty one does not belong.
 func EncodeEnum[T ~string](e *Encoder, v T) {
 	if v == "" {
 		e.Failf("empty %T", v)
@@ -27,6 +27,44 @@ func EncodeUint[T ~uint8 | ~uint16 | ~uint32 | ~uint64](e *Encoder, v T) { e.Uin
 
 // EncodeNull writes null, for a type that has no other value.
 func EncodeNull(e *Encoder, _ struct{}) { e.Null() }
+
+// EncodeValue writes a value of a type that writes itself.
+func EncodeValue[T any, P interface {
+	*T
+	EncodeJSON(*Encoder)
+}](e *Encoder, v T) {
+	P(&v).EncodeJSON(e)
+}
+
+// EncodePointer writes what v points to.
+func EncodePointer[T any, P interface {
+	*T
+	EncodeJSON(*Encoder)
+}](e *Encoder, v *T) {
+	if v == nil {
+		e.Failf("a nil %T", v)
+		return
+	}
+	P(v).EncodeJSON(e)
+}
+
+// EncodeNullable writes null, or a value by enc.
+func EncodeNullable[T any](e *Encoder, o Opt[T], enc func(*Encoder, T)) {
+	if o.state == present {
+		enc(e, o.value)
+	} else {
+		e.Null()
+	}
+}
+
+// EncodeDistinct writes an array by enc. Its items must differ.
+func EncodeDistinct[T any](e *Encoder, v []T, enc func(*Encoder, []T)) {
+	start := len(e.buf)
+	enc(e, v)
+	if e.err == nil {
+		e.Check(distinct(e.buf[start:]))
+	}
+}
 
 // EncodeStrings writes an array of strings; nil is [].
 func EncodeStrings[S ~[]T, T ~string](e *Encoder, s S) {
@@ -161,6 +199,16 @@ func DecodeString[T ~string](d *Decoder) T { return T(d.Str()) }
 // DecodeIntern reads a string that may come again and again, see [Decoder.Intern].
 func DecodeIntern[T ~string](d *Decoder) T { return T(d.Intern()) }
 
+// DecodeEnum is DecodeIntern for a list to which the empty string does not belong. It fails on that one:
+// in Go it says that nothing is set.
+func DecodeEnum[T ~string](d *Decoder) T {
+	v := T(d.Intern())
+	if v == "" && d.err == nil {
+		d.failText(d.i, "empty name")
+	}
+	return v
+}
+
 // DecodeInt reads an integer that fits in T.
 func DecodeInt[T ~int8 | ~int16 | ~int32 | ~int64](d *Decoder) T { return T(d.Int(bitsOf[T]())) }
 
@@ -173,6 +221,26 @@ func DecodeNull(d *Decoder) struct{} {
 		d.mismatch("null")
 	}
 	return struct{}{}
+}
+
+// DecodeValue reads a value of a type that reads itself.
+func DecodeValue[T any, P interface {
+	*T
+	DecodeJSON(*Decoder)
+}](d *Decoder) T {
+	var v T
+	P(&v).DecodeJSON(d)
+	return v
+}
+
+// DecodeDistinct reads an array by dec. Its items must differ.
+func DecodeDistinct[T any](d *Decoder, dec func(*Decoder) []T) []T {
+	start := d.Offset()
+	v := dec(d)
+	if d.err == nil {
+		d.Check(distinct(d.Slice(start)))
+	}
+	return v
 }
 
 // bitsOf returns the size of an integer type.

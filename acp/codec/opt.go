@@ -110,11 +110,7 @@ func EncodeOptValue[T any, P interface {
 // EncodeOptNull is EncodeOpt for a required member: if o is absent it is null.
 func EncodeOptNull[T any](e *Encoder, name string, o Opt[T], enc func(*Encoder, T)) {
 	e.Name(name)
-	if o.state == present {
-		enc(e, o.value)
-	} else {
-		e.Null()
-	}
+	EncodeNullable(e, o, enc)
 }
 
 // EncodeOptNullValue is EncodeOptNull for types that write themselves.

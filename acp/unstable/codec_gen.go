@@ -521,7 +521,7 @@ func (x *ProviderInfo) EncodeJSON(e *codec.Encoder) {
 	e.Name("providerId")
 	e.Str(string(x.ProviderID))
 	e.Name("supported")
-	codec.EncodeSliceFunc(e, x.Supported, codec.EncodeEnum)
+	codec.EncodeSliceFunc(e, x.Supported, codec.EncodeString)
 	e.Name("required")
 	e.Bool(x.Required)
 	codec.EncodeOptValue(e, "current", &x.Current)
@@ -563,7 +563,7 @@ func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("apiType")
-	codec.EncodeEnum(e, x.ApiType)
+	e.Str(string(x.ApiType))
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
 	codec.EncodeMeta(e, x.Meta)
@@ -638,7 +638,7 @@ func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder) {
 func (x *AuthStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("state")
-	codec.EncodeEnum(e, x.State)
+	e.Str(string(x.State))
 	if x.Accounts != nil {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
@@ -879,7 +879,7 @@ func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("status")
-	codec.EncodeEnum(e, x.Status)
+	e.Str(string(x.Status))
 	codec.EncodeMeta(e, x.Meta)
 	e.EndObject()
 }
@@ -949,7 +949,7 @@ func (x *PromptResponse) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "stopReason":
 			o.Once(0)
-			x.StopReason = StopReason(d.Intern())
+			x.StopReason = codec.DecodeEnum[StopReason](d)
 		case "usage":
 			o.Once(1)
 			codec.DecodeOptValueLenient(d, &x.Usage)
@@ -1827,7 +1827,7 @@ func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 func (x *AuthStatusUpdateNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("state")
-	codec.EncodeEnum(e, x.State)
+	e.Str(string(x.State))
 	if x.Accounts != nil {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
@@ -2022,7 +2022,7 @@ func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.Name("providerId")
 	e.Str(string(x.ProviderID))
 	e.Name("apiType")
-	codec.EncodeEnum(e, x.ApiType)
+	e.Str(string(x.ApiType))
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
 	if x.Headers != nil {
@@ -2373,7 +2373,7 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 func (x *SystemPrompt) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("mode")
-	codec.EncodeEnum(e, x.Mode)
+	e.Str(string(x.Mode))
 	e.Name("content")
 	codec.EncodeSlice(e, x.Content)
 	codec.EncodeMeta(e, x.Meta)
@@ -2460,7 +2460,7 @@ func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "cwd", x.Cwd, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "cursor", x.Cursor, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "archived", x.Archived, codec.EncodeEnum)
+	codec.EncodeOpt(e, "archived", x.Archived, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
 	e.EndObject()
 }

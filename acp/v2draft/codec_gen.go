@@ -99,8 +99,8 @@ func (x *ToolCallUpdate) EncodeJSON(e *codec.Encoder) {
 	e.Str(string(x.ToolCallID))
 	codec.EncodeOpt(e, "name", x.Name, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "title", x.Title, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "kind", x.Kind, codec.EncodeEnum)
-	codec.EncodeOpt(e, "status", x.Status, codec.EncodeEnum)
+	codec.EncodeOpt(e, "kind", x.Kind, codec.EncodeString)
+	codec.EncodeOpt(e, "status", x.Status, codec.EncodeString)
 	codec.EncodeOpt(e, "content", x.Content, codec.EncodeSlice)
 	codec.EncodeOpt(e, "locations", x.Locations, codec.EncodeSlice)
 	if x.RawInput != nil {
@@ -246,7 +246,7 @@ func (x *ContentBlock) DecodeJSON(d *codec.Decoder) {
 func (x *Annotations) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "audience", x.Audience, func(e *codec.Encoder, v []Role) {
-		codec.EncodeSliceFunc(e, v, codec.EncodeEnum)
+		codec.EncodeSliceFunc(e, v, codec.EncodeString)
 	})
 	codec.EncodeOpt(e, "lastModified", x.LastModified, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "priority", x.Priority, (*codec.Encoder).Float)
@@ -409,7 +409,7 @@ func (x *Icon) EncodeJSON(e *codec.Encoder) {
 	e.Check(codec.URI(x.Src))
 	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeOpt(e, "sizes", x.Sizes, codec.EncodeStrings)
-	codec.EncodeOpt(e, "theme", x.Theme, codec.EncodeEnum)
+	codec.EncodeOpt(e, "theme", x.Theme, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
 	e.EndObject()
 }
@@ -664,7 +664,7 @@ func (x *Content) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
-	codec.EncodeOpt(e, "fileType", x.FileType, codec.EncodeEnum)
+	codec.EncodeOpt(e, "fileType", x.FileType, codec.EncodeString)
 	codec.EncodeOpt(e, "mimeType", x.MimeType, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
@@ -798,7 +798,7 @@ func (x *DiffPathPairChange) DecodeJSON(d *codec.Decoder) {
 func (x *DiffPatch) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("format")
-	codec.EncodeEnum(e, x.Format)
+	e.Str(string(x.Format))
 	e.Name("text")
 	e.Str(x.Text)
 	codec.EncodeMeta(e, x.Meta)
@@ -1049,7 +1049,7 @@ func (x *PermissionOption) EncodeJSON(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	e.Name("kind")
-	codec.EncodeEnum(e, x.Kind)
+	e.Str(string(x.Kind))
 	codec.EncodeMeta(e, x.Meta)
 	e.EndObject()
 }
@@ -1219,7 +1219,7 @@ func (x *ElicitationSchema) DecodeJSON(d *codec.Decoder) {
 		switch string(o.Name()) {
 		case "type":
 			o.Once(0)
-			x.Type = ElicitationSchemaType(d.Intern())
+			x.Type = codec.DecodeEnum[ElicitationSchemaType](d)
 		case "title":
 			o.Once(2)
 			x.Title = codec.DecodeOptLenient(d, (*codec.Decoder).Str)
@@ -1331,7 +1331,7 @@ func (x *StringPropertySchema) EncodeJSON(e *codec.Encoder) {
 	codec.EncodeOpt(e, "minLength", x.MinLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "maxLength", x.MaxLength, codec.EncodeUint)
 	codec.EncodeOpt(e, "pattern", x.Pattern, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "format", x.Format, codec.EncodeEnum)
+	codec.EncodeOpt(e, "format", x.Format, codec.EncodeString)
 	codec.EncodeOpt(e, "default", x.Default, (*codec.Encoder).Str)
 	codec.EncodeOpt(e, "enum", x.Enum, codec.EncodeStrings)
 	if v, ok := x.Enum.Get(); ok {
@@ -2382,7 +2382,7 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 	e.Name("name")
 	e.Str(x.Name)
 	codec.EncodeOpt(e, "description", x.Description, (*codec.Encoder).Str)
-	codec.EncodeOpt(e, "category", x.Category, codec.EncodeEnum)
+	codec.EncodeOpt(e, "category", x.Category, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
 	switch v := x.Variant.(type) {
 	case *SessionConfigOptionSelect:
@@ -3934,9 +3934,9 @@ func (x *PlanEntry) EncodeJSON(e *codec.Encoder) {
 	e.Name("content")
 	e.Str(x.Content)
 	e.Name("priority")
-	codec.EncodeEnum(e, x.Priority)
+	e.Str(string(x.Priority))
 	e.Name("status")
-	codec.EncodeEnum(e, x.Status)
+	e.Str(string(x.Status))
 	codec.EncodeMeta(e, x.Meta)
 	e.EndObject()
 }
@@ -4189,7 +4189,7 @@ func (x *UsageUpdate) DecodeJSON(d *codec.Decoder) {
 func (x *Notice) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("severity")
-	codec.EncodeEnum(e, x.Severity)
+	e.Str(string(x.Severity))
 	e.Name("title")
 	e.Str(x.Title)
 	e.Check(codec.MinLength(x.Title, 1))
@@ -4230,7 +4230,7 @@ func (x *CompactionUpdate) EncodeJSON(e *codec.Encoder) {
 	e.Name("compactionId")
 	e.Str(string(x.CompactionID))
 	e.Name("status")
-	codec.EncodeEnum(e, x.Status)
+	e.Str(string(x.Status))
 	codec.EncodeOpt(e, "summary", x.Summary, codec.EncodeSlice)
 	codec.EncodeOpt(e, "error", x.Error, (*codec.Encoder).Str)
 	codec.EncodeMeta(e, x.Meta)

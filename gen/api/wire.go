@@ -139,6 +139,8 @@ func bounds(t model.Type) string {
 		add("items:", bounds(t.Elem))
 	case model.Map:
 		add("values:", bounds(t.Elem))
+	case model.Nullable:
+		return bounds(t.Elem)
 	}
 	return strings.Join(out, ", ")
 }

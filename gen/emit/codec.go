@@ -140,11 +140,14 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 
 // bounds returns the codec's calls that say what is wrong with a value of the type, if anything is.
 func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
-	t = plain(t)
 	var out []jen.Code
+	if d := enumOf(t); d != nil && !d.Names() && !d.Open {
+		out = append(out, g.codecName("Listed").Call(jen.Id(d.Go).Call(v)))
+	}
+	t = plain(t)
 	for i, limit := range model.BoundsOf(t) {
-		if limit != "" {
-			out = append(out, g.codecName(model.BoundKeywords[i].Check).Call(v, jen.Op(limit)))
+		if k := model.BoundKeywords[i]; limit != "" && k.Limit != model.Distinct {
+			out = append(out, g.codecName(k.Check).Call(v, jen.Op(limit)))
 		}
 	}
 	if t, ok := t.(model.Runtime); ok && t.Name == model.RuntimeID {
@@ -201,13 +204,19 @@ func plain(t model.Type) model.Type {
 	return t
 }
 
-// isEnum reports whether t is a named string with known values, which must not be empty.
-func isEnum(t model.Type) bool {
+// enumOf returns the enum that t is, or nil.
+func enumOf(t model.Type) *model.Enum {
 	if named, ok := t.(model.Named); ok {
-		d, ok := named.Decl.(*model.Enum)
-		return ok && d.Type.Kind == model.String
+		d, _ := named.Decl.(*model.Enum)
+		return d
 	}
-	return false
+	return nil
+}
+
+// isEnum reports whether t is a named string that must not be empty.
+func isEnum(t model.Type) bool {
+	d := enumOf(t)
+	return d != nil && d.ZeroIsNone()
 }
 
 // write returns the statement that writes the value v. A defined value is of a type defined over t.
@@ -260,18 +269,28 @@ func (g *generator) write(t model.Type, v *jen.Statement, defined bool) *jen.Sta
 	case model.Null:
 		return call(e, "Null")
 	case model.Slice:
-		if !readsItself(t.Elem) && !isString(t.Elem) {
+		switch {
+		case t.Bounds.Distinct():
+			return g.codecName("EncodeDistinct").Call(e, v, g.writer(anyItems(t)))
+		case g.sliceKind(t) == "SliceFunc":
 			return g.codecName("EncodeSliceFunc").Call(e, v, g.checkedWriter(t.Elem))
 		}
 		return g.writer(t).Call(e, v)
 	case model.Map:
-		if mapKind(t) == "MapFunc" {
+		if g.mapKind(t) == "MapFunc" {
 			return g.codecName("EncodeMapFunc").Call(e, v, g.checkedWriter(t.Elem))
 		}
+		return g.writer(t).Call(e, v)
+	case model.Nullable:
+		return g.codecName("EncodeNullable").Call(e, v, g.checkedWriter(t.Elem))
+	case model.Pointer:
 		return g.writer(t).Call(e, v)
 	}
 	panic(fmt.Sprintf("no writer for %T", t))
 }
+
+// anyItems returns t without the demand that its items differ.
+func anyItems(t model.Slice) model.Slice { return model.Slice{Elem: t.Elem} }
 
 // checkedWriter is writer with the checks of the type.
 func (g *generator) checkedWriter(t model.Type) *jen.Statement {
@@ -318,18 +337,23 @@ func (g *generator) writer(t model.Type) *jen.Statement {
 	case model.Null:
 		return g.codecName("EncodeNull")
 	case model.Slice:
-		if isString(t.Elem) {
-			return g.codecName("EncodeStrings")
-		}
-		if !readsItself(t.Elem) {
+		kind := g.sliceKind(t)
+		if kind == "SliceFunc" || t.Bounds.Distinct() {
 			return g.writerFunc(t)
 		}
-		return g.codecName("EncodeSlice")
+		return g.codecName("Encode" + kind)
 	case model.Map:
-		if mapKind(t) == "MapFunc" {
+		kind := g.mapKind(t)
+		if kind == "MapFunc" {
 			return g.writerFunc(t)
 		}
-		return g.codecName("Encode" + mapKind(t))
+		return g.codecName("Encode" + kind)
+	case model.Nullable:
+		return g.writerFunc(t)
+	case model.Pointer:
+		return g.codecName("EncodePointer").Types(g.goType(t.Elem))
+	case model.Named, model.Runtime:
+		return g.codecName("EncodeValue").Types(g.goType(t))
 	}
 	panic(fmt.Sprintf("no writer for %T", t))
 }
@@ -339,19 +363,28 @@ func (g *generator) codecMethod(of, name string) *jen.Statement {
 	return jen.Parens(jen.Op("*").Add(g.codecName(of))).Dot(name)
 }
 
-func isString(t model.Type) bool {
-	basic, ok := t.(model.Basic)
-	return ok && basic.Kind == model.String
+// anyString is a string of which nothing is asked.
+var anyString = model.Basic{Kind: model.String}
+
+// sliceKind is the part of the codec's function names that says what an array holds, mapKind what a map
+// does: Func is at its end where the function takes one for the items.
+func (g *generator) sliceKind(t model.Slice) string {
+	switch {
+	case t.Elem == anyString:
+		return "Strings"
+	case !readsItself(t.Elem) || g.bounded(t.Elem):
+		return "SliceFunc"
+	}
+	return "Slice"
 }
 
-// mapKind is the part of the codec's function names that says what a map holds.
-func mapKind(t model.Map) string {
+func (g *generator) mapKind(t model.Map) string {
 	switch {
-	case t.Elem == (model.Any{}):
+	case t.Elem == model.Any{}:
 		return "RawMap"
-	case isString(t.Elem):
+	case t.Elem == anyString:
 		return "StringMap"
-	case !readsItself(t.Elem):
+	case !readsItself(t.Elem) || g.bounded(t.Elem):
 		return "MapFunc"
 	}
 	return "Map"
@@ -478,6 +511,9 @@ func (g *generator) readerFunc(t model.Type, skipItems bool) *jen.Statement {
 
 // read returns the expression that reads a value of the type.
 func (g *generator) read(t model.Type, skipItems bool) *jen.Statement {
+	if isEnum(t) {
+		return g.reader(t, false).Call(d)
+	}
 	if basic := plain(t); basic != t {
 		return g.readAs(t.(model.Named).Decl.Base().Go, basic)
 	}
@@ -494,13 +530,18 @@ func (g *generator) read(t model.Type, skipItems bool) *jen.Statement {
 	case model.Any:
 		return call(d, "Raw")
 	case model.Slice:
-		if !readsItself(t.Elem) && !isString(t.Elem) {
+		switch {
+		case t.Bounds.Distinct():
+			return g.codecName("DecodeDistinct").Call(d, g.reader(anyItems(t), skipItems))
+		case g.sliceKind(t) == "SliceFunc":
 			return g.codecName("DecodeSliceFunc"+lenient(skipItems)).Call(d, g.checkedReader(t.Elem, false))
 		}
 	case model.Map:
-		if mapKind(t) == "MapFunc" {
+		if g.mapKind(t) == "MapFunc" {
 			return g.codecName("DecodeMapFunc").Call(d, g.checkedReader(t.Elem, false))
 		}
+	case model.Nullable:
+		return g.codecName("DecodeOpt").Call(d, g.checkedReader(t.Elem, false))
 	}
 	return g.reader(t, skipItems).Call(d)
 }
@@ -515,6 +556,9 @@ func lenient(skipItems bool) string {
 
 // reader returns the function that reads a value of the type.
 func (g *generator) reader(t model.Type, skipItems bool) *jen.Statement {
+	if isEnum(t) {
+		return g.codecName("DecodeEnum").Types(g.goType(t))
+	}
 	if basic, ok := plain(t).(model.Basic); ok && basic != t {
 		switch basic.Kind {
 		case model.String:
@@ -540,22 +584,27 @@ func (g *generator) reader(t model.Type, skipItems bool) *jen.Statement {
 	case model.Null:
 		return g.codecName("DecodeNull")
 	case model.Slice:
-		if isString(t.Elem) {
-			return g.codecName("DecodeStrings" + lenient(skipItems)).Types(g.goType(t.Elem))
-		}
-		if !readsItself(t.Elem) {
+		kind := g.sliceKind(t)
+		if kind == "SliceFunc" || t.Bounds.Distinct() {
 			return g.readerFunc(t, skipItems)
 		}
-		return g.codecName("DecodeSlice" + lenient(skipItems)).Types(g.goType(t.Elem))
+		return g.codecName("Decode" + kind + lenient(skipItems)).Types(g.goType(t.Elem))
 	case model.Map:
-		if mapKind(t) == "MapFunc" {
+		kind := g.mapKind(t)
+		if kind == "MapFunc" {
 			return g.readerFunc(t, false)
 		}
-		fn := g.codecName("Decode" + mapKind(t))
-		if mapKind(t) == "Map" {
+		fn := g.codecName("Decode" + kind)
+		if kind == "Map" {
 			return fn.Types(g.goType(t.Elem))
 		}
 		return fn
+	case model.Nullable:
+		return g.readerFunc(t, false)
+	case model.Pointer:
+		return g.codecName("New").Types(g.goType(t.Elem))
+	case model.Named, model.Runtime:
+		return g.codecName("DecodeValue").Types(g.goType(t))
 	}
 	panic(fmt.Sprintf("no reader for %T", t))
 }

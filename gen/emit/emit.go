@@ -127,7 +127,7 @@ const jsonPath = "encoding/json"
 func (g *generator) goType(t model.Type) *jen.Statement {
 	switch t := t.(type) {
 	case model.Basic:
-		return jen.Id(basicName(t))
+		return jen.Id(t.Go())
 	case model.Any:
 		return jen.Qual(jsonPath, "RawMessage")
 	case model.Meta:
@@ -145,22 +145,12 @@ func (g *generator) goType(t model.Type) *jen.Statement {
 		return jen.Index().Add(g.goType(t.Elem))
 	case model.Map:
 		return jen.Map(jen.String()).Add(g.goType(t.Elem))
+	case model.Nullable:
+		return g.codecName("Opt").Types(g.goType(t.Elem))
+	case model.Pointer:
+		return jen.Op("*").Add(g.goType(t.Elem))
 	}
 	panic(fmt.Sprintf("no Go type for %T", t))
-}
-
-func basicName(t model.Basic) string {
-	switch t.Kind {
-	case model.String:
-		return "string"
-	case model.Bool:
-		return "bool"
-	case model.Int:
-		return fmt.Sprintf("int%d", t.Bits)
-	case model.Uint:
-		return fmt.Sprintf("uint%d", t.Bits)
-	}
-	return "float64"
 }
 
 // fieldType returns the Go type of a field.

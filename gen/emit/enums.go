@@ -18,21 +18,29 @@ func (g *generator) enums(f *jen.File) {
 
 func (g *generator) enum(f *jen.File, d *model.Enum) {
 	more := []string{"Newer peers may send values that are not listed here; they are kept, see Known."}
-	if d.Open {
+	switch {
+	case d.Open:
 		more = []string{"Other values than the ones listed here are allowed; see Known."}
+	case !d.Names():
+		more = []string{"Other values than the ones listed here are refused."}
 	}
 	doc := beforeLinks(g.declDoc(&d.Common, "is one of a list of values."), more...)
-	add(f, append(comment(doc), jen.Type().Id(d.Go).Id(basicName(d.Type)))...)
+	add(f, append(comment(doc), jen.Type().Id(d.Go).Id(d.Type.Go()))...)
 
 	f.Comment("The known values of " + d.Go + ".")
 	f.Const().DefsFunc(func(group *jen.Group) {
 		for _, v := range d.Values {
+			var lines []string
 			if v.Doc != "" {
-				for _, line := range comment(markdown(stop(v.Doc), 4)) {
-					group.Add(line)
-				}
+				lines = markdown(stop(v.Doc), 4)
 			}
-			group.Id(v.Go).Id(d.Go).Op("=").Lit(literal(v.Value))
+			if v.Deprecated && len(lines) == 0 {
+				lines = []string{v.Go + " is a value that peers may still use."}
+			}
+			for _, line := range comment(deprecate(lines, v.Deprecated)) {
+				group.Add(line)
+			}
+			group.Id(v.Go).Id(d.Go).Op("=").Add(literal(v.Value))
 		}
 	})
 	f.Line()
@@ -53,10 +61,10 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	add(f, jen.Comment("// Known reports whether x is one of the values that the schema lists."), known)
 }
 
-// literal returns an enum value as jennifer writes it best.
-func literal(v any) any {
-	if i, ok := v.(int64); ok {
-		return int(i)
+// literal returns an enum value in Go.
+func literal(v any) *jen.Statement {
+	if n, ok := v.(model.Number); ok {
+		return jen.Op(string(n))
 	}
-	return v
+	return jen.Lit(v)
 }

@@ -23,6 +23,10 @@ func (g *generator) definitions(f *jen.File) {
 		c := d.Base()
 		switch t := (model.Named{Decl: d}); {
 		case c.Schema == "":
+		case c.Null:
+			nullable := model.Nullable{Elem: t}
+			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").Call(g.checkedWriter(nullable), g.checkedReader(nullable, false)))
+			scalars = true
 		case model.Scalar(d):
 			definitions = append(definitions, jen.Lit(c.Schema).Op(":").Id("newScalar").Call(g.checkedWriter(t), g.checkedReader(t, false)))
 			scalars = true

@@ -4,6 +4,9 @@ package emit
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -32,7 +35,15 @@ func (g *generator) declDoc(c *model.Common, instead string) []string {
 	if c.Schema != "" && c.Schema != c.Go {
 		lines = beforeLinks(lines, "Schema: "+c.Schema+".")
 	}
-	return lines
+	return deprecate(lines, c.Deprecated)
+}
+
+// deprecate appends to a doc comment the paragraph that tools look for, if what it is about is deprecated.
+func deprecate(lines []string, deprecated bool) []string {
+	if !deprecated {
+		return lines
+	}
+	return beforeLinks(lines, "Deprecated: the schema marks it so.")
 }
 
 // beforeLinks appends a paragraph to a doc comment, ahead of the targets of its links.
@@ -86,6 +97,7 @@ func (g *generator) field(f *model.Field) []jen.Code {
 			lines = markdown(stop(f.Doc), indent)
 		}
 	}
+	lines = deprecate(lines, f.Deprecated)
 	tag := f.JSON
 	if f.Presence == model.Tri || f.Presence == model.Plain && !f.Always {
 		tag += ",omitzero"
@@ -132,24 +144,96 @@ func (g *generator) accessors(f *jen.File, owner string, fields []*model.Field) 
 
 // defaultValue returns the default of a field as a Go expression.
 func (g *generator) defaultValue(f *model.Field) jen.Code {
-	var value any
-	if err := json.Unmarshal(f.Default, &value); err != nil {
-		panic(err) // checked when the model was built
-	}
-	if named, ok := f.Type.(model.Named); ok {
-		if enum, ok := named.Decl.(*model.Enum); ok {
-			for _, v := range enum.Values {
-				if v.Value == value {
-					return jen.Id(v.Go)
+	return g.value(f.Type, f.Default)
+}
+
+// value returns a JSON value as a Go expression of a type. That it is one was checked when the model was built.
+func (g *generator) value(t model.Type, raw json.RawMessage) *jen.Statement {
+	switch t := t.(type) {
+	case model.Basic:
+		v, err := model.ScalarOf(raw, t)
+		if err != nil {
+			panic(err)
+		}
+		return literal(v)
+	case model.Any:
+		return jen.Qual(jsonPath, "RawMessage").Call(jen.Lit(string(raw)))
+	case model.Null:
+		return jen.Struct().Values()
+	case model.Nullable:
+		if string(raw) == "null" {
+			return g.codecName("Null").Types(g.goType(t.Elem)).Call()
+		}
+		return g.codecName("Some").Types(g.goType(t.Elem)).Call(g.value(t.Elem, raw))
+	case model.Pointer:
+		return jen.Op("&").Add(g.value(t.Elem, raw))
+	case model.Named:
+		switch d := t.Decl.(type) {
+		case *model.Enum:
+			v, err := model.ScalarOf(raw, d.Type)
+			if err != nil {
+				panic(err)
+			}
+			for _, o := range d.Values {
+				if o.Value == v {
+					return jen.Id(o.Go)
 				}
 			}
+			return jen.Id(d.Go).Call(literal(v))
+		case *model.Newtype:
+			return jen.Id(d.Go).Call(g.value(d.Type, raw))
+		case *model.Struct:
+			return g.structValue(d, raw)
 		}
+	case model.Slice:
+		var items []json.RawMessage
+		mustRead(raw, &items)
+		return g.goType(t).Values(jen.ListFunc(func(list *jen.Group) {
+			for _, item := range items {
+				list.Add(g.value(t.Elem, item))
+			}
+		}))
+	case model.Map, model.Meta:
+		return g.mapValue(t, raw)
 	}
-	switch value := value.(type) {
-	case string:
-		return jen.Lit(value)
-	case bool:
-		return jen.Lit(value)
+	panic(fmt.Sprintf("no value of a %T", t))
+}
+
+func (g *generator) mapValue(t model.Type, raw json.RawMessage) *jen.Statement {
+	var elem model.Type = model.Any{}
+	if m, ok := t.(model.Map); ok {
+		elem = m.Elem
 	}
-	return jen.Op(string(f.Default))
+	var members map[string]json.RawMessage
+	mustRead(raw, &members)
+	return g.goType(t).Values(jen.ListFunc(func(list *jen.Group) {
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			list.Lit(name).Op(":").Add(g.value(elem, members[name]))
+		}
+	}))
+}
+
+func (g *generator) structValue(d *model.Struct, raw json.RawMessage) *jen.Statement {
+	var members map[string]json.RawMessage
+	mustRead(raw, &members)
+	return jen.Id(d.Go).Values(jen.ListFunc(func(list *jen.Group) {
+		for _, f := range d.Fields {
+			member, ok := members[f.JSON]
+			if !ok {
+				continue
+			}
+			t := f.Type
+			if f.Opt() {
+				t = model.Nullable{Elem: t}
+			}
+			list.Id(f.Go).Op(":").Add(g.value(t, member))
+		}
+	}))
+}
+
+// mustRead reads a part of a default.
+func mustRead(raw json.RawMessage, v any) {
+	if err := json.Unmarshal(raw, v); err != nil {
+		panic(err) // checked when the model was built
+	}
 }

@@ -119,6 +119,7 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 	if v.Tag != "" {
 		doc = beforeLinks(doc, v.Union.Tag+": \""+v.Tag+"\"")
 	}
+	doc = deprecate(doc, v.Deprecated)
 	switch {
 	case v.Inline:
 		s := v.Payload.(*model.Struct)

@@ -11,6 +11,7 @@ const (
 	Strings Restricted = iota
 	Numbers
 	Slices
+	Maps
 )
 
 // Limit says what the value of a keyword is.
@@ -18,11 +19,17 @@ type Limit int
 
 // The kinds of limits.
 const (
-	Least  Limit = iota // a number of things, of which 0 says nothing
-	Most                // a number of things
-	Lower               // a number, which says nothing where the type's least is not less
-	Upper               // the same of the greatest
-	Regexp              // a regular expression
+	Least    Limit = iota // a number of things, of which 0 says nothing
+	Most                  // a number of things
+	Lower                 // a number, which says nothing where the type's least is not less
+	Upper                 // the same of the greatest
+	Above                 // a number that is no value itself; says nothing where the type's least is greater
+	Below                 // the same of the greatest
+	Step                  // a number that values are multiples of
+	Regexp                // a regular expression
+	Names                 // a list of names
+	Distinct              // whether items must differ; Check is the end of the names of two functions, which
+	// write and read a value by another function
 )
 
 // BoundKeyword is a keyword that restricts values.
@@ -36,15 +43,33 @@ type BoundKeyword struct {
 // BoundKeywords are all that are known, in the order in which they are checked.
 var BoundKeywords = [...]BoundKeyword{
 	{"minLength", Strings, Least, "MinLength"},
+	{"maxLength", Strings, Most, "MaxLength"},
 	{"pattern", Strings, Regexp, "Pattern"},
 	{"minimum", Numbers, Lower, "Minimum"},
 	{"maximum", Numbers, Upper, "Maximum"},
+	{"exclusiveMinimum", Numbers, Above, "Above"},
+	{"exclusiveMaximum", Numbers, Below, "Below"},
+	{"multipleOf", Numbers, Step, "MultipleOf"},
 	{"minItems", Slices, Least, "MinItems"},
 	{"maxItems", Slices, Most, "MaxItems"},
+	{"uniqueItems", Slices, Distinct, "Distinct"},
+	{"required", Maps, Names, "Members"},
+	{"minProperties", Maps, Least, "MinMembers"},
+	{"maxProperties", Maps, Most, "MaxMembers"},
 }
 
 // Bounds are the limits of a type by BoundKeywords, as Go literals, "" for none.
 type Bounds [len(BoundKeywords)]string
+
+// Distinct reports whether the items of an array must differ.
+func (b Bounds) Distinct() bool {
+	for i, limit := range b {
+		if limit != "" && BoundKeywords[i].Limit == Distinct {
+			return true
+		}
+	}
+	return false
+}
 
 // BoundsOf returns the bounds that a type itself has.
 func BoundsOf(t Type) Bounds {
@@ -52,6 +77,8 @@ func BoundsOf(t Type) Bounds {
 	case Basic:
 		return t.Bounds
 	case Slice:
+		return t.Bounds
+	case Map:
 		return t.Bounds
 	}
 	return Bounds{}

@@ -33,6 +33,11 @@ type Common struct {
 	Go      string // the Go identifier, set by naming
 	Doc     string // the schema's description, as it is
 
+	// Deprecated says that the schema marks it so.
+	Deprecated bool
+	// Null says that a definition allows null too. Go's type has no place for it: who refers to it does.
+	Null bool
+
 	// InBase says that the package which this one extends declares it, see [Package.Base].
 	InBase bool
 
@@ -56,13 +61,25 @@ type Struct struct {
 	ZeroTest bool
 }
 
-// Enum is a named string or integer type with known values.
+// Enum is a named scalar type with known values.
 type Enum struct {
 	Common
 	Type   Basic
 	Open   bool // the schema itself allows other values
 	Values []*EnumValue
 }
+
+// Names reports whether the values are strings: names of things, to which a later schema may add. Those that
+// are not listed are kept. Other scalars must be listed, unless d is open.
+func (d *Enum) Names() bool { return d.Type.Kind == String }
+
+// Lists reports whether v, as [EnumValue] has values, is listed.
+func (d *Enum) Lists(v any) bool {
+	return slices.ContainsFunc(d.Values, func(o *EnumValue) bool { return o.Value == v })
+}
+
+// ZeroIsNone reports whether Go's zero value is none of the enum's values, so that it says that nothing is set.
+func (d *Enum) ZeroIsNone() bool { return d.Names() && !d.Open && !d.Lists("") }
 
 // Scalar reports whether values of d are strings, numbers or booleans. Such types have no methods that
 // write and read JSON: who has a value of one writes and reads what it is defined over.
@@ -80,8 +97,12 @@ func Scalar(d Decl) bool {
 // EnumValue is one known value of an Enum.
 type EnumValue struct {
 	Common
-	Value any // a string or an int64
+	// Value is a string, a bool or, of a number, a [Number].
+	Value any
 }
+
+// Number is a number as Go writes it; what is the same number is the same text.
+type Number string
 
 // Newtype is a named type over a scalar, a slice, a map or a raw value.
 type Newtype struct {
@@ -225,6 +246,9 @@ type Field struct {
 	Presence Presence
 	Nullable bool // null is a value of the schema
 
+	// Deprecated says that the schema marks it so.
+	Deprecated bool
+
 	// Always says that a Plain member is written even when it is zero.
 	Always bool
 
@@ -247,7 +271,8 @@ type Field struct {
 // Opt reports whether the field is an Opt of its type.
 func (f *Field) Opt() bool { return f.Presence == Tri || f.Presence == RequiredNull }
 
-// Type is the type of a field, an item or a value: Basic, Any, Meta, Null, Named, Runtime, Slice or Map.
+// Type is the type of a field, an item or a value: Basic, Any, Meta, Null, Named, Runtime, Slice, Map, Nullable
+// or Pointer.
 type Type interface{ isType() }
 
 // Kind is a kind of Basic.
@@ -312,16 +337,28 @@ type Slice struct {
 }
 
 // Map is an object whose members all have the type Elem.
-type Map struct{ Elem Type }
+type Map struct {
+	Elem   Type
+	Bounds Bounds
+}
 
-func (Basic) isType()   {}
-func (Any) isType()     {}
-func (Meta) isType()    {}
-func (Null) isType()    {}
-func (Named) isType()   {}
-func (Runtime) isType() {}
-func (Slice) isType()   {}
-func (Map) isType()     {}
+// Nullable is an item of an array or a map that is null or a value of Elem. In Go it is an Opt, as members that
+// may be null are: one way to say null, which needs no allocation. An absent one is written as null.
+type Nullable struct{ Elem Type }
+
+// Pointer points to a value that would otherwise contain itself; nil is none.
+type Pointer struct{ Elem Named }
+
+func (Basic) isType()    {}
+func (Any) isType()      {}
+func (Meta) isType()     {}
+func (Null) isType()     {}
+func (Named) isType()    {}
+func (Runtime) isType()  {}
+func (Slice) isType()    {}
+func (Map) isType()      {}
+func (Nullable) isType() {}
+func (Pointer) isType()  {}
 
 // Side says who handles a method.
 type Side string

@@ -43,7 +43,7 @@ const (
 // their metaschema used. A keyword that is not here stops the generator.
 var keywords = withBounds(map[string]role{
 	"$schema": annotates, "$comment": annotates, "$defs": annotates,
-	"title": annotates, "description": annotates, "default": annotates,
+	"title": annotates, "description": annotates, "default": annotates, "deprecated": annotates,
 	"x-docs-ignore": annotates, "x-method": annotates, "x-side": annotates,
 	"x-deserialize-default-on-error":   annotates,
 	"x-deserialize-default-on-null":    annotates,
@@ -137,7 +137,7 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 
 // keyword reads the value of one keyword into n.
 func (w *walker) keyword(n *Node, name string, depth int) (err error) {
-	at := n.Pointer + "/" + escape(name)
+	at := n.Pointer + "/" + Escape(name)
 	n.keywords = append(n.keywords, name)
 	switch name {
 	case "$defs":
@@ -171,6 +171,8 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 		err = w.raw(at, &n.Default)
 	case "enum":
 		err = w.value(at, &n.Enum)
+	case "deprecated":
+		err = w.value(at, &n.Deprecated)
 	case "x-method":
 		err = w.value(at, &n.Method)
 	case "x-side":
@@ -211,7 +213,7 @@ func (w *walker) properties(at string, depth int) ([]Property, error) {
 	}
 	var out []Property
 	err := w.members(at, func(name string) error {
-		n, err := w.schema(at+"/"+escape(name), depth+1)
+		n, err := w.schema(at+"/"+Escape(name), depth+1)
 		out = append(out, Property{name, n})
 		return err
 	})
@@ -250,7 +252,7 @@ func (w *walker) members(at string, read func(name string) error) error {
 			return &Error{Pointer: at, Msg: "not JSON: a member without a name"}
 		}
 		if seen[name] {
-			w.problem(at+"/"+escape(name), "duplicate member")
+			w.problem(at+"/"+Escape(name), "duplicate member")
 		}
 		seen[name] = true
 		if err := read(name); err != nil {
@@ -376,6 +378,7 @@ func (n *Node) Walk(f func(*Node)) {
 	}
 }
 
-func escape(name string) string {
+// Escape returns a name as a token of a JSON pointer.
+func Escape(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }

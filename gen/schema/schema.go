@@ -55,6 +55,8 @@ type Node struct {
 	Const, Default json.RawMessage
 	Enum           []json.RawMessage
 
+	// Deprecated is what that keyword says.
+	Deprecated bool
 	// Method and Side are x-method and x-side.
 	Method, Side string
 	// DefaultOnError, DefaultOnNull and SkipInvalidItems are the x-deserialize-* keywords.

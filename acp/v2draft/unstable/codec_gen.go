@@ -499,7 +499,7 @@ func (x *ProviderInfo) EncodeJSON(e *codec.Encoder) {
 	e.Name("providerId")
 	e.Str(string(x.ProviderID))
 	e.Name("supported")
-	codec.EncodeSliceFunc(e, x.Supported, codec.EncodeEnum)
+	codec.EncodeSliceFunc(e, x.Supported, codec.EncodeString)
 	e.Name("required")
 	e.Bool(x.Required)
 	codec.EncodeOptValue(e, "current", &x.Current)
@@ -541,7 +541,7 @@ func (x *ProviderInfo) DecodeJSON(d *codec.Decoder) {
 func (x *ProviderCurrentConfig) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("apiType")
-	codec.EncodeEnum(e, x.ApiType)
+	e.Str(string(x.ApiType))
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
 	e.Check(codec.URI(x.BaseURL))
@@ -617,7 +617,7 @@ func (x *DisableProviderResponse) DecodeJSON(d *codec.Decoder) {
 func (x *AuthStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("state")
-	codec.EncodeEnum(e, x.State)
+	e.Str(string(x.State))
 	if x.Accounts != nil {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
@@ -869,7 +869,7 @@ func (x *UnarchiveSessionResponse) DecodeJSON(d *codec.Decoder) {
 func (x *SessionStatusResponse) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("status")
-	codec.EncodeEnum(e, x.Status)
+	e.Str(string(x.Status))
 	codec.EncodeOptValue(e, "state", &x.State)
 	codec.EncodeMeta(e, x.Meta)
 	e.EndObject()
@@ -1839,7 +1839,7 @@ func (x *SessionMessageChunk) DecodeJSON(d *codec.Decoder) {
 func (x *AuthStatusUpdateNotification) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("state")
-	codec.EncodeEnum(e, x.State)
+	e.Str(string(x.State))
 	if x.Accounts != nil {
 		e.Name("accounts")
 		codec.EncodeSlice(e, x.Accounts)
@@ -1964,7 +1964,7 @@ func (x *SetProviderRequest) EncodeJSON(e *codec.Encoder) {
 	e.Name("providerId")
 	e.Str(string(x.ProviderID))
 	e.Name("apiType")
-	codec.EncodeEnum(e, x.ApiType)
+	e.Str(string(x.ApiType))
 	e.Name("baseUrl")
 	e.Str(x.BaseURL)
 	e.Check(codec.URI(x.BaseURL))
@@ -2270,7 +2270,7 @@ func (x *MCPServerStdio) DecodeJSON(d *codec.Decoder) {
 func (x *SystemPrompt) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	e.Name("mode")
-	codec.EncodeEnum(e, x.Mode)
+	e.Str(string(x.Mode))
 	e.Name("content")
 	codec.EncodeSlice(e, x.Content)
 	codec.EncodeMeta(e, x.Meta)
@@ -2304,7 +2304,7 @@ func (x *ListSessionsRequest) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
 	codec.EncodeOpt(e, "cwd", x.Cwd, codec.EncodeString)
 	codec.EncodeOpt(e, "cursor", x.Cursor, codec.EncodeString)
-	codec.EncodeOpt(e, "archived", x.Archived, codec.EncodeEnum)
+	codec.EncodeOpt(e, "archived", x.Archived, codec.EncodeString)
 	codec.EncodeMeta(e, x.Meta)
 	e.EndObject()
 }

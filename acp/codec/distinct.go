@@ -1,0 +1,79 @@
+package codec
+
+// This file owns which JSON values are the same: schemas can ask for arrays without two that are.
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// distinct returns an error if two items of an array, which is valid JSON, are the same value.
+func distinct(array []byte) error {
+	d := Decoder{data: array, left: len(array)} // it was read, or written, to any depth
+	seen := map[string]int{}
+	i := 0
+	for a := d.Array(); a.Next(); i++ {
+		key := string(d.appendCanonical(nil))
+		if other, ok := seen[key]; ok {
+			return fmt.Errorf("items %d and %d are the same", other, i)
+		}
+		seen[key] = i
+	}
+	return d.Err()
+}
+
+// appendCanonical reads any value and appends it in a form that is the same for all texts of it.
+func (d *Decoder) appendCanonical(dst []byte) []byte {
+	switch d.Kind() {
+	case '{':
+		type member struct{ name, value []byte }
+		var members []member
+		for o := d.Object(); o.Next(); {
+			name := AppendString(nil, string(o.Name()))
+			members = append(members, member{name, d.appendCanonical(nil)})
+		}
+		slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })
+		dst = append(dst, '{')
+		for _, m := range members {
+			dst = append(append(append(append(dst, m.name...), ':'), m.value...), ',')
+		}
+		return append(dst, '}')
+	case '[':
+		dst = append(dst, '[')
+		for a := d.Array(); a.Next(); {
+			dst = append(d.appendCanonical(dst), ',')
+		}
+		return append(dst, ']')
+	case '"':
+		return AppendString(dst, d.Str())
+	case '0':
+		return appendNumber(dst, d.number())
+	}
+	start := d.Offset()
+	d.Skip()
+	return append(dst, d.Slice(start)...)
+}
+
+// appendNumber appends a JSON number as an integer without zeros at its end, and an exponent.
+func appendNumber(dst, text []byte) []byte {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(text)), "e")
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return append(dst, '0')
+	}
+	if negative {
+		dst = append(dst, '-')
+	}
+	trimmed := strings.TrimRight(digits, "0")
+	dst = append(dst, trimmed...)
+	power, err := strconv.ParseInt(exponent, 10, 64)
+	if err != nil && exponent != "" { // beyond all reason: it is compared as it is written
+		return append(append(dst, 'E'), text...)
+	}
+	return strconv.AppendInt(append(dst, 'e'), power-int64(len(fraction))+int64(len(digits)-len(trimmed)), 10)
+}

@@ -1,0 +1,121 @@
+// This file finds values that contain themselves, and breaks the cycle with pointers where a member may be
+// missing or null.
+
+package gen
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/gen/model"
+)
+
+// point makes pointers of the optional members by which a value could contain itself, and refuses those that
+// it must contain. Every such member becomes one, so that it does not matter in which order definitions stand.
+func (b *builder) point() {
+	for _, cycle := range cycles(b.pkg.Decls) {
+		for _, f := range within(cycle) {
+			if f.Presence != model.Required || f.Nullable {
+				f.Type = model.Pointer{Elem: f.Type.(model.Named)}
+			}
+		}
+	}
+	for _, cycle := range cycles(b.pkg.Decls) {
+		var path []string
+		for _, f := range within(cycle) {
+			path = append(path, f.Pointer)
+		}
+		b.problem(cycle[0].Base().Pointer, "the value contains itself by way of %s", strings.Join(path, ", "))
+	}
+}
+
+// within returns the members by which the declarations of a cycle contain each other.
+func within(cycle []model.Decl) []*model.Field {
+	of := map[model.Decl]bool{}
+	for _, d := range cycle {
+		of[d] = true
+	}
+	var out []*model.Field
+	for _, d := range cycle {
+		for _, f := range model.Fields(d) {
+			if of[contained(f)] {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// contained returns the declaration whose value is part of the memory of f's, or nil.
+func contained(f *model.Field) model.Decl {
+	if named, ok := f.Type.(model.Named); ok {
+		switch named.Decl.(type) {
+		case *model.Struct, *model.Union:
+			return named.Decl
+		}
+	}
+	return nil
+}
+
+// cycles returns the declarations that contain themselves, those together that contain each other, in the
+// order of decls. It is Tarjan's algorithm, which takes time in proportion to the number of members.
+func cycles(decls []model.Decl) [][]model.Decl {
+	t := &tarjan{index: map[model.Decl]int{}, low: map[model.Decl]int{}, open: map[model.Decl]bool{}}
+	for _, d := range decls {
+		if t.index[d] == 0 {
+			t.visit(d)
+		}
+	}
+	place := map[model.Decl]int{}
+	for i, d := range decls {
+		place[d] = i
+	}
+	byPlace := func(a, b model.Decl) int { return place[a] - place[b] }
+	for _, cycle := range t.found {
+		slices.SortFunc(cycle, byPlace)
+	}
+	slices.SortFunc(t.found, func(a, b []model.Decl) int { return byPlace(a[0], b[0]) })
+	return t.found
+}
+
+type tarjan struct {
+	index, low map[model.Decl]int // index counts from 1
+	open       map[model.Decl]bool
+	stack      []model.Decl
+	found      [][]model.Decl
+}
+
+func (t *tarjan) visit(d model.Decl) {
+	t.index[d] = len(t.index) + 1
+	t.low[d] = t.index[d]
+	t.stack = append(t.stack, d)
+	t.open[d] = true
+	itself := false
+	for _, f := range model.Fields(d) {
+		inner := contained(f)
+		switch {
+		case inner == nil:
+		case t.index[inner] == 0:
+			t.visit(inner)
+			t.low[d] = min(t.low[d], t.low[inner])
+		case t.open[inner]:
+			itself = itself || inner == d
+			t.low[d] = min(t.low[d], t.index[inner])
+		}
+	}
+	if t.low[d] < t.index[d] {
+		return
+	}
+	at := len(t.stack) - 1
+	for t.stack[at] != d {
+		at--
+	}
+	cycle := slices.Clone(t.stack[at:])
+	t.stack = t.stack[:at]
+	for _, other := range cycle {
+		t.open[other] = false
+	}
+	if len(cycle) > 1 || itself {
+		t.found = append(t.found, cycle)
+	}
+}

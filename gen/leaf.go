@@ -1,0 +1,546 @@
+// This file turns what has no members into the model: scalars and lists of values, arrays, the values of
+// maps, what is asked of them beyond their types, what their absence means, and defaults.
+
+package gen
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/acpgo/sdk/gen/ecma"
+	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/gen/schema"
+)
+
+// An enumShape is a schema that lists values.
+type enumShape struct {
+	kind   string // the type of the values
+	null   bool   // null is listed too
+	open   bool   // other values of the type are allowed
+	values []enumValue
+}
+
+type enumValue struct {
+	node *schema.Node // of the value, or of the whole list
+	at   string
+	raw  json.RawMessage
+}
+
+// enumOf returns the values that n lists, or nil if it does not list values of one scalar type.
+func enumOf(n *schema.Node) *enumShape {
+	branches := n.Branches()
+	if len(branches) == 0 {
+		branches = []*schema.Node{n}
+	}
+	shape := &enumShape{}
+	listed := false
+	for _, br := range branches {
+		values, isList := listedValues(br)
+		kinds, null := br.Kinds()
+		switch {
+		case len(br.Properties) > 0 || len(br.AllOf) > 0 || br.Ref() != "" || br.Not != nil:
+			return nil
+		case isList:
+			listed = true
+		case len(kinds) == 0 && null:
+			shape.null = true
+		case len(kinds) == 1 && !null && shape.widen(kinds[0]):
+			shape.open = true
+		default:
+			return nil
+		}
+		for _, v := range values {
+			switch kind := kindOfValue(v.raw); {
+			case kind == "null":
+				shape.null = true
+			case slices.Contains(kinds, "number") && kind == "integer" && shape.widen("number"), shape.widen(kind):
+				shape.values = append(shape.values, v)
+			default:
+				return nil
+			}
+		}
+	}
+	if !listed {
+		return nil
+	}
+	return shape
+}
+
+// listedValues returns the values of const or enum, if n has one of them.
+func listedValues(n *schema.Node) (values []enumValue, ok bool) {
+	if n.Has("const") {
+		return []enumValue{{n, n.Pointer, n.Const}}, true
+	}
+	for i, raw := range n.Enum {
+		values = append(values, enumValue{n, n.Pointer + "/enum/" + strconv.Itoa(i), raw})
+	}
+	return values, n.Has("enum")
+}
+
+// widen makes values of a kind values of the shape's, and reports whether that can be: integers are numbers.
+func (s *enumShape) widen(kind string) bool {
+	switch {
+	case s.kind == "" && scalar[kind], s.kind == "integer" && kind == "number":
+		s.kind = kind
+	case s.kind == "number" && kind == "integer":
+	default:
+		return s.kind == kind
+	}
+	return true
+}
+
+// scalar are the types of values without others inside.
+var scalar = map[string]bool{"string": true, "boolean": true, "integer": true, "number": true}
+
+// kindOfValue returns the JSON type of a value; of an integer it is that, and not number.
+func kindOfValue(raw json.RawMessage) string {
+	switch raw[0] {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "boolean"
+	case '"':
+		return "string"
+	case '[':
+		return "array"
+	case '{':
+		return "object"
+	}
+	if r, err := model.Rational(raw); err == nil && r.IsInt() {
+		return "integer"
+	}
+	return "number"
+}
+
+func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
+	shape := enumOf(n)
+	d.Open = shape.open
+	if len(shape.values) == 0 {
+		b.problem(n.Pointer+"/enum", "no value is listed")
+		return
+	}
+	first := shape.values[0].node
+	switch shape.kind {
+	case "string":
+		d.Type = b.text(first)
+	case "boolean":
+		d.Type = model.Basic{Kind: model.Bool}
+	case "integer":
+		d.Type = b.bounded(b.integer(first), first)
+	default:
+		d.Type = b.bounded(model.Basic{Kind: model.Float}, first)
+	}
+	for _, v := range shape.values {
+		value := &model.EnumValue{Common: model.Common{Pointer: v.at, Owner: d}}
+		if v.node != n && v.node.Const != nil {
+			value.Doc, value.Part, value.Deprecated = v.node.Description, v.node.Title, v.node.Deprecated
+		}
+		if kinds, _ := v.node.Kinds(); v.node.Has("type") && !slices.Contains(kinds, shape.kind) && !slices.Contains(kinds, kindOfValue(v.raw)) {
+			b.problem(v.at, "the value %s is not of the type", v.raw)
+		}
+		var err error
+		if value.Value, err = model.ScalarOf(v.raw, d.Type); err != nil {
+			b.problem(v.at, "%v", err)
+			continue
+		}
+		if name := nameOf(value.Value); value.Part == "" || shape.kind == "string" {
+			value.Part = name
+		}
+		if d.Lists(value.Value) {
+			b.problem(v.at, "the value %s is listed twice", v.raw)
+		}
+		d.Values = append(d.Values, value)
+	}
+}
+
+// nameOf returns what a value is called.
+func nameOf(v any) string {
+	switch v := v.(type) {
+	case model.Number:
+		text := strings.NewReplacer(".", " point ", "e-", " e minus ", "e+", " e ").Replace(string(v))
+		if number, negative := strings.CutPrefix(text, "-"); negative {
+			return "minus" + number
+		}
+		return "value" + text
+	case bool:
+		return strconv.FormatBool(v)
+	case string:
+		if v != "" {
+			return v
+		}
+	}
+	return "empty"
+}
+
+func (b *builder) array(n *schema.Node, owner model.Decl, part string) model.Type {
+	if n.PrefixItems != nil {
+		b.problem(n.Pointer+"/prefixItems", "items of different schemas have no Go shape")
+		return model.Any{}
+	}
+	t := model.Slice{Elem: model.Any{}, Bounds: b.bounds(n, model.Slices, model.Basic{})}
+	if n.Items != nil {
+		t.Elem = b.element(n.Items, owner, part)
+	}
+	return t
+}
+
+// element is typeOf for items and the values of maps.
+func (b *builder) element(n *schema.Node, owner model.Decl, part string) model.Type {
+	t, null := b.typeOf(n, owner, part)
+	if null && t != (model.Type)(model.Any{}) {
+		return model.Nullable{Elem: t}
+	}
+	return t
+}
+
+// text returns the type of a string.
+func (b *builder) text(n *schema.Node) model.Basic {
+	t := model.Basic{Kind: model.String, Bounds: b.bounds(n, model.Strings, model.Basic{})}
+	switch format := model.Format(n.Format); format {
+	case model.URI, model.DateTime:
+		t.Format = format
+	}
+	return t
+}
+
+// bounded returns the number type t with those bounds of n that are narrower than the type.
+func (b *builder) bounded(t model.Basic, n *schema.Node) model.Basic {
+	t.Bounds = b.bounds(n, model.Numbers, t)
+	return t
+}
+
+// bounds returns what n asks of values of a kind; of numbers t is the type.
+func (b *builder) bounds(n *schema.Node, of model.Restricted, t model.Basic) (out model.Bounds) {
+	for i, k := range model.BoundKeywords {
+		raw := n.Value(k.Keyword)
+		if raw == nil || k.Of != of {
+			continue
+		}
+		limit, err := limitOf(k, raw, t)
+		if err != nil {
+			b.problem(n.Pointer+"/"+k.Keyword, "%v", err)
+		}
+		out[i] = limit
+	}
+	return out
+}
+
+// limitOf returns the value of a keyword as a Go literal, or "" if it asks for nothing.
+func limitOf(k model.BoundKeyword, raw json.RawMessage, t model.Basic) (string, error) {
+	switch k.Limit {
+	case model.Regexp:
+		var pattern string
+		if err := json.Unmarshal(raw, &pattern); err != nil {
+			return "", fmt.Errorf("must be a string")
+		}
+		expr, err := ecma.Regexp(pattern)
+		return strconv.Quote(expr), err
+	case model.Names:
+		var names []string
+		if err := json.Unmarshal(raw, &names); err != nil {
+			return "", fmt.Errorf("must be a list of strings")
+		}
+		for i, name := range names {
+			names[i] = strconv.Quote(name)
+		}
+		return strings.Join(names, ", "), nil
+	case model.Distinct:
+		var distinct bool
+		if err := json.Unmarshal(raw, &distinct); err != nil {
+			return "", fmt.Errorf("must be a boolean")
+		}
+		if !distinct {
+			return "", nil
+		}
+		return "true", nil
+	}
+	r, err := model.Rational(raw)
+	if err != nil {
+		return "", err
+	}
+	switch k.Limit {
+	case model.Least, model.Most:
+		return countOf(k.Limit, r)
+	case model.Step:
+		return stepOf(r, t)
+	}
+	if t.Kind == model.Float {
+		limit, err := model.NumberOf(r, t)
+		return string(limit), err
+	}
+	return integerLimit(k.Limit, r, t)
+}
+
+// countOf returns a limit of how many there are.
+func countOf(limit model.Limit, r *big.Rat) (string, error) {
+	switch {
+	case r.Sign() < 0 || !r.IsInt():
+		return "", fmt.Errorf("must be a number of things")
+	case r.Cmp(big.NewRat(math.MaxInt32, 1)) > 0: // what Go's int holds everywhere
+		if limit == model.Most {
+			return "", nil
+		}
+		return "", fmt.Errorf("nothing is that large")
+	case limit == model.Least && r.Sign() == 0:
+		return "", nil
+	}
+	return r.Num().String(), nil
+}
+
+// stepOf returns the number that values of the type are multiples of.
+func stepOf(r *big.Rat, t model.Basic) (string, error) {
+	if r.Sign() <= 0 {
+		return "", fmt.Errorf("must be greater than 0")
+	}
+	if t.Kind == model.Float {
+		step, err := model.NumberOf(r, t)
+		return strconv.Quote(string(step)), err
+	}
+	// The integers among the multiples of a fraction are the multiples of its numerator.
+	if step := r.Num(); step.Cmp(big.NewInt(1)) > 0 {
+		return strconv.Quote(step.String()), nil
+	}
+	return "", nil
+}
+
+// integerLimit returns a bound as the integer that says the same of integers, or "" if all values of the type
+// keep to it.
+func integerLimit(limit model.Limit, r *big.Rat, t model.Basic) (string, error) {
+	least, most := t.Limits()
+	floor := new(big.Int).Div(r.Num(), r.Denom()) // Euclidean, and the denominator is positive
+	ceil := new(big.Int).Set(floor)
+	if !r.IsInt() {
+		ceil.Add(ceil, big.NewInt(1))
+	}
+	var bound *big.Int
+	var all, none bool
+	switch limit {
+	case model.Lower:
+		bound, all, none = ceil, ceil.Cmp(least) <= 0, ceil.Cmp(most) > 0
+	case model.Above:
+		bound, all, none = floor, floor.Cmp(least) < 0, floor.Cmp(most) >= 0
+	case model.Upper:
+		bound, all, none = floor, floor.Cmp(most) >= 0, floor.Cmp(least) < 0
+	case model.Below:
+		bound, all, none = ceil, ceil.Cmp(most) > 0, ceil.Cmp(least) <= 0
+	default:
+		return "", fmt.Errorf("the keyword is not known")
+	}
+	switch {
+	case none:
+		return "", fmt.Errorf("no %s keeps to it", t.Go())
+	case all:
+		return "", nil
+	}
+	return bound.String(), nil
+}
+
+// integer returns the Go type of an integer by its format.
+func (b *builder) integer(n *schema.Node) model.Basic {
+	switch n.Format {
+	case "int8":
+		return model.Basic{Kind: model.Int, Bits: 8}
+	case "int16":
+		return model.Basic{Kind: model.Int, Bits: 16}
+	case "int32":
+		return model.Basic{Kind: model.Int, Bits: 32}
+	case "int64", "":
+		return model.Basic{Kind: model.Int, Bits: 64}
+	case "uint8":
+		return model.Basic{Kind: model.Uint, Bits: 8}
+	case "uint16":
+		return model.Basic{Kind: model.Uint, Bits: 16}
+	case "uint32":
+		return model.Basic{Kind: model.Uint, Bits: 32}
+	case "uint64", "uint":
+		return model.Basic{Kind: model.Uint, Bits: 64}
+	}
+	b.problem(n.Pointer, "unknown format %q of an integer", n.Format)
+	return model.Basic{Kind: model.Int, Bits: 64}
+}
+
+// presence decides what the absence of f is in Go.
+func (b *builder) presence(f *model.Field) {
+	n := b.nodes[f]
+	if n == nil {
+		return // added by the builder, complete
+	}
+	_, raw := f.Type.(model.Any)
+	_, meta := f.Type.(model.Meta)
+	switch {
+	case f.Presence == model.Required:
+		if f.Nullable && !raw && !meta {
+			f.Presence = model.RequiredNull
+		}
+	case raw || meta:
+		f.Presence = model.Plain
+	case f.Nullable:
+		f.Presence = model.Tri
+	case b.zeroMeansAbsent(f, n):
+		f.Presence = model.Plain
+		if named, ok := f.Type.(model.Named); ok {
+			if s, ok := named.Decl.(*model.Struct); ok {
+				markZeroTest(s)
+			}
+		}
+	}
+	absent := f.Presence == model.Plain || f.Presence == model.Tri
+	if !absent || n.Default == nil || string(n.Default) == "null" || !f.Opt() && isZero(n.Default, f.Type) {
+		return
+	}
+	f.Default = n.Default
+	b.checkValue(f.Type, f.Default, f.Pointer+"/default")
+}
+
+// zeroMeansAbsent reports whether Go's zero value of an optional member, one that cannot be null, says
+// the same as its absence.
+func (b *builder) zeroMeansAbsent(f *model.Field, n *schema.Node) bool {
+	switch t := f.Type.(type) {
+	case model.Slice, model.Map, model.Pointer:
+		return true
+	case model.Basic:
+		return t.Kind == model.Bool && string(n.Default) == "false"
+	case model.Named:
+		switch d := t.Decl.(type) {
+		case *model.Enum:
+			return d.ZeroIsNone()
+		case *model.Struct:
+			return n.Default != nil && isZero(n.Default, t)
+		}
+	}
+	return false
+}
+
+// isZero reports whether a decoder makes Go's zero value of raw, apart from nil and empty.
+func isZero(raw json.RawMessage, t model.Type) bool {
+	switch t := t.(type) {
+	case model.Basic:
+		v, err := model.ScalarOf(raw, t)
+		return err == nil && (v == "" || v == false || v == model.Number("0"))
+	case model.Slice, model.Map, model.Meta:
+		s := string(raw)
+		return s == "[]" || s == "{}"
+	case model.Named:
+		s, ok := t.Decl.(*model.Struct)
+		var members map[string]json.RawMessage
+		if !ok || json.Unmarshal(raw, &members) != nil {
+			return false
+		}
+		for name, value := range members {
+			i := slices.IndexFunc(s.Fields, func(f *model.Field) bool { return f.JSON == name })
+			if i < 0 || s.Fields[i].Nullable || !isZero(value, s.Fields[i].Type) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// checkValue refuses a default that is no value of its type, or that has no Go expression.
+func (b *builder) checkValue(t model.Type, raw json.RawMessage, at string) {
+	wrong := func() { b.problem(at, "the default %s has no Go shape", raw) }
+	switch t := t.(type) {
+	case model.Basic:
+		if _, err := model.ScalarOf(raw, t); err != nil {
+			b.problem(at, "%v", err)
+		}
+	case model.Any:
+	case model.Null:
+		if string(raw) != "null" {
+			wrong()
+		}
+	case model.Nullable:
+		if string(raw) != "null" {
+			b.checkValue(t.Elem, raw, at)
+		}
+	case model.Pointer:
+		b.checkValue(t.Elem, raw, at)
+	case model.Named:
+		b.checkNamed(t.Decl, raw, at)
+	case model.Slice:
+		var items []json.RawMessage
+		if raw[0] != '[' || json.Unmarshal(raw, &items) != nil {
+			wrong()
+		}
+		for i, item := range items {
+			b.checkValue(t.Elem, item, at+"/"+strconv.Itoa(i))
+		}
+	case model.Map:
+		b.checkMembers(raw, at, func(string) model.Type { return t.Elem })
+	case model.Meta:
+		b.checkMembers(raw, at, func(string) model.Type { return model.Any{} })
+	default:
+		wrong()
+	}
+}
+
+func (b *builder) checkNamed(d model.Decl, raw json.RawMessage, at string) {
+	switch d := d.(type) {
+	case *model.Enum:
+		v, err := model.ScalarOf(raw, d.Type)
+		if err != nil || !d.Open && !d.Lists(v) {
+			b.problem(at, "the default %s has no Go shape", raw)
+		}
+	case *model.Newtype:
+		b.checkValue(d.Type, raw, at)
+	case *model.Struct:
+		members := b.checkMembers(raw, at, func(name string) model.Type {
+			i := slices.IndexFunc(d.Fields, func(f *model.Field) bool { return f.JSON == name })
+			switch {
+			case i < 0:
+				return nil
+			case d.Fields[i].Nullable:
+				return model.Nullable{Elem: d.Fields[i].Type}
+			}
+			return d.Fields[i].Type
+		})
+		for _, f := range d.Fields {
+			if required := f.Presence == model.Required || f.Presence == model.RequiredNull; required && !members[f.JSON] {
+				b.problem(at, "the default lacks the member %q", f.JSON)
+			}
+		}
+	default:
+		b.problem(at, "a default that is one of the variants of a union has no Go shape")
+	}
+}
+
+// checkMembers checks the members of a default, each of the type that of returns, or nil for one that has no
+// place. It returns which there are.
+func (b *builder) checkMembers(raw json.RawMessage, at string, of func(name string) model.Type) map[string]bool {
+	names := map[string]bool{}
+	var members map[string]json.RawMessage
+	if raw[0] != '{' || json.Unmarshal(raw, &members) != nil {
+		b.problem(at, "the default %s has no Go shape", raw)
+		return names
+	}
+	for name, value := range members {
+		names[name] = true
+		if t := of(name); t != nil {
+			b.checkValue(t, value, at+"/"+schema.Escape(name))
+		} else {
+			b.problem(at+"/"+schema.Escape(name), "the type has no such member")
+		}
+	}
+	return names
+}
+
+// markZeroTest gives s an IsZero, and every struct that its own has to ask.
+func markZeroTest(s *model.Struct) {
+	if s.ZeroTest {
+		return
+	}
+	s.ZeroTest = true
+	for _, f := range s.Fields {
+		if named, ok := f.Type.(model.Named); ok && !f.Opt() {
+			if inner, ok := named.Decl.(*model.Struct); ok {
+				markZeroTest(inner)
+			}
+		}
+	}
+}
