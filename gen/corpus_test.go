@@ -101,6 +101,13 @@ var installation struct {
 }
 
 func TestMain(m *testing.M) {
+	if os.Getenv(workerVariable) != "" {
+		if err := work(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	if installation.dir != "" {
 		_ = os.RemoveAll(installation.dir) // a temporary folder
@@ -223,29 +230,12 @@ func TestBuilt(t *testing.T) {
 		count++
 	}
 
-	goMod, err := os.ReadFile("../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	goSum, err := os.ReadFile("../go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, required, _ := strings.Cut(string(goMod), "\n")
 	program, err := os.ReadFile("testdata/built_test.go.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	source := strings.NewReplacer("\t// imports\n", imports.String(), "\t// calls\n", calls.String()).Replace(string(program))
-	writeFiles(t, dir, map[string][]byte{
-		"go.mod":        fmt.Appendf(nil, "module %s/built\n%s\nrequire %s v0.0.0\nreplace %s => %s\n", module, required, module, module, root),
-		"go.sum":        goSum,
-		"built_test.go": []byte(source),
-	})
+	writeModule(t, dir, map[string][]byte{"built_test.go": []byte(source)})
 	run := exec.Command("go", "test", "-mod=mod", "-vet=off", "-v", ".")
 	run.Dir = dir
 	run.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
@@ -272,7 +262,7 @@ func sampleOf(schemas []published, n int) []published {
 	return out
 }
 
-func writeFiles(t *testing.T, dir string, files map[string][]byte) {
+func writeFiles(t testing.TB, dir string, files map[string][]byte) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		t.Fatal(err)

@@ -140,6 +140,10 @@ func exact(n json.Number) *big.Rat {
 func limits(format string) (least, most *big.Int) {
 	bits, signed := uint(64), true
 	switch format {
+	case "int8":
+		bits = 8
+	case "int16":
+		bits = 16
 	case "int32":
 		bits = 32
 	case "uint8":

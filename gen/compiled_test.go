@@ -1,0 +1,278 @@
+package gen
+
+// This file owns trying what is generated for many small schemas: each is generated in a process that may
+// crash or hang, and what comes out is compiled into one program, which reads and writes values.
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+)
+
+// workerVariable is set in the environment of processes that generate for a test.
+const workerVariable = "ACPGEN_TEST_WORKER"
+
+// generated is what comes of a schema.
+type generated struct {
+	Files   map[string][]byte
+	Refused []refusal
+	Crash   string // how the generator died
+}
+
+// refusal is one error of a schema.
+type refusal struct {
+	Pointer string
+	Message string
+	Foreign bool // it is not of the type Error
+}
+
+// String returns the error's text.
+func (r refusal) String() string { return r.Message }
+
+// work generates for each schema on the standard input, a JSON value each, until there are no more.
+func work() error {
+	debug.SetMaxStack(64 << 20)
+	debug.SetMemoryLimit(1 << 30)
+	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
+	for {
+		var schema []byte
+		if err := in.Decode(&schema); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := out.Encode(generateOnce(schema)); err != nil {
+			return err
+		}
+	}
+}
+
+func generateOnce(schema []byte) (out generated) {
+	defer func() {
+		if r := recover(); r != nil {
+			out = generated{Crash: fmt.Sprintf("panic: %v\n%s", r, debug.Stack())}
+		}
+	}()
+	files, err := Generate(Config{Schema: schema, Source: "schema.json", Package: "generated", Module: module, Tests: true})
+	out.Files = files
+	if err != nil {
+		out.Refused = refusals(err)
+	}
+	return out
+}
+
+func refusals(err error) (out []refusal) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			out = append(out, refusals(err)...)
+		}
+		return out
+	}
+	failure, ok := errors.AsType[*Error](err)
+	if !ok {
+		return []refusal{{Message: err.Error(), Foreign: true}}
+	}
+	return []refusal{{Pointer: failure.Pointer, Message: err.Error()}}
+}
+
+// A worker is a process that generates.
+type worker struct {
+	limit  time.Duration // for one schema
+	cmd    *exec.Cmd
+	in     *json.Encoder
+	close  func() error
+	out    *json.Decoder
+	stderr bytes.Buffer
+}
+
+func newWorker(t testing.TB, limit time.Duration) *worker {
+	w := &worker{limit: limit}
+	t.Cleanup(func() {
+		if w.cmd != nil {
+			w.stop()
+		}
+	})
+	return w
+}
+
+func (w *worker) start() error {
+	w.stderr.Reset()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), workerVariable+"=1")
+	cmd.Stderr = &w.stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	w.cmd, w.in, w.close, w.out = cmd, json.NewEncoder(in), in.Close, json.NewDecoder(out)
+	return nil
+}
+
+// stop ends the process. That it ends with an error is what a crash looks like.
+func (w *worker) stop() {
+	_ = w.close()
+	_ = w.cmd.Wait()
+	w.cmd = nil
+}
+
+// generate returns what comes of a schema, also if that is a crash, or nothing in time.
+func (w *worker) generate(schema []byte) (generated, error) {
+	if w.cmd == nil {
+		if err := w.start(); err != nil {
+			return generated{}, err
+		}
+	}
+	hanging := time.AfterFunc(w.limit, func() { _ = w.cmd.Process.Kill() })
+	var out generated
+	err := w.in.Encode(schema)
+	if err == nil {
+		err = w.out.Decode(&out)
+	}
+	inTime := hanging.Stop()
+	if err == nil && inTime {
+		return out, nil
+	}
+	w.stop()
+	if !inTime {
+		return generated{Crash: fmt.Sprintf("hangs: no result after %v", w.limit)}, nil
+	}
+	text := w.stderr.String()
+	return generated{Crash: "dies: " + text[:min(len(text), 300)]}, nil
+}
+
+// A task is a value to be read and written by the generated package of that number.
+type task struct {
+	Package    int
+	Definition string
+	Value      json.RawMessage
+}
+
+// An outcome is what came of a task; see the program in testdata.
+type outcome struct {
+	Missing bool
+	Panic   string
+	Error   string
+	Foreign bool
+	Pointer string
+	Repairs []string
+	Value   json.RawMessage
+	Unsent  string
+	Differs string
+}
+
+// A binary is a program compiled from generated packages.
+type binary struct {
+	dir   string
+	count int
+	path  string
+}
+
+// newBinary begins a module of its own, as another vendor's would be.
+func newBinary(t testing.TB) *binary {
+	t.Helper()
+	return &binary{dir: t.TempDir()}
+}
+
+// add adds a package, and returns its number.
+func (p *binary) add(t testing.TB, files map[string][]byte) int {
+	t.Helper()
+	number := p.count
+	p.count++
+	out := map[string][]byte{}
+	for name, text := range files {
+		if name == "definitions_gen_test.go" {
+			name = "definitions.go"
+		}
+		out[name] = text
+	}
+	out["export.go"] = []byte("package generated\n\nvar Definitions = definitions\n")
+	writeFiles(t, filepath.Join(p.dir, fmt.Sprintf("p%d", number)), out)
+	return number
+}
+
+// compile compiles the program.
+func (p *binary) compile(t testing.TB) {
+	t.Helper()
+	var imports, packages strings.Builder
+	for i := range p.count {
+		fmt.Fprintf(&imports, "\tp%d %q\n", i, fmt.Sprintf("%s/built/p%d", module, i))
+		fmt.Fprintf(&packages, "\tp%d.Definitions,\n", i)
+	}
+	source, err := os.ReadFile("testdata/program.go.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := strings.NewReplacer("\t// imports\n", imports.String(), "\t// packages\n", packages.String()).Replace(string(source))
+	writeModule(t, p.dir, map[string][]byte{"main.go": []byte(main)})
+	p.path = filepath.Join(p.dir, "program.exe")
+	compiler := exec.Command("go", "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", p.path, ".")
+	compiler.Dir = p.dir
+	compiler.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	if out, err := compiler.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out[:min(len(out), 8000)])
+	}
+}
+
+// run has the program do the tasks.
+func (p *binary) run(t testing.TB, tasks []task) []outcome {
+	t.Helper()
+	var in bytes.Buffer
+	enc := json.NewEncoder(&in)
+	for _, task := range tasks {
+		if err := enc.Encode(task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(p.path)
+	cmd.Stdin = &in
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%.4000s", err, stderr.Bytes())
+	}
+	dec := json.NewDecoder(bytes.NewReader(out))
+	outcomes := make([]outcome, len(tasks))
+	for i := range outcomes {
+		if err := dec.Decode(&outcomes[i]); err != nil {
+			t.Fatalf("outcome %d of %d: %v", i, len(tasks), err)
+		}
+	}
+	return outcomes
+}
+
+// writeModule writes the files of a module that has this one's requirements, and this one.
+func writeModule(t testing.TB, dir string, files map[string][]byte) {
+	t.Helper()
+	goMod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files["go.sum"], err = os.ReadFile("../go.sum"); err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, required, _ := strings.Cut(string(goMod), "\n")
+	files["go.mod"] = fmt.Appendf(nil, "module %s/built\n%s\nrequire %s v0.0.0\nreplace %s => %s\n", module, required, module, module, root)
+	writeFiles(t, dir, files)
+}

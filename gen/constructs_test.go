@@ -1,0 +1,376 @@
+package gen
+
+// This file owns the table of constructs: small schemas, each with what must come of it.
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/acpgo/sdk/gen/sample"
+)
+
+var failing = flag.String("failing", "", "the file to which TestConstructs writes a line for each case that is not as it must be")
+
+// A construct is a small schema with what must come of it. Each file of testdata/constructs holds those of a
+// topic.
+type construct struct {
+	// Name is unique in its topic, Why says what is worth knowing.
+	Name, Why string
+	// Defs are the definitions, or Schema the whole document.
+	Defs, Schema json.RawMessage
+	// Def is the definition that values are of: T, unless it says otherwise.
+	Def string
+	// Want is "right", "refused", or "either" where both will do.
+	Want string
+	// At is where it must be refused if it is: there or below.
+	At string
+	// Unlabelled says why the labels of values are not those of the validator.
+	Unlabelled string
+	// Valid are read without error or repair and come out as they are, or as the value of As that has the
+	// same index, if it is not null.
+	Valid, As []json.RawMessage
+	// Invalid are refused or reported, and do not come out as they are. Kept are invalid as well, but may
+	// be read without a word, by documented leniency; then they come out as they are.
+	Invalid, Kept []json.RawMessage
+}
+
+func (c *construct) document() []byte {
+	if c.Schema != nil {
+		return c.Schema
+	}
+	return fmt.Appendf(nil, `{"$defs":%s}`, c.Defs)
+}
+
+// A verdict is what came of a construct.
+type verdict int
+
+const (
+	asRight      verdict = iota
+	asRefused            // as it may be, with its place
+	overlyStrict         // refused, though it must be right
+	without              // refused without the place, or at another
+	wrong                // a value was lost, spoilt or let through
+	uncompiled
+	crashed
+	verdicts
+)
+
+var verdictNames = [verdicts]string{"right", "refused", "refused, must be right", "wrong pointer", "WRONG", "does not compile", "crash or hang"}
+
+// TestConstructs generates, compiles and tries each construct. It prints a table of what came of each topic.
+func TestConstructs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a program")
+	}
+	topics := constructs(t)
+	results := tryConstructs(t, topics)
+
+	var table, failures strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "topic\tconstructs\t%s\n", strings.Join(verdictNames[:], "\t"))
+	var total [verdicts]int
+	line := func(name string, counts [verdicts]int) {
+		sum := 0
+		for _, n := range counts {
+			sum += n
+		}
+		fmt.Fprintf(w, "%s\t%d", name, sum)
+		for _, n := range counts {
+			fmt.Fprintf(w, "\t%d", n)
+		}
+		fmt.Fprintln(w)
+	}
+	for _, topic := range slices.Sorted(maps.Keys(topics)) {
+		var counts [verdicts]int
+		for i, c := range topics[topic] {
+			r := results[topic][i]
+			counts[r.verdict]++
+			total[r.verdict]++
+			if r.verdict > asRefused {
+				fmt.Fprintf(&failures, "%s: %s:%s: %s\n", verdictNames[r.verdict], topic, c.Name, strings.ReplaceAll(r.why, "\n", " | "))
+			}
+			t.Run(topic+"/"+c.Name, func(t *testing.T) {
+				if r.verdict > asRefused {
+					t.Errorf("%s: %s\n%s", verdictNames[r.verdict], r.why, c.document())
+				}
+			})
+		}
+		line(topic, counts)
+	}
+	line("all", total)
+	w.Flush()
+	t.Logf("\n%s", table.String())
+	if *failing != "" {
+		if err := os.WriteFile(*failing, []byte(table.String()+"\n"+failures.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// constructs reads the table, and checks the labels of the values.
+func constructs(t *testing.T) map[string][]*construct {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/constructs/*.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no constructs: %v", err)
+	}
+	out := map[string][]*construct{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		topic := strings.TrimSuffix(filepath.Base(path), ".json")
+		var list []*construct
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&list); err != nil {
+			t.Fatalf("%s: byte %d: %v", path, dec.InputOffset(), err)
+		}
+		seen := map[string]bool{}
+		for _, c := range list {
+			if c.Def == "" {
+				c.Def = "T"
+			}
+			if c.Name == "" || seen[c.Name] {
+				t.Errorf("%s: the name %q is empty or not the only one", path, c.Name)
+			}
+			seen[c.Name] = true
+			if err := c.check(); err != nil {
+				t.Errorf("%s: %s: %v", path, c.Name, err)
+			}
+		}
+		out[topic] = list
+	}
+	return out
+}
+
+// check requires that the construct says what a validator says.
+func (c *construct) check() error {
+	if !slices.Contains([]string{"right", "refused", "either"}, c.Want) {
+		return fmt.Errorf("it must not want %q", c.Want)
+	}
+	if c.Want == "refused" {
+		return nil
+	}
+	if len(c.Valid)+len(c.Invalid) == 0 {
+		return fmt.Errorf("it has no values")
+	}
+	if c.Unlabelled != "" {
+		return nil
+	}
+	judge, err := sample.NewJudge(c.document())
+	if err != nil {
+		return err
+	}
+	if err := judge.Check(c.Def); err != nil {
+		return err
+	}
+	for _, list := range []struct {
+		name             string
+		values           []json.RawMessage
+		valid, tolerated bool
+	}{{"valid", c.Valid, true, true}, {"invalid", c.Invalid, false, false}, {"kept", c.Kept, false, true}} {
+		for _, text := range list.values {
+			v, err := sample.Parse(text)
+			if err != nil {
+				return err
+			}
+			if valid := judge.Valid(c.Def, v); valid != list.valid {
+				return fmt.Errorf("%s is listed as %s, the validator's valid is %v", text, list.name, valid)
+			}
+			if tolerated := judge.Tolerated(c.Def, v); tolerated != list.tolerated {
+				return fmt.Errorf("%s is listed as %s, tolerated is %v", text, list.name, tolerated)
+			}
+		}
+	}
+	return nil
+}
+
+type result struct {
+	verdict verdict
+	why     string
+}
+
+func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]result {
+	t.Helper()
+	results := map[string][]result{}
+	worker := newWorker(t, 10*time.Second)
+	check := newChecker(t)
+	program := newBinary(t)
+	type attempt struct {
+		construct *construct
+		result    *result
+		tasks     []task
+	}
+	var attempts []attempt
+	for _, topic := range slices.Sorted(maps.Keys(topics)) {
+		results[topic] = make([]result, len(topics[topic]))
+		for i, c := range topics[topic] {
+			r := &results[topic][i]
+			out, err := worker.generate(c.document())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.verdict, r.why = c.judge(out); r.verdict != asRight {
+				continue
+			}
+			if _, err := check.check(out.Files); err != nil {
+				*r = result{uncompiled, err.Error()}
+				continue
+			}
+			a := attempt{construct: c, result: r}
+			number := program.add(t, out.Files)
+			for _, text := range slices.Concat(c.Valid, c.Invalid, c.Kept) {
+				a.tasks = append(a.tasks, task{number, c.Def, text})
+			}
+			attempts = append(attempts, a)
+		}
+	}
+	program.compile(t)
+	var tasks []task
+	for _, a := range attempts {
+		tasks = append(tasks, a.tasks...)
+	}
+	outcomes := program.run(t, tasks)
+	for _, a := range attempts {
+		var problems []string
+		for i, o := range outcomes[:len(a.tasks)] {
+			if err := a.construct.compare(i, o); err != nil {
+				problems = append(problems, fmt.Sprintf("%s: %v", a.tasks[i].Value, err))
+			}
+		}
+		outcomes = outcomes[len(a.tasks):]
+		if len(problems) > 0 {
+			*a.result = result{wrong, strings.Join(problems, "\n")}
+		}
+	}
+	return results
+}
+
+// judge says what to think of what was generated before it is tried.
+func (c *construct) judge(out generated) (verdict, string) {
+	switch {
+	case out.Crash != "":
+		return crashed, out.Crash
+	case out.Refused == nil && c.Want == "refused":
+		return wrong, "it was accepted"
+	case out.Refused == nil:
+		return asRight, ""
+	}
+	at := c.At
+	if at == "" && c.Schema == nil {
+		at = "/$defs"
+	}
+	inside := false
+	for _, r := range out.Refused {
+		if r.Foreign || !present(c.document(), r.Pointer) {
+			return without, r.Message
+		}
+		inside = inside || r.Pointer == at || strings.HasPrefix(r.Pointer, at+"/")
+	}
+	var all []string
+	for _, r := range out.Refused {
+		all = append(all, r.Message)
+	}
+	why := strings.Join(all, "\n")
+	switch {
+	case c.Want == "right":
+		return overlyStrict, why
+	case !inside:
+		return without, fmt.Sprintf("not at %s: %s", at, why)
+	}
+	return asRefused, why
+}
+
+// present reports whether a JSON pointer leads to a value of a document. What is no JSON has one place.
+func present(document []byte, pointer string) bool {
+	v, err := sample.Parse(document)
+	if err != nil || pointer == "" {
+		return pointer == ""
+	}
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch parent := v.(type) {
+		case map[string]any:
+			below, ok := parent[token]
+			if !ok {
+				return false
+			}
+			v = below
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(parent) {
+				return false
+			}
+			v = parent[i]
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// compare says what is wrong with what came of the value of index i of all values.
+func (c *construct) compare(i int, o outcome) error {
+	values := slices.Concat(c.Valid, c.Invalid, c.Kept)
+	switch {
+	case o.Missing:
+		return fmt.Errorf("the definition has no type")
+	case o.Panic != "":
+		return fmt.Errorf("panic: %s", o.Panic)
+	case o.Foreign:
+		return fmt.Errorf("an error that is not codec's: %s", o.Error)
+	case o.Differs != "":
+		return fmt.Errorf("%s", o.Differs)
+	}
+	survives := func(want json.RawMessage) error {
+		if o.Value == nil {
+			return fmt.Errorf("not sent: %s", o.Unsent)
+		}
+		a, err := sample.Parse(want)
+		if err != nil {
+			return err
+		}
+		b, err := sample.Parse(o.Value)
+		if err != nil {
+			return err
+		}
+		return sample.Equal(a, b)
+	}
+	read := o.Error == "" && len(o.Repairs) == 0
+	switch {
+	case i < len(c.Valid):
+		if o.Error != "" {
+			return fmt.Errorf("it is valid and was refused: %s", o.Error)
+		}
+		if !read {
+			return fmt.Errorf("it is valid and was repaired: %q", o.Repairs)
+		}
+		if i < len(c.As) && string(c.As[i]) != "null" {
+			return survives(c.As[i])
+		}
+		return survives(values[i])
+	case i < len(c.Valid)+len(c.Invalid):
+		if read {
+			return fmt.Errorf("it is invalid and was read")
+		}
+		if o.Value != nil && survives(values[i]) == nil {
+			return fmt.Errorf("it is invalid and was written: %s", o.Value)
+		}
+	case read:
+		return survives(values[i])
+	}
+	return nil
+}
