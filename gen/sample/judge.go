@@ -129,6 +129,7 @@ var (
 type context struct {
 	tags  string // members that tell the branches apart of which it is one, each quoted
 	exact bool   // it is such a member, whose values are no names of an enum
+	not   bool   // it is forbidden: what is tolerated would forbid more
 }
 
 func (c context) tag(name string) bool { return strings.Contains(c.tags, strconv.Quote(name)) }
@@ -160,19 +161,19 @@ func (d *document) rewrite(schema any, c context) any {
 	}
 	for _, keyword := range oneSchema {
 		if below, ok := m[keyword]; ok {
-			out[keyword] = d.rewrite(below, context{})
+			out[keyword] = d.rewrite(below, context{not: c.not || keyword == "not" || keyword == "contains"})
 		}
 	}
 	for _, keyword := range namedOnes {
 		if named, ok := m[keyword].(map[string]any); ok {
 			copied := map[string]any{}
 			for name, below := range named {
-				copied[name] = d.rewrite(below, context{exact: keyword == "properties" && c.tag(name)})
+				copied[name] = d.rewrite(below, context{exact: keyword == "properties" && c.tag(name), not: c.not})
 			}
 			out[keyword] = copied
 		}
 	}
-	for keyword, inside := range map[string]context{"allOf": c, "prefixItems": {}} {
+	for keyword, inside := range map[string]context{"allOf": c, "prefixItems": {not: c.not}} {
 		if list, ok := m[keyword].([]any); ok {
 			copied := make([]any, len(list))
 			for i, below := range list {
@@ -186,7 +187,7 @@ func (d *document) rewrite(schema any, c context) any {
 			d.branches(out, keyword, list, c)
 		}
 	}
-	if d.loose {
+	if d.loose && !c.not {
 		d.loosen(m, out, c)
 	}
 	return out
@@ -194,7 +195,8 @@ func (d *document) rewrite(schema any, c context) any {
 
 // branches copies a choice.
 func (d *document) branches(out map[string]any, keyword string, list []any, c context) {
-	enum := d.loose && !c.exact
+	loose := d.loose && !c.not
+	enum := loose && !c.exact
 	tags := map[string][]any{}
 	var listed []any
 	kind := ""
@@ -208,22 +210,29 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		c.exact = true
 	}
 	inside := c
-	if d.loose {
+	if loose {
 		inside = c.with(slices.Sorted(maps.Keys(tags)))
 	}
 	copied := make([]any, len(list))
 	for i, branch := range list {
-		copied[i] = d.apart(d.rewrite(branch, inside))
+		listing := inside
+		if values, of := scalars(branch); values != nil {
+			listing.exact = listing.exact || slices.ContainsFunc(list, func(other any) bool { return d.unlisted(other, of) })
+		}
+		copied[i] = d.apart(d.rewrite(branch, listing))
 	}
 	out[keyword] = copied
 	switch {
-	case !d.loose:
+	case !loose:
 		return
 	case enum:
 		out[keyword] = append(copied, d.apart(map[string]any{"type": kind, "not": map[string]any{"enum": listed}}))
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		if _, text := tags[name][0].(string); !text || c.tag(name) {
+			continue // tags of other types, and those of a choice around this one, are not open
+		}
 		copied = append(copied, d.apart(map[string]any{
 			"type": "object", "required": []any{name}, "additionalProperties": true,
 			"properties": map[string]any{name: map[string]any{"type": "string", "not": map[string]any{"enum": tags[name]}}},
@@ -266,6 +275,20 @@ func scalars(schema any) (values []any, kind string) {
 	return values, kind
 }
 
+// unlisted reports whether a schema is for values of a type, and lists none.
+func (d *document) unlisted(schema any, kind string) bool {
+	for range 10 {
+		m, _ := schema.(map[string]any)
+		if ref, ok := m["$ref"].(string); ok {
+			schema = d.target(ref)
+			continue
+		}
+		_, isConst := m["const"]
+		return m["enum"] == nil && !isConst && (m["type"] == kind || slices.Contains(listOf(m["type"]), any(kind)))
+	}
+	return false
+}
+
 func listOf(v any) []any { l, _ := v.([]any); return l }
 
 // apart makes a schema a definition, and returns a reference to it.
@@ -291,7 +314,7 @@ func (d *document) reference(ref string, c context) string {
 	case !d.loose || c == context{}:
 		return "#/$defs/" + plain
 	}
-	key := fmt.Sprintf("%s %v %s", plain, c.exact, c.tags)
+	key := fmt.Sprintf("%s %v %v %s", plain, c.exact, c.not, c.tags)
 	copied, ok := d.copies[key]
 	if !ok {
 		copied = "c" + strconv.Itoa(len(d.defs))
@@ -320,7 +343,7 @@ func (d *document) loosen(m, out map[string]any, c context) {
 	}
 }
 
-// tags adds the members for which a branch lists strings.
+// tags adds the members for which a branch lists strings or numbers.
 func (d *document) tags(branch any, tags map[string][]any, seen map[string]bool) {
 	m, _ := branch.(map[string]any)
 	properties, _ := m["properties"].(map[string]any)
@@ -340,7 +363,7 @@ func (d *document) tags(branch any, tags map[string][]any, seen map[string]bool)
 	}
 }
 
-// listed returns the strings that a schema lists.
+// listed returns the strings and numbers that a schema lists.
 func (d *document) listed(schema any, seen map[string]bool) (out []any) {
 	m, _ := schema.(map[string]any)
 	values := listOf(m["enum"])
@@ -348,7 +371,8 @@ func (d *document) listed(schema any, seen map[string]bool) (out []any) {
 		values = []any{c}
 	}
 	for _, v := range values {
-		if _, ok := v.(string); ok {
+		switch v.(type) {
+		case string, json.Number:
 			out = append(out, v)
 		}
 	}
