@@ -202,7 +202,7 @@ func (p *binary) add(t testing.TB, files map[string][]byte) int {
 		}
 		out[name] = text
 	}
-	out["export.go"] = []byte("package generated\n\nvar Definitions = definitions\n")
+	out["export.go"] = []byte("package generated\n\nvar X_Definitions = definitions\n")
 	writeFiles(t, filepath.Join(p.dir, fmt.Sprintf("p%d", number)), out)
 	return number
 }
@@ -213,7 +213,7 @@ func (p *binary) compile(t testing.TB) {
 	var imports, packages strings.Builder
 	for i := range p.count {
 		fmt.Fprintf(&imports, "\tp%d %q\n", i, fmt.Sprintf("%s/built/p%d", module, i))
-		fmt.Fprintf(&packages, "\tp%d.Definitions,\n", i)
+		fmt.Fprintf(&packages, "\tp%d.X_Definitions,\n", i)
 	}
 	source, err := os.ReadFile("testdata/program.go.txt")
 	if err != nil {

@@ -161,7 +161,7 @@ func (d *document) rewrite(schema any, c context) any {
 	}
 	for _, keyword := range oneSchema {
 		if below, ok := m[keyword]; ok {
-			out[keyword] = d.rewrite(below, context{not: c.not || keyword == "not" || keyword == "contains"})
+			out[keyword] = d.rewrite(below, context{not: c.not || keyword == "not" || keyword == "contains" || keyword == "propertyNames"})
 		}
 	}
 	for _, keyword := range namedOnes {
