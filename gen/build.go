@@ -201,7 +201,7 @@ func (b *builder) typeOf(n *schema.Node, owner model.Decl, part string) (t model
 	}
 
 	if shape := enumOf(n); shape != nil {
-		if len(shape.values) == 0 {
+		if len(shape.values) == 0 && shape.null {
 			return model.Null{}, false
 		}
 		return b.inPlace(n, owner, part), shape.null

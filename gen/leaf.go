@@ -428,7 +428,7 @@ func isZero(raw json.RawMessage, t model.Type) bool {
 	case model.Named:
 		s, ok := t.Decl.(*model.Struct)
 		var members map[string]json.RawMessage
-		if !ok || json.Unmarshal(raw, &members) != nil {
+		if !ok || json.Unmarshal(raw, &members) != nil || slices.ContainsFunc(s.Fields, required) {
 			return false
 		}
 		for name, value := range members {
@@ -440,6 +440,11 @@ func isZero(raw json.RawMessage, t model.Type) bool {
 		return true
 	}
 	return false
+}
+
+// required reports whether a member is always there.
+func required(f *model.Field) bool {
+	return f.Presence == model.Required || f.Presence == model.RequiredNull
 }
 
 // checkValue refuses a default that is no value of its type, or that has no Go expression.
@@ -501,7 +506,7 @@ func (b *builder) checkNamed(d model.Decl, raw json.RawMessage, at string) {
 			return d.Fields[i].Type
 		})
 		for _, f := range d.Fields {
-			if required := f.Presence == model.Required || f.Presence == model.RequiredNull; required && !members[f.JSON] {
+			if required(f) && !members[f.JSON] {
 				b.problem(at, "the default lacks the member %q", f.JSON)
 			}
 		}

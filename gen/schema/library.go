@@ -12,7 +12,13 @@ import (
 
 // read sets what the library reads, from the keywords that parse.go has left.
 func (n *Node) read() error {
-	data, err := json.Marshal(n.plain)
+	texts := map[string]json.RawMessage{}
+	for _, keyword := range []string{"$ref", "title", "description", "format", "required", "type"} {
+		if value, ok := n.plain[keyword]; ok {
+			texts[keyword] = value
+		}
+	}
+	data, err := json.Marshal(texts)
 	if err != nil {
 		return err
 	}
