@@ -260,7 +260,7 @@ func (b *builder) named(ref string) model.Type {
 
 // inPlace declares what n says in the middle of another definition.
 func (b *builder) inPlace(n *schema.Node, owner model.Decl, part string) model.Type {
-	d := b.declare(n, model.Common{Pointer: n.Pointer, Doc: n.Description, Deprecated: n.Deprecated, Owner: owner, Part: part})
+	d := b.declare(n, model.Common{Pointer: n.Pointer, Doc: n.Description, Owner: owner, Part: part})
 	b.fill(d, n)
 	return model.Named{Decl: d}
 }

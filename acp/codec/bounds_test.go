@@ -16,6 +16,8 @@ func TestBounds(t *testing.T) {
 	}{
 		{codec.MinLength("éa", 2), ""},
 		{codec.MinLength("é", 2), "length is 1, want 2 or more"},
+		{codec.MaxLength("éa", 2), ""},
+		{codec.MaxLength("éab", 2), "length is 3, want 2 at most"},
 		{codec.Pattern("EUR", upper), ""},
 		{codec.Pattern("EURO", upper), `"EURO" does not match ^[A-Z]{3}$`},
 		{codec.MinItems([]int{1}, 1), ""},
@@ -26,6 +28,23 @@ func TestBounds(t *testing.T) {
 		{codec.Minimum(-0.5, 0), "-0.5 is less than 0"},
 		{codec.Maximum(1.0, 1), ""},
 		{codec.Maximum(int64(5), 4), "5 is greater than 4"},
+		{codec.Above(int8(1), 0), ""},
+		{codec.Above(0.5, 0.5), "0.5 is not greater than 0.5"},
+		{codec.Below(int64(9007199254740992), 9007199254740993), ""},
+		{codec.Below(int64(9007199254740993), 9007199254740993), "9007199254740993 is not less than 9007199254740993"},
+		{codec.MultipleOf(0.3, "0.1"), ""},
+		{codec.MultipleOf(0.30000000000000004, "0.1"), "0.30000000000000004 is not a multiple of 0.1"},
+		{codec.MultipleOf(uint64(18446744073709551615), "5"), ""},
+		{codec.MultipleOf(int64(-7), "5"), "-7 is not a multiple of 5"},
+		{codec.MultipleOf(1e300, "0.5"), ""},
+		{codec.Members(map[string]int{"a": 0}, "a"), ""},
+		{codec.Members(map[string]int{"a": 0}, "a", "b"), `missing member "b"`},
+		{codec.MinMembers(map[string]int(nil), 1), "0 members, want 1 or more"},
+		{codec.MinMembers(map[string]int{"a": 0}, 1), ""},
+		{codec.MaxMembers(map[string]int{"a": 0, "b": 1}, 1), "2 members, want 1 at most"},
+		{codec.MaxMembers(map[string]int{"a": 0}, 1), ""},
+		{codec.Listed(even(4)), ""},
+		{codec.Listed(even(3)), "3 is not one of the values of codec_test.even"},
 		{codec.URI("https://example.com/a b"), ""},
 		{codec.URI("example"), `"example" is no absolute URI`},
 		{codec.URI(""), `"" is no absolute URI`},
@@ -46,6 +65,11 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// even lists the even numbers.
+type even int
+
+func (x even) Known() bool { return x%2 == 0 }
+
 // id returns the request id that is written so.
 func id(text string) (id codec.ID) {
 	if err := json.Unmarshal([]byte(text), &id); err != nil {
@@ -62,4 +86,50 @@ func TestCheck(t *testing.T) {
 	if err := d.End(); err == nil || err.Error() != "/s: length is 1, want 2 or more" {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Items are the same by their values, however they are written.
+func TestDistinct(t *testing.T) {
+	strict := func(d *codec.Decoder) []json.RawMessage {
+		return codec.DecodeDistinct(d, func(d *codec.Decoder) []json.RawMessage {
+			return codec.DecodeSliceFunc(d, (*codec.Decoder).Raw)
+		})
+	}
+	for text, want := range map[string]string{
+		`[]`:                                  "",
+		`[1, "1", true, null, [1], {"a": 1}]`: "",
+		`[[1, 2], [2, 1], [12]]`:              "",
+		`[{"a": 1}, {"a": 1, "b": 2}, {}]`:    "",
+		`[1e1000000000000, 1e1000000000001]`:  "",
+		`[0.1, 0.01, 1, 10, -1]`:              "",
+		`[1, 1.0]`:                            "items 0 and 1 are the same",
+		`[100, 2, 1e2]`:                       "items 0 and 2 are the same",
+		`[0, -0.0e5]`:                         "items 0 and 1 are the same",
+		`[1e99999999999999999999, 1e99999999999999999999]`: "items 0 and 1 are the same",
+		`["a", "\u0061"]`: "items 0 and 1 are the same",
+		`[{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}]`: "items 0 and 1 are the same",
+		`[[], [] ]`: "items 0 and 1 are the same",
+		`{}`:        "want array, got object",
+	} {
+		d := codec.NewDecoder([]byte(text))
+		strict(d)
+		if err := d.End(); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+	if _, err := codec.Append(nil, distinctValue{1, 2}); err != nil {
+		t.Error(err)
+	}
+	if _, err := codec.Append(nil, distinctValue{1, 2, 1}); err == nil || err.Error() != "/a: items 0 and 2 are the same" {
+		t.Errorf("got %v", err)
+	}
+}
+
+type distinctValue []int64
+
+func (x distinctValue) EncodeJSON(e *codec.Encoder) {
+	e.BeginObject()
+	e.Name("a")
+	codec.EncodeDistinct(e, x, func(e *codec.Encoder, v []int64) { codec.EncodeSliceFunc(e, v, codec.EncodeInt) })
+	e.EndObject()
 }

@@ -253,3 +253,59 @@ func TestMeta(t *testing.T) {
 		t.Errorf("got %v, and %s", err, m["a"])
 	}
 }
+
+// Null among the items of an array is an Opt; a pointer holds what would contain itself.
+func TestNullableItems(t *testing.T) {
+	type items = []codec.Opt[string]
+	read := func(d *codec.Decoder) items {
+		return codec.DecodeSliceFunc(d, func(d *codec.Decoder) codec.Opt[string] {
+			return codec.DecodeOpt(d, (*codec.Decoder).Str)
+		})
+	}
+	d := codec.NewDecoder([]byte(`["a",null,""]`))
+	got := read(d)
+	if err := d.End(); err != nil || !reflect.DeepEqual(got, items{codec.Some("a"), codec.Null[string](), codec.Some("")}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	text, err := codec.Append(nil, encodes(func(e *codec.Encoder) {
+		codec.EncodeSliceFunc(e, append(got, codec.Opt[string]{}), func(e *codec.Encoder, v codec.Opt[string]) {
+			codec.EncodeNullable(e, v, (*codec.Encoder).Str)
+		})
+	}))
+	if err != nil || string(text) != `["a",null,"",null]` {
+		t.Errorf("got %s, %v", text, err)
+	}
+}
+
+func TestEncodePointer(t *testing.T) {
+	raw := &codec.ID{}
+	if err := json.Unmarshal([]byte(`7`), raw); err != nil {
+		t.Fatal(err)
+	}
+	text, err := codec.Append(nil, encodes(func(e *codec.Encoder) { codec.EncodePointer(e, raw) }))
+	if err != nil || string(text) != "7" {
+		t.Errorf("got %s, %v", text, err)
+	}
+	if _, err := codec.Append(nil, encodes(func(e *codec.Encoder) { codec.EncodePointer[codec.ID](e, nil) })); err == nil || err.Error() != "a nil *codec.ID" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The empty name of a closed list is refused in both directions; an open list has it.
+func TestEmptyNames(t *testing.T) {
+	d := codec.NewDecoder([]byte(`{"kind":""}`))
+	for o := d.Object(); o.Next(); {
+		codec.DecodeEnum[string](d)
+	}
+	if err := d.End(); err == nil || err.Error() != "/kind: empty name" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := codec.Append(nil, encodes(func(e *codec.Encoder) { codec.EncodeEnum(e, "") })); err == nil {
+		t.Error("an empty name was written")
+	}
+}
+
+// encodes is a value that a function writes.
+type encodes func(*codec.Encoder)
+
+func (f encodes) EncodeJSON(e *codec.Encoder) { f(e) }

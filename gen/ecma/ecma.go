@@ -32,6 +32,9 @@ func Regexp(pattern string) (string, error) {
 	if t.i < len(t.in) {
 		return "", t.errorf("a group ends that did not begin")
 	}
+	if t.strict && t.loose {
+		return "", fmt.Errorf("a part of the pattern needs the flag u, and another one must not have it")
+	}
 	out := t.out.String()
 	if _, err := regexp.Compile(out); err != nil {
 		return "", fmt.Errorf("the pattern is too much for Go: %w", err)
@@ -61,9 +64,13 @@ const (
 
 // translator reads a pattern from left to right, and writes what it has read.
 type translator struct {
-	in  []rune
-	i   int
-	out strings.Builder
+	in    []rune
+	i     int
+	out   strings.Builder
+	names []string // of groups
+
+	strict bool // something was read that means another thing without the flag u
+	loose  bool // something was read that the flag u forbids
 }
 
 func (t *translator) errorf(format string, args ...any) error {
@@ -135,10 +142,20 @@ func (t *translator) term(depth int) (repeatable bool, err error) {
 		if _, _, ok := t.braces(); ok {
 			return false, t.errorf("nothing to repeat")
 		}
+		t.loose = true
+	case '}', ']':
+		t.loose = true
 	}
-	t.out.WriteString(regexp.QuoteMeta(string(t.peek())))
-	t.i++
+	t.out.WriteString(regexp.QuoteMeta(string(t.character())))
 	return true, nil
+}
+
+// character reads the rune that comes next as itself.
+func (t *translator) character() rune {
+	r := t.in[t.i]
+	t.i++
+	t.strict = t.strict || r > 0xffff // two characters without the flag
+	return r
 }
 
 func (t *translator) group(depth int) error {
@@ -174,9 +191,11 @@ func (t *translator) name() error {
 	for r := t.peek(); r == '$' || r == '_' || unicode.IsLetter(r) || t.i > start && unicode.IsDigit(r); r = t.peek() {
 		t.i++
 	}
-	if t.i == start || !t.accept(">") {
-		return t.errorf("the name of a group is wrong")
+	name := string(t.in[start:t.i])
+	if name == "" || !t.accept(">") || slices.Contains(t.names, name) {
+		return t.errorf("the name of a group is wrong, or not the only one")
 	}
+	t.names = append(t.names, name)
 	return nil
 }
 
@@ -253,12 +272,12 @@ func (t *translator) escape() (repeatable bool, err error) {
 	if next := t.after(); '1' <= next && next <= '9' || next == 'k' {
 		return false, t.errorf("Go has no backreferences")
 	}
-	set, r, err := t.classEscape()
+	set, r, err := t.setOrCharacter()
 	if err != nil {
 		return false, err
 	}
-	if set != nil {
-		writeClass(&t.out, set)
+	if set != "" {
+		t.out.WriteString("[" + set + "]")
 	} else {
 		t.out.WriteString(quoted(r))
 	}
@@ -276,82 +295,81 @@ func (t *translator) after() rune {
 // controls are the escapes of single letters.
 var controls = map[rune]rune{'t': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r'}
 
-// classEscape reads an escape that stands for a character or, if set is not nil, for a set of them.
-func (t *translator) classEscape() (set ranges, r rune, err error) {
+// setOrCharacter reads an escape that stands for a set of characters, which it returns as it stands in a class
+// of Go's, or for a single one.
+func (t *translator) setOrCharacter() (set string, r rune, err error) {
 	next := t.after()
 	if c, ok := controls[next]; ok {
 		t.i += 2
-		return nil, c, nil
+		return "", c, nil
 	}
 	switch {
 	case next == -1:
-		return nil, 0, t.errorf("the pattern ends after a backslash")
-	case next == 'd' || next == 's' || next == 'w':
+		return "", 0, t.errorf("the pattern ends after a backslash")
+	case sets[next] != "":
 		t.i += 2
-		return shorthand[next], 0, nil
-	case next == 'D' || next == 'S' || next == 'W':
-		t.i += 2
-		return shorthand[unicode.ToLower(next)].negated(), 0, nil
+		return sets[next], 0, nil
 	case next == 'p' || next == 'P':
-		set, err := t.property()
-		if err == nil && next == 'P' {
-			set = set.negated()
-		}
+		set, err = t.property(next == 'P')
 		return set, 0, err
 	case next == 'c':
 		if t.i+2 < len(t.in) && isASCIILetter(t.in[t.i+2]) {
 			t.i += 3
-			return nil, t.in[t.i-1] & 31, nil
+			return "", t.in[t.i-1] & 31, nil
 		}
 	case next == '0':
 		if t.i+2 >= len(t.in) || !isDigit(t.in[t.i+2]) {
 			t.i += 2
-			return nil, 0, nil
+			return "", 0, nil
 		}
 	case next == 'x':
 		if r, ok := t.hex(t.i+2, 2); ok {
 			t.i += 4
-			return nil, r, nil
+			return "", r, nil
 		}
 	case next == 'u':
-		return t.unicodeEscape()
+		r, err = t.unicodeEscape()
+		return "", r, err
 	case !unicode.IsLetter(next) && !unicode.IsDigit(next):
-		t.i += 2
-		return nil, next, nil
+		t.i++
+		t.loose = t.loose || !strings.ContainsRune(`^$\.*+?()[]{}|/`, next)
+		return "", t.character(), nil
 	}
-	return nil, 0, t.errorf("the escape \\%c has no certain meaning", next)
+	return "", 0, t.errorf("the escape \\%c has no certain meaning", next)
 }
 
 // unicodeEscape reads \uXXXX, two of them for a character beyond the first 65,536, or \u{X…}.
-func (t *translator) unicodeEscape() (set ranges, r rune, err error) {
+func (t *translator) unicodeEscape() (r rune, err error) {
 	if t.i+2 < len(t.in) && t.in[t.i+2] == '{' {
 		end := slices.Index(t.in[t.i:], '}')
 		if end > 3 {
 			v, err := strconv.ParseUint(string(t.in[t.i+3:t.i+end]), 16, 32)
 			if err == nil && utf8.ValidRune(rune(v)) && v <= unicode.MaxRune {
 				t.i += end + 1
-				return nil, rune(v), nil
+				t.strict = true
+				return rune(v), nil
 			}
 		}
-		return nil, 0, t.errorf("the escape \\u{…} is no character")
+		return 0, t.errorf("the escape \\u{…} is no character")
 	}
 	r, ok := t.hex(t.i+2, 4)
 	if !ok {
-		return nil, 0, t.errorf("the escape \\u must have four hexadecimal digits")
+		return 0, t.errorf("the escape \\u must have four hexadecimal digits")
 	}
 	if !utf16.IsSurrogate(r) {
 		t.i += 6
-		return nil, r, nil
+		return r, nil
 	}
 	if t.i+8 <= len(t.in) && t.in[t.i+6] == '\\' && t.in[t.i+7] == 'u' {
 		if low, ok := t.hex(t.i+8, 4); ok {
 			if both := utf16.DecodeRune(r, low); both != unicode.ReplacementChar {
 				t.i += 12
-				return nil, both, nil
+				t.strict = true
+				return both, nil
 			}
 		}
 	}
-	return nil, 0, t.errorf("a surrogate without its other half is no character")
+	return 0, t.errorf("a surrogate without its other half is no character")
 }
 
 // hex reads so many hexadecimal digits.
@@ -370,186 +388,124 @@ func isASCIILetter(r rune) bool { return 'a' <= r|0x20 && r|0x20 <= 'z' }
 // class reads a class in brackets.
 func (t *translator) class() error {
 	t.i++
+	const all = `\x{0}-\x{10FFFF}`
 	negate := t.accept("^")
-	set := ranges{}
+	var items strings.Builder
 	for !t.accept("]") {
-		if t.i >= len(t.in) {
-			return t.errorf("a class does not end")
-		}
 		first, low, err := t.classAtom()
 		if err != nil {
 			return err
 		}
 		if t.peek() != '-' || t.i+1 >= len(t.in) || t.in[t.i+1] == ']' {
-			set = append(set, first...)
+			items.WriteString(first)
 			continue
 		}
 		t.i++
 		second, high, err := t.classAtom()
-		if err != nil {
-			return err
-		}
 		switch {
-		case len(first) == 1 && first[0].low == low && len(second) == 1 && second[0].low == high && single(first) && single(second):
-			if low > high {
-				return t.errorf("a range is out of order")
-			}
-			set = append(set, span{low, high})
-		default: // engines that read a hyphen beside a set at all read it as a character
-			set = append(append(append(set, first...), span{'-', '-'}), second...)
+		case err != nil:
+			return err
+		case low < 0 || high < 0: // without the flag u, a hyphen beside a set is a character
+			t.loose = true
+			items.WriteString(first + quoted('-') + second)
+		case low > high:
+			return t.errorf("a range is out of order")
+		default:
+			items.WriteString(first + "-" + second)
 		}
 	}
-	if negate {
-		set = set.negated()
+	switch set := items.String(); {
+	case set == "" && negate:
+		t.out.WriteString("[" + all + "]")
+	case set == "":
+		t.out.WriteString("[^" + all + "]")
+	case negate:
+		t.out.WriteString("[^" + set + "]")
+	default:
+		t.out.WriteString("[" + set + "]")
 	}
-	writeClass(&t.out, set)
 	return nil
 }
 
-func single(s ranges) bool { return s[0].low == s[0].high }
-
-// classAtom reads a character or a set within a class. Of a character r is the value; of a set it is -1.
-func (t *translator) classAtom() (set ranges, r rune, err error) {
-	r = t.peek()
-	switch {
+// classAtom reads a character or a set within a class, and returns it in Go's syntax. Of a character r is the
+// value, of a set it is -1.
+func (t *translator) classAtom() (text string, r rune, err error) {
+	switch r = t.peek(); {
 	case r == -1:
-		return nil, 0, t.errorf("a class does not end")
+		return "", 0, t.errorf("a class does not end")
 	case r != '\\':
-		t.i++
+		return quoted(t.character()), r, nil
 	case t.accept(`\b`):
-		r = '\b'
-	default:
-		if set, r, err = t.classEscape(); err != nil {
-			return nil, 0, err
-		}
-		if set != nil {
-			return set, -1, nil
-		}
+		return quoted('\b'), '\b', nil
+	case t.accept(`\-`):
+		return quoted('-'), '-', nil
 	}
-	return ranges{{r, r}}, r, nil
+	set, r, err := t.setOrCharacter()
+	if set != "" {
+		return set, -1, err
+	}
+	return quoted(r), r, err
 }
 
-// span is a range of characters, with both ends; ranges are a set of them in any order.
-type (
-	span   struct{ low, high rune }
-	ranges []span
-)
-
-// shorthand are the sets that have an escape of one letter. White space is what ECMA-262 lists.
-var shorthand = map[rune]ranges{
-	'd': {{'0', '9'}},
-	'w': {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}},
-	's': {{'\t', '\r'}, {' ', ' '}, {0xa0, 0xa0}, {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
-		{0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}},
-}
-
-// negated returns the characters that are not in s.
-func (s ranges) negated() ranges {
-	s = slices.Clone(s)
-	slices.SortFunc(s, func(a, b span) int { return int(a.low - b.low) })
-	out := ranges{}
-	next := rune(0)
-	for _, r := range s {
-		if r.low > next {
-			out = append(out, span{next, r.low - 1})
-		}
-		next = max(next, r.high+1)
-	}
-	if next <= unicode.MaxRune {
-		out = append(out, span{next, unicode.MaxRune})
-	}
-	return out
-}
-
-// writeClass writes a set as a class of Go's.
-func writeClass(b *strings.Builder, set ranges) {
-	if len(set) == 0 {
-		b.WriteString(`[^\x{0}-\x{10FFFF}]`)
-		return
-	}
-	b.WriteByte('[')
-	for _, r := range set {
-		b.WriteString(quoted(r.low))
-		if r.high > r.low {
-			b.WriteString("-" + quoted(r.high))
-		}
-	}
-	b.WriteByte(']')
+// sets are the escapes of one letter that stand for sets. White space is what ECMA-262 lists.
+var sets = map[rune]string{
+	'd': `\d`, 'D': `\D`, 'w': `\w`, 'W': `\W`,
+	's': `\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}`,
+	'S': `\x{0}-\x{8}\x{E}-\x{1F}!-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}` +
+		`\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{FEFE}\x{FF00}-\x{10FFFF}`,
 }
 
 // quoted returns a character as it may stand anywhere in a pattern of Go's.
 func quoted(r rune) string {
-	if isDigit(r) || isASCIILetter(r) {
+	switch {
+	case isDigit(r) || isASCIILetter(r):
 		return string(r)
-	}
-	if r > ' ' && r < 0x7f {
+	case r > ' ' && r < 0x7f:
 		return `\` + string(r)
 	}
 	return fmt.Sprintf(`\x{%X}`, r)
 }
 
-// property reads \p{…}: a general category or a script.
-func (t *translator) property() (ranges, error) {
-	start := t.i
-	if t.i+2 >= len(t.in) || t.in[t.i+2] != '{' {
-		return nil, t.errorf("the escape \\%c has no certain meaning", t.after())
-	}
+// property reads \p{…}, or \P{…}, which stands for all others: a general category or a script.
+func (t *translator) property(negate bool) (set string, err error) {
 	end := slices.Index(t.in[t.i:], '}')
-	if end < 0 {
-		return nil, t.errorf("a property does not end")
+	if end < 0 || t.in[t.i+2] != '{' {
+		return "", t.errorf("the escape \\%c has no certain meaning", t.after())
 	}
 	text := string(t.in[t.i+3 : t.i+end])
-	t.i += end + 1
 	name, value, two := strings.Cut(text, "=")
 	switch {
-	case !two && name == "Any":
-		return ranges{{0, unicode.MaxRune}}, nil
-	case !two && name == "ASCII":
-		return ranges{{0, unicode.MaxASCII}}, nil
-	case !two:
-		if set := category(name); set != nil {
-			return set, nil
+	case text == "ASCII" && negate:
+		set = `\x{80}-\x{10FFFF}`
+	case text == "ASCII":
+		set = `\x{0}-\x{7F}`
+	case text == "Any":
+	case two && (name == "Script" || name == "sc"):
+		if unicode.Scripts[value] != nil {
+			text = value
+			break
 		}
-	case name == "General_Category" || name == "gc":
-		if set := category(value); set != nil {
-			return set, nil
+		fallthrough
+	default:
+		if name == "General_Category" || name == "gc" {
+			name, two = value, false
 		}
-	case name == "Script" || name == "sc":
-		if table := unicode.Scripts[value]; table != nil {
-			return tableRanges(table), nil
+		if short, ok := unicode.CategoryAliases[name]; ok {
+			name = short
 		}
-	}
-	t.i = start
-	return nil, t.errorf("the property %q is not supported", text)
-}
-
-// category returns the characters of a general category, by its short or its long name, or nil.
-func category(name string) ranges {
-	if short, ok := unicode.CategoryAliases[name]; ok {
-		name = short
-	}
-	if table := unicode.Categories[name]; table != nil {
-		return tableRanges(table)
-	}
-	return nil
-}
-
-func tableRanges(table *unicode.RangeTable) ranges {
-	out := ranges{}
-	add := func(low, high, stride rune) {
-		if stride == 1 {
-			out = append(out, span{low, high})
-			return
+		if two || unicode.Categories[name] == nil {
+			return "", t.errorf("the property %q is not supported", text)
 		}
-		for r := low; r <= high; r += stride {
-			out = append(out, span{r, r})
-		}
+		text = name
 	}
-	for _, r := range table.R16 {
-		add(rune(r.Lo), rune(r.Hi), rune(r.Stride))
+	t.i += end + 1
+	t.strict = true
+	switch {
+	case set != "":
+	case negate:
+		set = `\P{` + text + "}"
+	default:
+		set = `\p{` + text + "}"
 	}
-	for _, r := range table.R32 {
-		add(rune(r.Lo), rune(r.Hi), rune(r.Stride))
-	}
-	return out
+	return set, nil
 }

@@ -142,7 +142,7 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
 	var out []jen.Code
 	if d := enumOf(t); d != nil && !d.Names() && !d.Open {
-		out = append(out, g.codecName("Listed").Call(jen.Id(d.Go).Call(v)))
+		out = append(out, g.codecName("Listed").Call(v))
 	}
 	t = plain(t)
 	for i, limit := range model.BoundsOf(t) {
