@@ -176,7 +176,7 @@ func (x *IndexedFile) EncodeJSON(e *codec.Encoder) {
 	e.Name("path")
 	e.Str(x.Path)
 	e.Name("language")
-	codec.EncodeEnum(e, x.Language)
+	e.Str(string(x.Language))
 	e.EndObject()
 }
 
