@@ -52,7 +52,8 @@
 // absolute path is reported to Hooks.Repair and kept.
 //
 // Not checked is what only the program knows: whether a session exists, whether a tool call was started before it
-// is updated, whether a file is within the session's directories. Calls by the raw connection, of [AgentConn.RPC]
+// is updated, whether a file is within the session's directories. Content of prompts, and additional directories, that
+// an agent did not advertise reach its handlers. Calls by the raw connection, of [AgentConn.RPC]
 // and [ClientConn.RPC], are not checked at all.
 //
 // Initialize comes first: until it has been answered, neither side sends anything else, and neither serves
@@ -61,10 +62,12 @@
 //
 // # Values
 //
-// Types are generated from the protocol's schema. A member that may be absent or null is an [Opt]. A
-// union is a struct with the field Variant, an interface that its variants implement, to be told apart
-// by a type switch; what a newer peer sent is the Unknown variant, byte for byte. Values are encoded strictly
-// and decoded as leniently as the schema says; what was repaired is reported to [Hooks].
+// Types are generated from the protocol's schema. A member that may be absent or null is an [Opt]: [Some] and
+// [Null] make one, its methods Get, Value and Or read it. The values of an enum are constants whose names begin
+// with its type; "go doc acp.ToolKindRead" lists all of a ToolKind. A union is a struct with the field Variant, an
+// interface that its variants implement, to be told apart by a type switch; what a newer peer sent is the Unknown
+// variant, byte for byte. Values are encoded strictly and decoded as leniently as the schema says; what was
+// repaired is reported to [Hooks].
 //
 // Constructors come in two kinds. What is written all the time has a short one, named after what it makes,
 // without New, which takes what is required as plain arguments: [TextBlock] and other blocks, [AgentMessageText],

@@ -24,7 +24,7 @@ import (
 // their contexts, while such a handler of the session waits for a call.
 type Conn engine.Conn
 
-// A Caller is what calls go through: a *Conn, or a connection of package acp.
+// A Caller is what calls go through: a *Conn, or a connection or a session of package acp.
 type Caller interface {
 	// RPC returns the raw connection.
 	RPC() *Conn

@@ -13,8 +13,9 @@ import (
 
 // Extensions are handlers of methods outside the protocol, whose names begin with an underscore. They are given the
 // connection, a *C: an AgentConn or ClientConn of package acp, or a Conn. Fill it with Handle, HandleNotification,
-// HandleMethod and HandleNotificationMethod before the connection starts; one may serve any number of connections.
-// The zero value is empty.
+// HandleMethod and HandleNotificationMethod, and put a pointer to it into AgentHandlers.Extensions or
+// ClientHandlers.Extensions of package acp, before the connection starts. One may serve any number of connections. The
+// zero value is empty.
 type Extensions[C any] struct {
 	// Fallback, if set, serves requests that nothing else does; to refuse one it returns
 	// ErrMethodNotFound.

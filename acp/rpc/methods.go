@@ -38,8 +38,8 @@ func (m NotificationMethod[P]) Notify(ctx context.Context, c Caller, params *P) 
 }
 
 // Call sends a request with any parameters that encoding/json can encode, and decodes the result into
-// an R. It is meant for extension methods, whose names begin with an underscore. See
-// RequestMethod.Call for the errors. A nil params leaves the member out.
+// an R. It is meant for extension methods, whose names begin with an underscore. A nil params leaves the member out.
+// The error of a peer that does not know the method matches ErrMethodNotFound; see RequestMethod.Call for others.
 func Call[R any](ctx context.Context, c Caller, method string, params any) (*R, error) {
 	return engine.CallRaw[R](ctx, c.RPC().engine(), method, params)
 }

@@ -91,6 +91,10 @@ func (s *ClientSession) Prompt(ctx context.Context, prompt ...ContentBlock) (*Pr
 // Turn is a prompt in progress, whose updates go to a loop over Updates. Those are the updates of the session that
 // were read after the turn was started and before the answer that ends it; all others go to the client's handler
 // SessionUpdate, and none to both. Updates is for one goroutine; the other methods are safe for concurrent use.
+//
+// Handlers of requests run beside the loop. One that asks the user, such as RequestPermission, starts when the updates
+// before it have been queued for the loop, which may not have shown them yet. A client that must show them first uses
+// ClientSession.Prompt and the handler SessionUpdate.
 type Turn struct {
 	turn *engine.Turn[SessionUpdate, PromptResponse]
 }

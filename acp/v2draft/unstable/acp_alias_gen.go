@@ -93,8 +93,8 @@ func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 // cursor. The message reaches the peer.
 func InvalidParamsf(format string, args ...any) *Error { return rpc.InvalidParamsf(format, args...) }
 
-// SessionNotFound is the answer to a request for a session that does not exist or is not active
-// (ERR-5 of the protocol's error page: -32002 with the session's id).
+// SessionNotFound is the answer to a request for a session that does not exist, or is not active: -32002, with the
+// session's id. A handler returns it.
 func SessionNotFound(id SessionID) *Error {
 	return ErrResourceNotFound.WithMessagef("Session not found").WithData(map[string]SessionID{"sessionId": id})
 }

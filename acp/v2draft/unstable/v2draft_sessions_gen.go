@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// AgentSession is one session as its agent holds it: what the agent sends to the client for it. Its methods
-// fill in the session's id, and are safe for concurrent use.
+// AgentSession is an agent's handle of one session: it sends the session's updates and calls to the client. Its
+// methods fill in the session's id, and are safe for concurrent use. It holds nothing else: what an agent knows of a
+// session, such as its working directory, the agent keeps under its ID.
 type AgentSession struct {
 	conn *AgentConn
 	id   SessionID
