@@ -162,7 +162,7 @@ func checkToolContent(at string, content []ToolCallContent) *flaw {
 // check refuses what an agent must not send.
 func (c *AgentConn) check(method string, params any) error {
 	if c.handshake.Load() == nil {
-		return fmt.Errorf("%s: %w", method, errNotInitialized)
+		return unsent(method, errNotInitialized)
 	}
 	wrong := checkSent(params)
 	if n, ok := params.(*SessionNotification); ok && wrong == nil {
@@ -171,7 +171,7 @@ func (c *AgentConn) check(method string, params any) error {
 		}
 	}
 	if wrong != nil {
-		return fmt.Errorf("%s: %w", method, wrong.invalidParams())
+		return unsent(method, wrong.invalidParams())
 	}
 	return nil
 }
@@ -202,14 +202,14 @@ func (c *AgentConn) checkConfigOptions(pointer string, options []SessionConfigOp
 func (c *ClientConn) check(method string, params any) error {
 	handshake := c.handshake.Load()
 	if handshake == nil {
-		return fmt.Errorf("%s: %w", method, errNotInitialized)
+		return unsent(method, errNotInitialized)
 	}
 	wrong := checkSent(params)
 	if wrong == nil {
 		switch p := params.(type) {
 		case *AuthenticateRequest:
 			if err := checkOffered(handshake.AuthMethods, p.MethodID); err != nil {
-				return fmt.Errorf("%s: %w", method, err)
+				return unsent(method, err)
 			}
 		case *SetSessionModeRequest:
 			wrong = c.checkMode(p)
@@ -218,7 +218,7 @@ func (c *ClientConn) check(method string, params any) error {
 		}
 	}
 	if wrong != nil {
-		return fmt.Errorf("%s: %w", method, wrong.invalidParams())
+		return unsent(method, wrong.invalidParams())
 	}
 	return nil
 }

@@ -430,6 +430,25 @@ func TestErrorOfAPeerIsNotPassedOn(t *testing.T) {
 	}
 }
 
+// ERR-9: that an agent's own call was refused here must not read as if the client's request was wrong.
+func TestErrorOfAnUnsentCallIsNotPassedOn(t *testing.T) {
+	conn, _ := pair(t, acp.AgentHandlers{
+		Prompt: func(ctx context.Context, session *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+			err := session.Update(ctx, acp.WholePlan(acp.PlanEntry{Content: "no priority"}))
+			e, ok := errors.AsType[*acp.Error](err)
+			if !ok || !errors.Is(err, acp.ErrInvalidParams) || !strings.Contains(e.Message, "/update/entries/0/priority") ||
+				!strings.HasPrefix(err.Error(), "session/update: ") {
+				t.Errorf("the agent's own call: %v", err)
+			}
+			return nil, fmt.Errorf("planning: %w", err)
+		},
+	}, nil, acp.ClientHandlers{}, nil)
+	_, err := conn.Session("s").Prompt(t.Context(), acp.TextBlock("x"))
+	if !errors.Is(err, rpc.ErrInternal) || strings.Contains(err.Error(), "priority") {
+		t.Error(err)
+	}
+}
+
 // Requests whose members are all optional may be nil.
 func TestNilRequest(t *testing.T) {
 	conn, _ := pair(t, acp.AgentHandlers{

@@ -105,6 +105,10 @@ func unsupported(method, capability string) error {
 	return fmt.Errorf("%s: %w: capability %s", method, ErrUnsupported, capability)
 }
 
+// unsent is the error of a call that was refused here. The peer does not see it if a handler returns it, because it is
+// about this side's call and not about the peer's request.
+func unsent(method string, err error) error { return &engine.UnsentError{Method: method, Err: err} }
+
 // handler is a handler's name, and whether it is set.
 type handler struct {
 	name string

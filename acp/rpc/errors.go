@@ -80,8 +80,9 @@ func (c Code) WithData(v any) *Error { return c.withMessage().WithData(v) }
 func (c Code) WithMessagef(format string, args ...any) *Error { return Errorf(c, format, args...) }
 
 // Error is a JSON-RPC error object: what a peer answered, or what a handler wants the peer to see. A
-// handler that returns one, possibly wrapped, has it sent as it is; any other error, also one that some
-// peer answered (a CallError), is sent as ErrInternal with a neutral message. An Error is not
+// handler that returns one, possibly wrapped, has it sent as it is. Any other error is sent as ErrInternal with a
+// neutral message. So is the error of a call that the handler made, also if it wraps an Error: what a peer answered
+// (a CallError), or why the call was not sent. An Error is not
 // changed after it was made, so one value may be shared.
 type Error struct {
 	// Code says what kind of failure it is.
@@ -256,7 +257,7 @@ func ownError(err error) *Error {
 		return fromWire(e)
 	case *publicError:
 		return &Error{Code: ErrInternal, Message: e.Error()}
-	case *CallError:
+	case *CallError, *engine.UnsentError: // are about this side's own call
 		return nil
 	case *servedError: // of middleware that has passed it on
 		return ownError(e.err)

@@ -66,6 +66,18 @@ type Errors struct {
 	RequestCancelled error
 }
 
+// UnsentError is the error of a call that this side has refused to send.
+type UnsentError struct {
+	Method string
+	Err    error
+}
+
+// Error gives method and error.
+func (e *UnsentError) Error() string { return e.Method + ": " + e.Err.Error() }
+
+// Unwrap returns why the call was refused.
+func (e *UnsentError) Unwrap() error { return e.Err }
+
 // The error codes that the engine answers with.
 const (
 	codeInvalidRequest   = -32600

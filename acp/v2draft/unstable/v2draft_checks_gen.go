@@ -172,10 +172,10 @@ func checkChange(change *DiffChange) *flaw {
 // check refuses what an agent must not send.
 func (c *AgentConn) check(method string, params any) error {
 	if c.handshake.Load() == nil {
-		return fmt.Errorf("%s: %w", method, errNotInitialized)
+		return unsent(method, errNotInitialized)
 	}
 	if wrong := checkSent(params); wrong != nil {
-		return fmt.Errorf("%s: %w", method, wrong.invalidParams())
+		return unsent(method, wrong.invalidParams())
 	}
 	return nil
 }
@@ -184,14 +184,14 @@ func (c *AgentConn) check(method string, params any) error {
 func (c *ClientConn) check(method string, params any) error {
 	handshake := c.handshake.Load()
 	if handshake == nil {
-		return fmt.Errorf("%s: %w", method, errNotInitialized)
+		return unsent(method, errNotInitialized)
 	}
 	wrong := checkSent(params)
 	if wrong == nil {
 		switch p := params.(type) {
 		case *LoginAuthRequest:
 			if err := checkOffered(handshake.AuthMethods, p.MethodID); err != nil {
-				return fmt.Errorf("%s: %w", method, err)
+				return unsent(method, err)
 			}
 		case *LogoutAuthRequest:
 			if len(handshake.AuthMethods) == 0 {
@@ -202,7 +202,7 @@ func (c *ClientConn) check(method string, params any) error {
 		}
 	}
 	if wrong != nil {
-		return fmt.Errorf("%s: %w", method, wrong.invalidParams())
+		return unsent(method, wrong.invalidParams())
 	}
 	return nil
 }
