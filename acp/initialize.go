@@ -170,9 +170,9 @@ func cancelled(
 	return func(ctx context.Context, session *AgentSession, req *PromptRequest) (*PromptResponse, error) {
 		res, err := prompt(ctx, session, req)
 		if err == nil && res != nil && res.StopReason != StopReasonCancelled && errors.Is(context.Cause(ctx), ErrTurnCancelled) {
-			own := *res // which may be the handler's for every turn
-			own.StopReason = StopReasonCancelled
-			res = &own
+			changed := *res // which may be the handler's for every turn
+			changed.StopReason = StopReasonCancelled
+			res = &changed
 		}
 		return res, err
 	}

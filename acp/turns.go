@@ -52,9 +52,9 @@ func cancelledPrompt(result any) any {
 	if res == nil {
 		return &PromptResponse{StopReason: StopReasonCancelled}
 	}
-	own := *res
-	own.StopReason = StopReasonCancelled
-	return &own
+	changed := *res
+	changed.StopReason = StopReasonCancelled
+	return &changed
 }
 
 // Cancel cancels the session's turns (session/cancel) and does not wait for their end: Prompt and Turn.Result

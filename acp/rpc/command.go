@@ -95,7 +95,7 @@ type process struct {
 	noise    tail
 	began    time.Time
 	heard    atomic.Int64  // when output came last, in nanoseconds since began
-	over     atomic.Int64  // when the output ended, or 0
+	endedAt  atomic.Int64  // when the output ended, or 0
 	behind   []byte        // a message that stood behind noise; the reader's
 	messages bool          // there were some; the reader's
 	exited   chan struct{} // the process has ended
@@ -193,9 +193,9 @@ const leftover = 1 << 20
 // there is read all the same.
 type output struct {
 	*os.File
-	over bool
-	left int
-	p    *process
+	pastDeadline bool
+	left         int // bytes that may still be read then
+	p            *process
 }
 
 func (o *output) Read(b []byte) (int, error) {
@@ -207,12 +207,12 @@ func (o *output) Read(b []byte) (int, error) {
 }
 
 func (o *output) read(b []byte) (int, error) {
-	if !o.over {
+	if !o.pastDeadline {
 		n, err := o.File.Read(b)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
-		o.over = true
+		o.pastDeadline = true
 	}
 	if o.left == 0 {
 		return 0, os.ErrDeadlineExceeded
@@ -255,7 +255,7 @@ func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
 		return nil, err
 	}
 	p.endOnce.Do(func() {
-		p.over.Store(int64(time.Since(p.began)))
+		p.endedAt.Store(int64(time.Since(p.began)))
 		close(p.ended)
 	})
 	timer := time.NewTimer(lingerTime)
@@ -286,7 +286,7 @@ func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
 
 // said is what the process has said so far beside its messages.
 func (p *process) said() ProcessOutput {
-	now := time.Duration(p.over.Load())
+	now := time.Duration(p.endedAt.Load())
 	if now == 0 {
 		now = time.Since(p.began)
 	}

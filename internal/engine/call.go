@@ -46,7 +46,7 @@ func (c *Conn) failure(ctx context.Context, err error) (ended bool, _ error) {
 	if _, ok := errors.AsType[*codec.Error](err); ok {
 		return false, err
 	}
-	return false, cmp.Or(over(err), error(ErrClosed))
+	return false, cmp.Or(closedErr(err), error(ErrClosed))
 }
 
 // run sends the request and waits for its answer.
@@ -88,8 +88,8 @@ type pending struct {
 	method  string
 	result  result
 	call    wire.Call
-	session string   // its id
-	turn    *ownTurn // whose request it is, or nil
+	session string        // its id
+	turn    *outgoingTurn // whose request it is, or nil
 
 	// Set by the reader before the wire's call is done.
 	err   error

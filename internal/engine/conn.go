@@ -227,7 +227,7 @@ func (c *Conn) Wait() error {
 	<-c.done
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return errors.Join(c.running(), over(c.cause))
+	return errors.Join(c.running(), closedErr(c.cause))
 }
 
 // running says that handlers still run; mu is held.
@@ -238,8 +238,8 @@ func (c *Conn) running() error {
 	return nil
 }
 
-// over is the error that says that the connection is over, and why if this side did not end it.
-func over(cause error) error {
+// closedErr is the error that says that the connection is over, and why if this side did not end it.
+func closedErr(cause error) error {
 	if cause == nil || errors.Is(cause, wire.ErrClosed) {
 		return nil
 	}
@@ -247,4 +247,4 @@ func over(cause error) error {
 }
 
 // ending is the cause of what ends because the connection does.
-func (c *Conn) ending() error { return cmp.Or(over(c.wire.Err()), error(ErrClosed)) }
+func (c *Conn) ending() error { return cmp.Or(closedErr(c.wire.Err()), error(ErrClosed)) }

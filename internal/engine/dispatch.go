@@ -132,7 +132,7 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	}
 	if !c.spawn(in) {
 		in.finish(nil, ErrClosed)
-		in.over()
+		in.markDone()
 	}
 	return nil
 }
@@ -399,7 +399,7 @@ func insideRequest(ctx context.Context) bool { return ctx.Value(inboundKey{}) !=
 // run serves the request. Its handler runs even if the request was cancelled before, if only to see
 // that, but not if it was answered.
 func (in *inbound) run() {
-	defer in.over()
+	defer in.markDone()
 	defer in.finish(nil, errHandlerEnded) // for a handler that ends its goroutine, as a test's FailNow does
 	select {
 	case <-in.session.reached(in.after, true):
@@ -421,8 +421,8 @@ func (in *inbound) run() {
 	in.finish(in.conn.serveRequest(in))
 }
 
-// over says that nothing more belongs to the request, unless whoever has withdrawn it is still to answer.
-func (in *inbound) over() {
+// markDone says that nothing more belongs to the request, unless whoever has withdrawn it is still to answer.
+func (in *inbound) markDone() {
 	in.mu.Lock()
 	withdrawn := in.withdrawn
 	in.mu.Unlock()

@@ -10,7 +10,7 @@ func Sessions(c *Conn) map[string]int {
 	defer c.mu.Unlock()
 	all := map[string]int{}
 	for id, s := range c.sessions {
-		all[id] = len(s.own) + len(s.turns) + len(s.questions) + s.nested
+		all[id] = len(s.outgoing) + len(s.incoming) + len(s.questions) + s.nested
 	}
 	return all
 }

@@ -179,18 +179,18 @@ func (w *flow) await(cancel context.CancelCauseFunc) {
 func (w *flow) makeRoom(size int) {
 	c, stalled := w.conn, false
 	for w.bytes > 0 && w.bytes+size > c.opts.QueueBytes && !w.discard && !w.ended {
-		over, calls, waits := w.bytes+size > c.opts.QueueLimit, w.calls > 0, c.flying.waits.Load() > 0
-		if !over && (calls || waits) {
+		full, calls, waits := w.bytes+size > c.opts.QueueLimit, w.calls > 0, c.flying.waits.Load() > 0
+		if !full && (calls || waits) {
 			break
 		}
-		if over && !calls && waits {
+		if full && !calls && waits {
 			w.overflow = true
 			w.throwAway()
 			break
 		}
 		w.mu.Unlock()
 		switch {
-		case over && calls:
+		case full && calls:
 			c.overflow(func(h holder) bool { return h == w })
 		case !stalled:
 			// Who waits from now on rings; who does already is seen when it is looked again.

@@ -30,8 +30,8 @@ func (byAnswer[R]) Notified(any) *R       { return nil }
 func RunTurnUntil[P, A, R any](
 	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, spec TurnSpec, end TurnEnd[A, R],
 ) (*R, error) {
-	own := &ownTurn{spec: spec}
-	return runTurn(ctx, c, m, params, own, expect(own, end))
+	turn := &outgoingTurn{spec: spec}
+	return runTurn(ctx, c, m, params, turn, expect(turn, end))
 }
 
 // outcome is the result of a turn, from its end.
@@ -41,11 +41,11 @@ type outcome[A, R any] struct {
 }
 
 // expect prepares a turn for its end, before it enters its session.
-func expect[A, R any](own *ownTurn, end TurnEnd[A, R]) *outcome[A, R] {
+func expect[A, R any](turn *outgoingTurn, end TurnEnd[A, R]) *outcome[A, R] {
 	out := &outcome[A, R]{end: end}
 	if _, short := any(end).(byAnswer[R]); !short {
-		own.over = make(chan struct{})
-		own.notified = out.notified
+		turn.endRead = make(chan struct{})
+		turn.notified = out.notified
 	}
 	return out
 }
@@ -61,29 +61,29 @@ func (out *outcome[A, R]) notified(params any) bool {
 }
 
 // answered shows the answer to the turn, which may be over with it. Only the reader calls it.
-func (own *ownTurn) answered(over func() bool) {
+func (turn *outgoingTurn) answered(isEnd func() bool) {
 	switch {
-	case own.over != nil && own.notified == nil: // it has ended before
-	case over():
-		own.end()
+	case turn.endRead != nil && turn.notified == nil: // it has ended before
+	case isEnd():
+		turn.end()
 	default:
-		_ = own.session.conn.step(own.session, event{kind: turnAccepted, own: own}) // which refuses nothing
+		_ = turn.session.conn.step(turn.session, event{kind: turnAccepted, turn: turn}) // which refuses nothing
 	}
 }
 
 // failed notes that the answer was an error, or could not be decoded, which ends every turn. Only the reader calls it.
-func (own *ownTurn) failed() {
-	if own.over == nil || own.notified != nil {
-		own.end()
+func (turn *outgoingTurn) failed() {
+	if turn.endRead == nil || turn.notified != nil {
+		turn.end()
 	}
 }
 
 // end notes that the turn is over with what was queued so far. Only the reader calls it.
-func (own *ownTurn) end() {
-	own.notified = nil
-	_ = own.session.conn.step(own.session, event{kind: turnEnded, own: own}) // which refuses nothing
-	if own.over != nil {
-		close(own.over)
+func (turn *outgoingTurn) end() {
+	turn.notified = nil
+	_ = turn.session.conn.step(turn.session, event{kind: turnEnded, turn: turn}) // which refuses nothing
+	if turn.endRead != nil {
+		close(turn.endRead)
 	}
 }
 
@@ -94,34 +94,34 @@ func (c *Conn) follow(id string, params any) {
 	}
 	c.enqueue() // what ends a turn is the last of it
 	c.mu.Lock()
-	var turns []*ownTurn
+	var turns []*outgoingTurn
 	if s := c.sessions[id]; s != nil {
-		turns = slices.Clone(s.own)
+		turns = slices.Clone(s.outgoing)
 	}
 	c.mu.Unlock()
-	for _, own := range turns {
-		if own.notified != nil && own.notified(params) {
-			own.end()
+	for _, turn := range turns {
+		if turn.notified != nil && turn.notified(params) {
+			turn.end()
 		}
 	}
 }
 
 // await waits for the end of a turn: for its answer, and then, if it goes on after that, for what ends it.
 // It says whether ctx ended first.
-func (own *ownTurn) await(ctx context.Context, p *pending) (cancelled bool, err error) {
+func (turn *outgoingTurn) await(ctx context.Context, p *pending) (cancelled bool, err error) {
 	cancelled, err = p.response(ctx) // at once, if it has come
-	if cancelled || err != nil || p.err != nil || own.over == nil {
+	if cancelled || err != nil || p.err != nil || turn.endRead == nil {
 		return cancelled, err
 	}
 	select {
-	case <-own.over:
+	case <-turn.endRead:
 		return false, nil
 	case <-ctx.Done():
 		return true, context.Cause(ctx)
 	case <-p.conn.wire.Done():
 	}
 	select {
-	case <-own.over:
+	case <-turn.endRead:
 		return false, nil
 	default:
 		return p.conn.failure(ctx, p.conn.wire.Err())
@@ -129,10 +129,10 @@ func (own *ownTurn) await(ctx context.Context, p *pending) (cancelled bool, err 
 }
 
 // giveUp gives the turn's request up, and tells the peer so, unless the answer has come or that was said.
-func (own *ownTurn) giveUp(p *pending) {
+func (turn *outgoingTurn) giveUp(p *pending) {
 	c := p.conn
 	c.mu.Lock()
-	said := own.accepted || own.recalled != nil
+	said := turn.accepted || turn.recalled != nil
 	c.mu.Unlock()
 	p.call.Abandon()
 	if !said {
@@ -192,7 +192,7 @@ func AwaitTurn(ctx context.Context) error {
 		return nil
 	}
 	in.conn.mu.Lock()
-	before := slices.Clone(in.session.turns)
+	before := slices.Clone(in.session.incoming)
 	in.conn.mu.Unlock()
 	if i := slices.Index(before, in); i >= 0 {
 		before = before[:i]

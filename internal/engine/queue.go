@@ -82,7 +82,7 @@ func (c *Conn) release(s *session) {
 	defer c.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.gone && !s.running && len(s.items) == 0 && len(s.turns)+len(s.questions)+len(s.own) == 0 {
+	if !s.gone && !s.running && len(s.items) == 0 && len(s.incoming)+len(s.questions)+len(s.outgoing) == 0 {
 		delete(c.sessions, s.id)
 		s.gone = true
 		s.items, s.batch = nil, nil // the connection may still know the session
@@ -288,7 +288,7 @@ func (s *session) take(it *item) bool {
 // done notes that a notification was handled; mu is held.
 func (s *session) done(it *item) {
 	h, freed := it.handling, 0
-	h.over = true
+	h.returned = true
 	s.nested -= h.calls
 	if !s.dropped {
 		freed = it.size
@@ -411,8 +411,8 @@ type notificationContext struct {
 	session *session
 
 	// Guarded by session.mu.
-	calls int  // that the handler waits for
-	over  bool // the handler has returned
+	calls    int  // that the handler waits for
+	returned bool // the handler has returned
 }
 
 // Value returns h itself under holderKey.
@@ -428,7 +428,7 @@ func (h *notificationContext) beginWait() bool {
 	s := h.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.over {
+	if h.returned {
 		return false
 	}
 	h.calls++
@@ -448,7 +448,7 @@ func (h *notificationContext) endWait() {
 	s := h.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !h.over {
+	if !h.returned {
 		h.calls--
 		s.nested--
 		s.conn.hold(0, 0, -1)
@@ -468,7 +468,7 @@ func insideHandler(ctx context.Context) bool {
 		if h, ok := h.(*notificationContext); ok {
 			h.session.mu.Lock()
 			defer h.session.mu.Unlock()
-			return !h.over
+			return !h.returned
 		}
 	}
 	return false

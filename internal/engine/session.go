@@ -17,9 +17,9 @@ type session struct {
 	queue // has a lock of its own
 
 	// Guarded by conn.mu, changed by step.
-	turns     []*inbound // turns of the peer's in progress, and those whose answer is being sent
-	questions []*inbound // the peer's questions in progress that a cancelled turn answers
-	own       []*ownTurn // turns of this side in progress, in the order in which they were begun
+	incoming  []*inbound      // turns of the peer's in progress, and those whose answer is being sent
+	questions []*inbound      // the peer's questions in progress that a cancelled turn answers
+	outgoing  []*outgoingTurn // turns of this side in progress, in the order in which they were begun
 }
 
 // phase is how far a turn of this side is.
@@ -43,8 +43,8 @@ const (
 // event is something that happens in a session.
 type event struct {
 	kind eventKind
-	in   *inbound // of those that are about one
-	own  *ownTurn
+	in   *inbound      // the peer's request that it is about, if any
+	turn *outgoingTurn // the turn of this side that it is about, if any
 }
 
 type eventKind uint8
@@ -55,15 +55,15 @@ const (
 	turnOpened                        // in is a turn that no request has asked for
 	turnFreed                         // in goes on, but leaves room for the next turn
 	answerSent                        // in was answered, and is over
-	turnBegun                         // own was begun
-	turnSending                       // own's request is about to be sent
-	turnSent                          // own's request is on its way
-	turnUnsent                        // own's request could not be sent
-	turnAccepted                      // own's answer was read, and own goes on after it
-	turnCancelled                     // own is cancelled
+	turnBegun                         // turn was begun
+	turnSending                       // turn's request is about to be sent
+	turnSent                          // turn's request is on its way
+	turnUnsent                        // turn's request could not be sent
+	turnAccepted                      // turn's answer was read, and turn goes on after it
+	turnCancelled                     // turn is cancelled
 	sessionCancelled                  // all turns of this side are cancelled
-	turnEnded                         // what ends own was read
-	turnOver                          // whoever runs own is done with it
+	turnEnded                         // what ends turn was read
+	turnDone                          // whoever runs turn is done with it
 )
 
 // effects are what a step leaves to be done without the lock, in this order.
@@ -71,16 +71,16 @@ type effects struct {
 	refuse   error             // the event is refused
 	end      []*inbound        // the contexts of these turns of the peer's end
 	before   []<-chan struct{} // what is awaited before the peer is told
-	recall   []*ownTurn        // the peer is asked to end the requests of these
+	recall   []*outgoingTurn   // the peer is asked to end the requests of these
 	withdraw []*inbound        // these questions are answered as cancelled
-	told     []*ownTurn        // the peer is told that these are cancelled
+	told     []*outgoingTurn   // the peer is told that these are cancelled
 	posted   []chan struct{}   // are closed then, for those who wait for it
 	after    []<-chan struct{} // what is awaited last
 }
 
 // step is what an event does to a session; conn.mu is held.
 func (s *session) step(e event) (do effects) {
-	in, own := e.in, e.own
+	in, turn := e.in, e.turn
 	switch e.kind {
 
 	// A session has one turn of the peer's at a time, unless the author opts in. What ends the turn cancels it,
@@ -89,11 +89,11 @@ func (s *session) step(e event) (do effects) {
 	case requestRead:
 		switch route := in.route; {
 		case route.EndsTurn:
-			in.ends = slices.Clone(s.turns)
+			in.ends = slices.Clone(s.incoming)
 			do.end = s.cancelTurns()
 		case route.Turn:
 			if do.refuse = s.admits(); do.refuse == nil {
-				s.turns = append(s.turns, in)
+				s.incoming = append(s.incoming, in)
 			}
 		case route.Cancelled != nil:
 			s.questions = append(s.questions, in)
@@ -103,7 +103,7 @@ func (s *session) step(e event) (do effects) {
 		}
 	case turnOpened:
 		if do.refuse = s.admits(); do.refuse == nil {
-			s.turns = append(s.turns, in)
+			s.incoming = append(s.incoming, in)
 		}
 
 	// A cancellation is about the turns that are there; without any it is about nothing.
@@ -116,122 +116,122 @@ func (s *session) step(e event) (do effects) {
 		in.freed = true
 	case answerSent:
 		is := func(other *inbound) bool { return other == in }
-		s.turns = slices.DeleteFunc(s.turns, is)
+		s.incoming = slices.DeleteFunc(s.incoming, is)
 		s.questions = slices.DeleteFunc(s.questions, is)
 
 	// A turn of this side whose context has ended is cancelled at the peer before another one begins: the
 	// cancellation is about all that the peer does in the session. To the new turn belong the notifications that
 	// are read from now on.
 	case turnBegun:
-		for _, other := range s.own {
+		for _, other := range s.outgoing {
 			if other.ctx.Err() != nil {
 				s.cancel(other, &do)
 			}
 			if other.recalled != nil {
-				own.behind = append(own.behind, other.recalled)
+				turn.behind = append(turn.behind, other.recalled)
 			}
 		}
-		own.first = s.position()
-		s.own = append(s.own, own)
+		turn.first = s.position()
+		s.outgoing = append(s.outgoing, turn)
 
 	// What was cancelled before its request is sent is not sent. What is cancelled meanwhile is cancelled at the
 	// peer behind its request.
 	case turnSending:
-		if own.wanted {
+		if turn.wanted {
 			do.refuse = ErrTurnCancelled
 			break
 		}
-		own.phase = sending
-		own.settled = make(chan struct{})
+		turn.phase = sending
+		turn.settled = make(chan struct{})
 	case turnSent:
-		close(own.settled)
-		own.phase = running
+		close(turn.settled)
+		turn.phase = running
 		switch {
-		case own.told:
-			own.phase = cancelling
-		case own.wanted:
-			s.cancelSent(own, &do)
+		case turn.told:
+			turn.phase = cancelling
+		case turn.wanted:
+			s.cancelSent(turn, &do)
 		}
 	case turnUnsent:
-		close(own.settled)
-		own.phase = waiting
-		if own.wanted && !own.told {
-			close(own.posted)
+		close(turn.settled)
+		turn.phase = waiting
+		if turn.wanted && !turn.told {
+			close(turn.posted)
 		}
 
 	case turnCancelled:
-		s.cancel(own, &do)
+		s.cancel(turn, &do)
 
 	// A turn that was recalled has begun all the same: it is cancelled now, ahead of what waits behind it.
 	case turnAccepted:
-		own.accepted = true
-		if own.phase == recalling {
-			own.posted = make(chan struct{})
-			s.cancelSent(own, &do)
-			do.posted = append(do.posted, own.recalled)
+		turn.accepted = true
+		if turn.phase == recalling {
+			turn.posted = make(chan struct{})
+			s.cancelSent(turn, &do)
+			do.posted = append(do.posted, turn.recalled)
 		}
 
 	// The same as turnCancelled for all turns at once. The peer is told also without any.
 	case sessionCancelled:
 		do.withdraw = slices.Clone(s.questions)
-		for _, own := range s.own {
+		for _, turn := range s.outgoing {
 			switch {
-			case own.phase == recalling:
-				own.phase = cancelling
-				close(own.recalled)
-				do.after = append(do.after, own.posted)
-			case own.posted != nil: // somebody tells the peer, or has
-				do.after = append(do.after, own.posted)
+			case turn.phase == recalling:
+				turn.phase = cancelling
+				close(turn.recalled)
+				do.after = append(do.after, turn.posted)
+			case turn.posted != nil: // somebody tells the peer, or has
+				do.after = append(do.after, turn.posted)
 				continue
-			case own.phase == running:
-				own.phase = cancelling
-			case own.phase == sending:
-				do.before = append(do.before, own.settled)
+			case turn.phase == running:
+				turn.phase = cancelling
+			case turn.phase == sending:
+				do.before = append(do.before, turn.settled)
 			}
-			own.wanted, own.told, own.posted = true, true, make(chan struct{})
-			do.told, do.posted = append(do.told, own), append(do.posted, own.posted)
+			turn.wanted, turn.told, turn.posted = true, true, make(chan struct{})
+			do.told, do.posted = append(do.told, turn), append(do.posted, turn.posted)
 		}
 
 	// A turn is over with the notifications that were read before its end. It leaves the session when nothing of
 	// it is being sent any more, so that no cancellation of it comes behind what its caller sends next.
 	case turnEnded:
-		own.ended, own.last = true, s.position()
-		if own.phase == recalling {
-			own.phase = running
-			close(own.recalled)
+		turn.ended, turn.last = true, s.position()
+		if turn.phase == recalling {
+			turn.phase = running
+			close(turn.recalled)
 		}
-	case turnOver:
-		if own.posted != nil && !isClosed(own.posted) {
-			do.refuse, do.after = errBeingSent, append(do.after, own.posted)
+	case turnDone:
+		if turn.posted != nil && !isClosed(turn.posted) {
+			do.refuse, do.after = errBeingSent, append(do.after, turn.posted)
 			break
 		}
-		if own.phase == recalling {
-			close(own.recalled)
+		if turn.phase == recalling {
+			close(turn.recalled)
 		}
-		own.phase = finished
-		s.own = slices.DeleteFunc(s.own, func(o *ownTurn) bool { return o == own })
+		turn.phase = finished
+		s.outgoing = slices.DeleteFunc(s.outgoing, func(o *outgoingTurn) bool { return o == turn })
 	}
 	return do
 }
 
 // cancel is what cancels a turn of this side. The peer is told once, by who cancels, and whoever cancels too waits
 // for that.
-func (s *session) cancel(own *ownTurn, do *effects) {
-	switch own.phase {
+func (s *session) cancel(turn *outgoingTurn, do *effects) {
+	switch turn.phase {
 	case waiting:
-		own.wanted = true
+		turn.wanted = true
 	case sending:
-		if !own.wanted {
-			own.wanted, own.posted = true, make(chan struct{})
+		if !turn.wanted {
+			turn.wanted, turn.posted = true, make(chan struct{})
 		}
-		do.after = append(do.after, own.posted)
+		do.after = append(do.after, turn.posted)
 	case running:
-		if !own.ended {
-			own.posted = make(chan struct{})
-			s.cancelSent(own, do)
+		if !turn.ended {
+			turn.posted = make(chan struct{})
+			s.cancelSent(turn, do)
 		}
 	case recalling, cancelling:
-		do.after = append(do.after, own.posted)
+		do.after = append(do.after, turn.posted)
 	}
 }
 
@@ -239,15 +239,15 @@ func (s *session) cancel(own *ownTurn, do *effects) {
 // cancelled. A turn that the peer holds behind an earlier one is recalled instead, because a cancellation would be
 // about the earlier one. Only the answer says whether that came in time: until then, later turns are not sent, because
 // a cancellation would be about them too.
-func (s *session) cancelSent(own *ownTurn, do *effects) {
-	do.posted = append(do.posted, own.posted)
-	if s.holds(own) {
-		own.phase, own.recalled = recalling, make(chan struct{})
-		do.recall = append(do.recall, own)
+func (s *session) cancelSent(turn *outgoingTurn, do *effects) {
+	do.posted = append(do.posted, turn.posted)
+	if s.holds(turn) {
+		turn.phase, turn.recalled = recalling, make(chan struct{})
+		do.recall = append(do.recall, turn)
 		return
 	}
-	own.phase = cancelling
-	do.withdraw, do.told = append(do.withdraw, s.questions...), append(do.told, own)
+	turn.phase = cancelling
+	do.withdraw, do.told = append(do.withdraw, s.questions...), append(do.told, turn)
 }
 
 var (
@@ -257,7 +257,7 @@ var (
 
 // admits says why the session cannot take another turn of the peer's.
 func (s *session) admits() error {
-	busy := slices.ContainsFunc(s.turns, func(in *inbound) bool { return !in.freed })
+	busy := slices.ContainsFunc(s.incoming, func(in *inbound) bool { return !in.freed })
 	if busy && !s.conn.opts.ConcurrentTurns {
 		return errBusy
 	}
@@ -267,7 +267,7 @@ func (s *session) admits() error {
 // cancelTurns notes that the turns of the peer's are cancelled, except those of which only the answer is still to be
 // sent.
 func (s *session) cancelTurns() (turns []*inbound) {
-	for _, in := range s.turns {
+	for _, in := range s.incoming {
 		if !in.freed {
 			in.cancelled.Store(true)
 			turns = append(turns, in)
@@ -278,12 +278,12 @@ func (s *session) cancelTurns() (turns []*inbound) {
 
 // cancelling reports whether a turn of this side is being cancelled.
 func (s *session) cancelling() bool {
-	return slices.ContainsFunc(s.own, func(own *ownTurn) bool { return own.phase == cancelling || own.told })
+	return slices.ContainsFunc(s.outgoing, func(turn *outgoingTurn) bool { return turn.phase == cancelling || turn.told })
 }
 
 // holds reports whether the peer holds a turn of this side behind an earlier one, as far as it has said.
-func (s *session) holds(own *ownTurn) bool {
-	return own.over != nil && !own.accepted && s.own[0] != own
+func (s *session) holds(turn *outgoingTurn) bool {
+	return turn.endRead != nil && !turn.accepted && s.outgoing[0] != turn
 }
 
 // step makes a step in a session, and does what comes of it.
@@ -303,8 +303,8 @@ func (c *Conn) carryOut(do effects, tell func()) {
 	for _, wait := range do.before {
 		<-wait
 	}
-	for _, own := range do.recall {
-		own.request.cancel()
+	for _, turn := range do.recall {
+		turn.request.cancel()
 	}
 	if tell == nil && len(do.told) > 0 {
 		spec := &do.told[0].spec

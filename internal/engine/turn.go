@@ -23,8 +23,8 @@ type TurnSpec struct {
 	CancelParams any
 }
 
-// ownTurn is a turn of this side in progress.
-type ownTurn struct {
+// outgoingTurn is a turn of this side in progress.
+type outgoingTurn struct {
 	spec    TurnSpec
 	session *session
 	feed    func(params any, size int) bool // reports whether it has taken an update; nil: nobody reads updates
@@ -49,7 +49,7 @@ type ownTurn struct {
 	behind []<-chan struct{} // what its request waits for; set when it is begun
 
 	// Of a turn that goes on after its answer, see TurnEnd.
-	over     chan struct{}         // closed when it is over; nil: its answer ends it
+	endRead  chan struct{}         // closed when what ends it was read; nil: its answer ends it
 	notified func(params any) bool // reports the end; the reader's
 }
 
@@ -62,9 +62,9 @@ func (c *Conn) feed(s *session, it *item) bool {
 	c.mu.Lock()
 	position := s.current()
 	var to func(any, int) bool
-	for _, own := range s.own {
-		if own.first < position && (!own.ended || position <= own.last) {
-			to = own.feed
+	for _, turn := range s.outgoing {
+		if turn.first < position && (!turn.ended || position <= turn.last) {
+			to = turn.feed
 			break
 		}
 	}
@@ -81,8 +81,8 @@ func (c *Conn) CancelSession(ctx context.Context, spec TurnSpec) (err error) {
 	var cancels []context.CancelCauseFunc
 	if s := c.sessions[spec.Session]; s != nil {
 		do = s.step(event{kind: sessionCancelled})
-		for _, own := range do.told {
-			cancels = append(cancels, own.cancel)
+		for _, turn := range do.told {
+			cancels = append(cancels, turn.cancel)
 		}
 	}
 	c.mu.Unlock()
@@ -119,21 +119,21 @@ func RunTurn[P, R any](ctx context.Context, c *Conn, m RequestMethod[P, R], para
 }
 
 func runTurn[P, A, R any](
-	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, own *ownTurn, out *outcome[A, R],
+	ctx context.Context, c *Conn, m RequestMethod[P, A], params *P, turn *outgoingTurn, out *outcome[A, R],
 ) (*R, error) {
 	answer := &typed[A]{null: m.NullResult, then: func(answer *A) {
-		own.answered(func() bool { return out.answered(answer) })
+		turn.answered(func() bool { return out.answered(answer) })
 	}}
-	answer.conn, answer.method, answer.result, answer.turn = c, m.Name, answer, own
+	answer.conn, answer.method, answer.result, answer.turn = c, m.Name, answer, turn
 	if c.opts.Call == nil {
-		if err := c.turn(ctx, &answer.pending, encodable(params), own); err != nil {
+		if err := c.turn(ctx, &answer.pending, encodable(params), turn); err != nil {
 			return nil, named(m.Name, err)
 		}
 		return out.result, nil
 	}
-	call := &Call{Method: m.Name, Session: own.spec.Session, Params: params}
+	call := &Call{Method: m.Name, Session: turn.spec.Session, Params: params}
 	return replaced[R](call, c.opts.Call(ctx, call, func(ctx context.Context) error {
-		if err := c.turn(ctx, &answer.pending, call.outgoing(), own); err != nil {
+		if err := c.turn(ctx, &answer.pending, call.outgoing(), turn); err != nil {
 			return named(m.Name, err)
 		}
 		call.Result = out.result
@@ -142,70 +142,70 @@ func runTurn[P, A, R any](
 }
 
 // begin puts a turn among those of its session, where CancelSession finds it.
-func (c *Conn) begin(ctx context.Context, cancel context.CancelCauseFunc, own *ownTurn) {
+func (c *Conn) begin(ctx context.Context, cancel context.CancelCauseFunc, turn *outgoingTurn) {
 	c.mu.Lock()
-	own.ctx, own.cancel = ctx, cancel
-	own.session = c.sessionLocked(own.spec.Session)
-	do := own.session.step(event{kind: turnBegun, own: own})
+	turn.ctx, turn.cancel = ctx, cancel
+	turn.session = c.sessionLocked(turn.spec.Session)
+	do := turn.session.step(event{kind: turnBegun, turn: turn})
 	c.mu.Unlock()
-	if own.over != nil {
+	if turn.endRead != nil {
 		c.following.Add(1)
 	}
-	if own.feed != nil {
+	if turn.feed != nil {
 		c.feeding.Add(1)
 	}
 	c.carryOut(do, nil)
 }
 
 // leave takes it out again, if that was not done.
-func (c *Conn) leave(own *ownTurn) {
-	if own.left {
+func (c *Conn) leave(turn *outgoingTurn) {
+	if turn.left {
 		return
 	}
-	own.left = true
-	for c.step(own.session, event{kind: turnOver, own: own}) != nil {
+	turn.left = true
+	for c.step(turn.session, event{kind: turnDone, turn: turn}) != nil {
 		continue // a cancellation was being sent
 	}
-	if own.over != nil {
+	if turn.endRead != nil {
 		c.following.Add(-1)
 	}
-	if own.feed != nil {
+	if turn.feed != nil {
 		c.feeding.Add(-1)
 	}
-	c.release(own.session)
+	c.release(turn.session)
 }
 
 // cancelTurn cancels a turn of this side. When it returns, the cancellation is on its way, if the request is.
-func (c *Conn) cancelTurn(own *ownTurn) {
-	_ = c.step(own.session, event{kind: turnCancelled, own: own})
+func (c *Conn) cancelTurn(turn *outgoingTurn) {
+	_ = c.step(turn.session, event{kind: turnCancelled, turn: turn})
 }
 
 // turn runs a turn in the goroutine that calls it. One whose updates are read has been begun before.
-func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, own *ownTurn) error {
+func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, turn *outgoingTurn) error {
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	defer context.AfterFunc(c.base, func() { cancel(context.Cause(c.base)) })()
-	if own.session == nil {
+	if turn.session == nil {
 		defer c.exit(c.enterIn(holderOf(ctx), cancel))
-		c.begin(ctx, cancel, own)
+		c.begin(ctx, cancel, turn)
 	}
-	defer c.leave(own)
-	if err := c.send(ctx, cancel, p, params, own); err != nil {
+	defer c.leave(turn)
+	if err := c.send(ctx, cancel, p, params, turn); err != nil {
 		return err
 	}
-	cancelled, err := own.await(ctx, p)
+	cancelled, err := turn.await(ctx, p)
 	if cancelled {
-		c.cancelTurn(own)
+		c.cancelTurn(turn)
 		if errors.Is(err, ErrOverflow) {
-			own.giveUp(p) // the caller must go on at once
+			turn.giveUp(p) // the caller must go on at once
 			return err
 		}
 		grace, stop := context.WithTimeout(c.base, c.opts.CancelGrace)
 		defer stop()
-		late, waited := own.await(grace, p)
+		late, waited := turn.await(grace, p)
 		if late {
-			own.giveUp(p)
+			turn.giveUp(p)
 			if errors.Is(waited, ErrClosed) {
 				return waited // not the grace has ended, but the connection
 			}
@@ -214,34 +214,34 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, own 
 		err = waited
 	}
 	// What was received before the end of the turn belongs to it, also when there was no answer.
-	if s := own.session; err != nil {
-		c.awaitTurn(caller, s, s.position(), c.opts.DrainTime, own.inside)
+	if s := turn.session; err != nil {
+		c.awaitTurn(caller, s, s.position(), c.opts.DrainTime, turn.inside)
 		return err
 	}
 	switch {
-	case own.over != nil && p.err == nil:
-		c.awaitTurn(caller, own.session, own.last, 0, own.inside)
+	case turn.endRead != nil && p.err == nil:
+		c.awaitTurn(caller, turn.session, turn.last, 0, turn.inside)
 	case p.queue != nil:
-		c.awaitTurn(caller, p.queue, p.after, 0, own.inside)
+		c.awaitTurn(caller, p.queue, p.after, 0, turn.inside)
 	}
 	return p.err
 }
 
 // send sends the request of a turn, unless that was cancelled.
 func (c *Conn) send(
-	ctx context.Context, cancel context.CancelCauseFunc, p *pending, params wire.Encodable, own *ownTurn,
+	ctx context.Context, cancel context.CancelCauseFunc, p *pending, params wire.Encodable, turn *outgoingTurn,
 ) error {
-	for _, wait := range own.behind {
+	for _, wait := range turn.behind {
 		select {
 		case <-wait:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	s := own.session
+	s := turn.session
 	c.mu.Lock()
-	own.ctx, own.cancel, own.request = ctx, cancel, p
-	do := s.step(event{kind: turnSending, own: own})
+	turn.ctx, turn.cancel, turn.request = ctx, cancel, p
+	do := s.step(event{kind: turnSending, turn: turn})
 	c.mu.Unlock()
 	switch {
 	case do.refuse != nil && ctx.Err() != nil:
@@ -250,7 +250,7 @@ func (c *Conn) send(
 		return do.refuse
 	}
 	err := p.start(ctx, params)
-	sent := event{kind: turnSent, own: own}
+	sent := event{kind: turnSent, turn: turn}
 	if err != nil {
 		sent.kind = turnUnsent
 	}
@@ -294,7 +294,7 @@ func (c *Conn) awaitTurn(
 type Turn[U, R any] struct {
 	flow    // what waits for the loop
 	method  string
-	own     *ownTurn // nil if it could not be begun
+	turn    *outgoingTurn // nil if it could not be begun
 	cancel  context.CancelCauseFunc
 	body    context.Context
 	done    chan struct{}
@@ -327,26 +327,26 @@ func StartTurnUntil[U, P, A, R any](
 	t := newTurn[U, R](ctx, c, m.Name)
 	// It runs on its own, whatever becomes of a notification handler that starts it.
 	ctx, t.cancel = context.WithCancelCause(context.WithValue(ctx, holderKey{}, holder(nil)))
-	t.own = &ownTurn{spec: spec, inside: t.inside, feed: func(params any, size int) bool {
+	t.turn = &outgoingTurn{spec: spec, inside: t.inside, feed: func(params any, size int) bool {
 		u, ok := pick(params)
 		if ok {
 			t.deliver(u, size)
 		}
 		return ok
 	}}
-	out := expect(t.own, end)
-	c.begin(ctx, t.cancel, t.own)
+	out := expect(t.turn, end)
+	c.begin(ctx, t.cancel, t.turn)
 	started := c.spawn(taskFunc(func() {
 		// Deferred, because middleware may end the goroutine, and may refuse the turn before it is run.
 		defer t.end()
 		defer t.cancel(nil)
-		defer c.leave(t.own)
+		defer c.leave(t.turn)
 		t.err = named(m.Name, errTurnEnded)
-		t.result, t.err = runTurn(ctx, c, m, params, t.own, out)
+		t.result, t.err = runTurn(ctx, c, m, params, t.turn, out)
 	}))
 	if !started {
 		t.cancel(nil)
-		c.leave(t.own)
+		c.leave(t.turn)
 		t.err = named(m.Name, c.ending())
 		t.end()
 	}
@@ -408,11 +408,11 @@ func (t *Turn[U, R]) Discard() {
 // Cancel cancels the turn; see RunTurn. The cancellation is on its way when Cancel returns. It does not wait for the
 // turn's end: Result does.
 func (t *Turn[U, R]) Cancel() {
-	if t.own == nil {
+	if t.turn == nil {
 		return
 	}
 	t.cancel(ErrTurnCancelled)
-	t.conn.cancelTurn(t.own)
+	t.conn.cancelTurn(t.turn)
 }
 
 // Result waits for the end of the turn, discarding what was not read, and returns the answer or why
