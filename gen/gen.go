@@ -10,6 +10,7 @@ import (
 	"github.com/acpgo/sdk/gen/emit"
 	"github.com/acpgo/sdk/gen/model"
 	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/gen/text"
 )
 
 // Config says what to generate.
@@ -37,7 +38,22 @@ type Config struct {
 	keepStale bool // write Go although there are stale judgements
 }
 
-// Error is what is wrong with a schema, and where. Generate's errors are of this type, or join some.
+// check refuses what cannot stand in Go source.
+func (c *Config) check() error {
+	if !text.IsPackage(c.Package) {
+		return fmt.Errorf("%q cannot be the name of a package", c.Package)
+	}
+	if !text.IsImportPath(c.Module) {
+		return fmt.Errorf("%q cannot be the import path of a module", c.Module)
+	}
+	if c.Base != nil && !text.IsImportPath(c.Base.Path) {
+		return fmt.Errorf("%q cannot be the import path of a package", c.Base.Path)
+	}
+	return nil
+}
+
+// Error is what is wrong with a schema, and where. Generate's errors are of this type, or join some, unless the
+// configuration is wrong.
 type Error = schema.Error
 
 // Generate returns the files of the generated package by name. An error means that there are none:
@@ -59,6 +75,9 @@ type output struct {
 
 func generate(c Config) (out *output, err error) {
 	out = new(output)
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	// 1. Read the schema, every keyword of it.
 	doc, err := schema.Parse(c.Schema)
 	if err != nil {
@@ -74,7 +93,7 @@ func generate(c Config) (out *output, err error) {
 		return nil, err
 	}
 	// 4. Name everything.
-	if err := name(out.pkg, judgements); err != nil {
+	if err := name(out.pkg, judgements, c.Facade); err != nil {
 		return nil, err
 	}
 	// 5. Refuse judgements that the schema has outgrown.

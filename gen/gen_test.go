@@ -121,10 +121,20 @@ func TestWords(t *testing.T) {
 		"utf8Text":      "Utf8Text",
 		"x2Y":           "X2Y",
 		"$ref":          "Ref",
+		"éa_Öb_名":       "ÉaÖb名",
+		"ßx":            "ßx",
+		"3d":            "3d",
+		"$":             "",
 	}
 	for name, want := range tests {
 		if got := exported(name); got != want {
 			t.Errorf("exported(%q) = %s, want %s", name, got, want)
+		}
+	}
+	first := map[string]string{"3d": "X3d", "ßx": "Xßx", "名": "X名", "ǆ": "Ǆ", "ǅ": "Ǆ", "_a": "A", "$": "", "xa": "Xa"}
+	for name, want := range first {
+		if got := leading(name); got != want {
+			t.Errorf("leading(%q) = %s, want %s", name, got, want)
 		}
 	}
 }

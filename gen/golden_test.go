@@ -79,7 +79,7 @@ func overridesOf(archive *txtar.Archive) []Override {
 	for line := range strings.Lines(string(optional(archive, "overrides"))) {
 		fields := strings.Fields(line)
 		last := len(fields) - 1
-		for kind := Name; kind <= Always; kind++ {
+		for kind := range Kind(kinds) {
 			if kind.String() == fields[0] {
 				out = append(out, Override{Kind: kind, Subject: strings.Join(fields[1:last], " "), Value: fields[last]})
 			}

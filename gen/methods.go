@@ -29,9 +29,21 @@ func (b *builder) methods() {
 			results[k] = def
 		}
 	}
+	handled := map[key]schema.Property{} // requests by the side that handles them, notifications after a space
 	for _, def := range b.doc.Defs {
 		if def.Method == "" || strings.HasSuffix(def.Name, response) {
 			continue
+		}
+		for _, side := range handlers(model.Side(def.Side)) {
+			k := key{string(side), def.Method}
+			if strings.HasSuffix(def.Name, notification) {
+				k.side += " "
+			}
+			if other, ok := handled[k]; ok {
+				b.problem(def.Pointer, "nothing tells a message of %s from one by %s, which the same side handles", def.Method, other.Pointer)
+				break
+			}
+			handled[k] = def
 		}
 		m := &model.Method{Pointer: def.Pointer, Name: def.Method, Doc: b.env.docs[def.Name], Side: model.Side(def.Side), Params: b.decls[def.Name]}
 		switch m.Side {
@@ -65,6 +77,14 @@ func (b *builder) methods() {
 			b.problem(def.Pointer, "the response of %s has no request", def.Method)
 		}
 	}
+}
+
+// handlers returns who handles the methods of a side.
+func handlers(side model.Side) []model.Side {
+	if side == model.Both {
+		return []model.Side{model.Agent, model.Client}
+	}
+	return []model.Side{side}
 }
 
 // unmarkedResponse returns the response of a request when no response has its x-method: the definition

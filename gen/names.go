@@ -4,7 +4,8 @@
 // capital that follows a small letter or a digit, and before the last capital of a run of capitals that
 // a small letter follows (HTTPHeader is HTTP and Header). Each word is capitalized; the initialisms ID,
 // URI, URL, MCP, HTTP, SSE, JSON, LLM, FS and ACP are written in capitals. An identifier never depends on
-// its neighbours, so that it does not change when they do.
+// its neighbours, so that it does not change when they do. What would not be exported, because it begins with
+// a digit or with a letter that has no capital, gets an X in front (3d → X3d, 名 → X名).
 //
 //   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless overrides.go names it. What has
 //     no definition is named after its owner and the property that it belongs to; an item of an array or a
@@ -21,10 +22,13 @@
 //   - default accessor: the field and OrDefault.
 //   - method: the definition of the parameters without Request or Notification (NewSession), unless
 //     overrides.go names it; its constant begins with Method (MethodNewSession), and its
-//     descriptor ends so (NewSessionMethod) or, in a facade, begins with method. Where a
-//     request and a notification come to the same name, the notification keeps its last word.
+//     descriptor ends so (NewSessionMethod) or, in a facade, begins with method. That of a method named
+//     Method is MethodDescriptor. Where a request and a notification come to the same name, the
+//     notification keeps its last word.
 //
-// Two things that come to the same identifier are an error.
+// Two things that come to the same identifier are an error, and so is what has neither letter nor digit. An
+// override can name each: Name a type, Member a field, Value a constant, Variant a variant's own type, Constructor
+// its constructor, Handler a method. What is named after it follows.
 
 package gen
 
@@ -35,9 +39,11 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/acpgo/sdk/gen/model"
 	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/gen/text"
 )
 
 var initialisms = []string{"ID", "URI", "URL", "MCP", "HTTP", "SSE", "JSON", "LLM", "FS", "ACP"}
@@ -50,10 +56,21 @@ func exported(name string) string {
 		if slices.Contains(initialisms, upper) {
 			b.WriteString(upper)
 		} else {
-			b.WriteString(upper[:1] + word[1:])
+			first, size := utf8.DecodeRuneInString(word)
+			b.WriteString(string(unicode.ToUpper(first)) + word[size:])
 		}
 	}
 	return b.String()
+}
+
+// leading returns the exported Go identifier for a name of the schema that it begins with. It is "" for names
+// without letters and digits.
+func leading(name string) string {
+	out := exported(name)
+	if out != "" && !token.IsExported(out) {
+		out = "X" + out
+	}
+	return out
 }
 
 // words splits a name of the schema.
@@ -86,13 +103,14 @@ func words(name string) []string {
 // namer computes names and remembers which are taken.
 type namer struct {
 	judgements *judgements
+	facade     bool
 	taken      map[string]string // identifier → what has it
 	problems   []error
 }
 
 // name sets every Go name of the package.
-func name(pkg *model.Package, j *judgements) error {
-	n := &namer{judgements: j, taken: map[string]string{}}
+func name(pkg *model.Package, j *judgements, facade bool) error {
+	n := &namer{judgements: j, facade: facade, taken: map[string]string{}}
 	for _, d := range pkg.Decls {
 		n.decl(d)
 	}
@@ -108,75 +126,150 @@ func name(pkg *model.Package, j *judgements) error {
 	return errors.Join(n.problems...)
 }
 
-func (n *namer) problem(at, format string, args ...any) {
-	n.problems = append(n.problems, &schema.Error{Pointer: at, Msg: fmt.Sprintf(format, args...)})
+// named is something that gets a name, and how an override can give it one.
+type named struct {
+	kind    Kind
+	subject string // of the override
+	pointer string // which also is a subject
 }
 
-// take checks an identifier of the package and gives it to what stands at a pointer.
-func (n *namer) take(identifier, at string) string {
-	if !token.IsIdentifier(identifier) {
-		n.problem(at, "%q is no Go identifier", identifier)
-	} else if other, ok := n.taken[identifier]; ok {
-		n.problem(at, "the name %s is taken by %s", identifier, other)
+func (n *namer) problem(what named, format string, args ...any) {
+	n.problems = append(n.problems, &schema.Error{Pointer: what.pointer, Msg: fmt.Sprintf(format, args...)})
+}
+
+// given returns the name that an override gives, or else the one by rule.
+func (n *namer) given(what named, byRule string) (name string, given bool) {
+	name, ok := n.judgements.of(what.kind, what.subject, what.pointer)
+	switch {
+	case !ok:
+		name = byRule
+		if !text.IsExported(name) {
+			n.problem(what, "it has no letter or digit to name it by; an override {%v, %q} can name it", what.kind, what.subject)
+		}
+	case !text.IsExported(name):
+		n.problem(what, "the override {%v, %q} gives the name %q, which is no exported identifier of Go", what.kind, what.subject, name)
 	}
-	n.taken[identifier] = at
+	return name, ok
+}
+
+// take gives an identifier of a scope to something, if nothing has it.
+func (n *namer) take(taken map[string]string, identifier string, what named) string {
+	if !text.IsExported(identifier) {
+		return identifier // which was said
+	}
+	if other, ok := taken[identifier]; ok {
+		n.problem(what, "the name %s is taken by %s; an override {%v, %q} can name it", identifier, other, what.kind, what.subject)
+		return identifier
+	}
+	taken[identifier] = what.pointer
 	return identifier
+}
+
+// pathOf names a declaration in the subjects of overrides: a definition by its name, a part of one by its owner and,
+// after a slash, the property, tag, title or value. Slashes within are written ~1, tildes ~0.
+func pathOf(d model.Decl) string {
+	c := d.Base()
+	switch {
+	case c.Schema != "":
+		return schema.Escape(c.Schema)
+	case c.Owner != nil:
+		return pathOf(c.Owner) + "/" + schema.Escape(c.Part)
+	}
+	return schema.Escape(c.Part)
+}
+
+// part is something within a declaration.
+func part(kind Kind, d model.Decl, name, pointer string) named {
+	return named{kind, pathOf(d) + "/" + schema.Escape(name), pointer}
 }
 
 // decl names a declaration, and the constants of an enum. An owner precedes what it owns.
 func (n *namer) decl(d model.Decl) {
 	c := d.Base()
+	what := named{Name, pathOf(d), c.Pointer}
 	switch s, ok := d.(*model.Struct); {
 	case c.Schema != "":
-		c.Go = exported(c.Schema)
-		if name, ok := n.judgements.of(Name, c.Schema); ok {
-			c.Go = name
-		}
+		c.Go, _ = n.given(what, leading(c.Schema))
 	case ok && s.Variant != nil:
-		c.Go = variantName(s.Variant)
+		what = part(Variant, s.Variant.Union, s.Variant.Part, s.Variant.Pointer)
+		c.Go, _ = n.given(what, variantName(s.Variant))
 		s.Variant.Go = c.Go
 	case c.Owner != nil:
-		c.Go = c.Owner.Base().Go + exported(c.Part)
+		c.Go, _ = n.given(what, after(c.Owner.Base().Go, c.Part))
 	default:
-		c.Go = exported(c.Part)
+		c.Go, _ = n.given(what, leading(c.Part))
 	}
-	n.take(c.Go, c.Pointer)
+	n.take(n.taken, c.Go, what)
 	if enum, ok := d.(*model.Enum); ok {
 		for _, v := range enum.Values {
-			v.Go = n.take(c.Go+exported(v.Part), v.Pointer)
+			what := part(Value, enum, fmt.Sprint(v.Value), v.Pointer)
+			v.Go, _ = n.given(what, after(c.Go, v.Part))
+			n.take(n.taken, v.Go, what)
 		}
 	}
+}
+
+// after returns the name for a part of what has a name, or "" if that gives nothing to name it by.
+func after(owner, part string) string {
+	if part = exported(part); part == "" {
+		return ""
+	}
+	return owner + part
 }
 
 func (n *namer) union(u *model.Union) {
-	u.VariantName = n.take(u.Go+"Variant", u.Pointer)
+	whole := named{Name, pathOf(u), u.Pointer}
+	u.VariantName = n.take(n.taken, u.Go+"Variant", whole)
 	if u.Unknown != nil {
-		u.Unknown.Go = n.take(u.Go+"Unknown", u.Unknown.Pointer)
+		u.Unknown.Go = n.take(n.taken, u.Go+"Unknown", whole)
 	}
 	for _, v := range u.Variants {
-		full := variantName(v)
-		if v.Payload != nil && !v.Inline {
-			payload := v.Payload.Base()
-			v.Self = full == payload.Go || v.Part == payload.Schema
-			v.Go = payload.Go
-		}
-		if !v.Self && !v.Inline {
-			v.Go = n.take(full, v.Pointer)
-		}
-		v.Constructor = "New" + full
-		if name, ok := n.judgements.of(Constructor, u.Schema+"/"+v.Part); ok {
-			v.Constructor, v.Spread = name, true
-		}
-		v.Spread = v.Spread || v.Inline
-		n.take(v.Constructor, v.Pointer)
+		n.variant(v)
 	}
 }
 
-// variantName returns the name of a variant's own type.
+func (n *namer) variant(v *model.Variant) {
+	u := v.Union
+	full := v.Go
+	if !v.Inline {
+		what := part(Variant, u, v.Part, v.Pointer)
+		var given bool
+		full, given = n.given(what, variantName(v))
+		if own := valueOf(v); own != nil {
+			c := own.Base()
+			v.Self = full == c.Go || !given && v.Payload != nil && v.Part == c.Schema
+			v.Go = c.Go
+		}
+		if !v.Self {
+			v.Go = n.take(n.taken, full, what)
+		}
+	}
+	if full == "" {
+		return // which was said
+	}
+	what := part(Constructor, u, v.Part, v.Pointer)
+	name, spread := n.given(what, "New"+full)
+	v.Constructor = n.take(n.taken, name, what)
+	_, members := v.Payload.(*model.Struct)
+	v.Spread = v.Inline || spread && members
+}
+
+// valueOf returns the declaration that a variant is a value of, or nil if it has none.
+func valueOf(v *model.Variant) model.Decl {
+	if named, ok := v.Type.(model.Named); ok {
+		return named.Decl
+	}
+	return v.Payload
+}
+
+// variantName returns the name of a variant's own type by rule.
 func variantName(v *model.Variant) string {
 	part := exported(v.Part)
 	if part == "Unknown" || part == "Variant" {
 		part = exported(v.Union.Tag) + part
+	}
+	if part == "" {
+		return ""
 	}
 	return v.Union.Go + part
 }
@@ -188,27 +281,22 @@ func (n *namer) fields(d model.Decl) {
 		taken["Variant"] = "the field of the variant"
 		taken["String"] = "a method"
 	}
-	take := func(identifier string, f *model.Field) string {
-		if !token.IsIdentifier(identifier) {
-			n.problem(f.Pointer, "%q is no Go identifier", identifier)
-		} else if other, ok := taken[identifier]; ok {
-			n.problem(f.Pointer, "the name %s is taken by %s", identifier, other)
-		}
-		taken[identifier] = f.Pointer
-		return identifier
-	}
 	for _, f := range model.Fields(d) {
+		name := f.JSON
 		if f.Flat {
-			f.Go = take(exported(f.Type.(model.Named).Decl.Base().Part), f)
-			continue
+			name = f.Type.(model.Named).Decl.Base().Part
 		}
-		f.Go = take(exported(f.JSON), f)
+		what := part(Member, d, name, f.Pointer)
+		f.Go, _ = n.given(what, leading(name))
+		n.take(taken, f.Go, what)
 		if f.Default != nil {
-			f.Accessor = take(f.Go+"OrDefault", f)
+			f.Accessor = n.take(taken, f.Go+"OrDefault", what)
 		}
 	}
 	if u, ok := d.(*model.Union); ok && u.KeepsTag() {
-		u.KeptTag = take(exported(u.Tag), &model.Field{Pointer: u.Pointer})
+		what := part(Member, u, u.Tag, u.Pointer)
+		u.KeptTag, _ = n.given(what, leading(u.Tag))
+		n.take(taken, u.KeptTag, what)
 	}
 }
 
@@ -221,12 +309,18 @@ func (n *namer) methods(methods []*model.Method) {
 		}) {
 			base = definition
 		}
-		m.Go = exported(base)
-		if name, ok := n.judgements.of(Handler, definition); ok {
-			m.Go = name
+		what := named{Handler, schema.Escape(definition), m.Pointer}
+		m.Go, _ = n.given(what, leading(base))
+		if m.Go == "" {
+			continue // which was said
 		}
-		m.Const = n.take("Method"+m.Go, m.Pointer)
-		m.Desc = n.take("method"+m.Go, m.Pointer)
-		m.Var = n.take(m.Go+"Method", m.Pointer)
+		m.Const = n.take(n.taken, "Method"+m.Go, what)
+		m.Desc = "method" + m.Go
+		if m.Var = m.Go + "Method"; m.Var == m.Const {
+			m.Var = "MethodDescriptor"
+		}
+		if !n.facade {
+			n.take(n.taken, m.Var, what)
+		}
 	}
 }

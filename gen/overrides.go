@@ -16,16 +16,24 @@ import (
 // Kind says what an Override decides.
 type Kind int
 
-// The kinds of Override.
+// The kinds of Override. The subjects of those that name something can also be the JSON pointer of what is named, as
+// errors give it.
 const (
-	// Name names the type of a definition, which is otherwise named after it. Subject: the definition.
+	// Name names a type, which is otherwise named after its definition, or after what it is a part of. Subject:
+	// the definition, or the owner and, after a slash, the part of it.
 	Name Kind = iota
+	// Member names the field of a member. Subject: the type as for Name, a slash, the member.
+	Member
+	// Value names the constant of a value. Subject: the type as for Name, a slash, the value.
+	Value
+	// Variant names the type of a variant. Subject: the union as for Name, a slash, the tag or title.
+	Variant
+	// Constructor names the function that makes a variant, and makes it take the required members one
+	// by one. Subject: the same as for Variant.
+	Constructor
 	// Handler names the handler of a method, which is otherwise named after the definition of its
 	// parameters. Subject: that definition.
 	Handler
-	// Constructor names the function that makes a variant, and makes it take the required members one
-	// by one. Subject: the union's definition, a slash, the tag or title.
-	Constructor
 	// Capabilities names the definition that holds the capabilities of a side. Subject: the side.
 	Capabilities
 	// Capability is the path of the capability that gates a method: what calls need, what is served, and
@@ -52,11 +60,18 @@ const (
 	// Always says that a member is written even when it says no more than leaving it out. Subject:
 	// the definition, a slash, the member.
 	Always
+	// Ungated says that no capability gates a method, though it looks so. Subject: the method.
+	Ungated
+
+	kinds = iota
 )
 
-func (k Kind) String() string {
-	return [...]string{"Name", "Handler", "Constructor", "Capabilities", "Capability", "Needs", "Derived", "CallNote", "HandlerNote", "ConnByHand", "UsesAnswer", "SessionByHand", "Always"}[k]
+var kindNames = [kinds]string{
+	"Name", "Member", "Value", "Variant", "Constructor", "Handler", "Capabilities", "Capability", "Needs", "Derived",
+	"CallNote", "HandlerNote", "ConnByHand", "UsesAnswer", "SessionByHand", "Always", "Ungated",
 }
+
+func (k Kind) String() string { return kindNames[k] }
 
 // Override is one judgement.
 type Override struct {
@@ -408,10 +423,10 @@ func newJudgements(list []Override) *judgements {
 	return &judgements{list: list, used: make([]bool, len(list))}
 }
 
-// of returns the override of that kind for that subject.
-func (j *judgements) of(kind Kind, subject string) (is string, ok bool) {
+// of returns the override of that kind for what goes by one of those subjects.
+func (j *judgements) of(kind Kind, subjects ...string) (is string, ok bool) {
 	for i, o := range j.list {
-		if o.Kind == kind && o.Subject == subject {
+		if o.Kind == kind && slices.Contains(subjects, o.Subject) {
 			j.used[i] = true
 			return o.Value, true
 		}
@@ -436,7 +451,7 @@ func judge(pkg *model.Package, j *judgements) error {
 	for _, d := range pkg.Decls {
 		for _, f := range model.Fields(d) {
 			if f.Presence == model.Plain {
-				_, f.Always = j.of(Always, d.Base().Schema+"/"+f.JSON)
+				_, f.Always = j.of(Always, pathOf(d)+"/"+schema.Escape(f.JSON))
 			}
 		}
 	}

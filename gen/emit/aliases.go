@@ -79,7 +79,7 @@ func firstSentence(lines []string) string {
 }
 
 func (g *generator) aliasValues(f *jen.File, d *model.Enum) {
-	f.Comment("The known values of " + d.Go + ".")
+	knownValues(f, d)
 	f.Const().DefsFunc(func(group *jen.Group) {
 		for _, v := range d.Values {
 			group.Id(v.Go).Op("=").Add(g.base(v.Go))

@@ -118,9 +118,9 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 		}
 		var code *jen.Statement
 		if readsItself(f.Type) {
-			code = g.codecName(name+"Value").Call(e, jen.Lit(f.JSON), jen.Op("&").Add(v))
+			code = g.codecName(name+"Value").Call(e, written(f.JSON), jen.Op("&").Add(v))
 		} else {
-			code = g.codecName(name).Call(e, jen.Lit(f.JSON), v, g.writer(f.Type))
+			code = g.codecName(name).Call(e, written(f.JSON), v, g.writer(f.Type))
 		}
 		checks := g.checkWritten(f.Type, jen.Id("v"))
 		if checks == nil {
@@ -131,7 +131,7 @@ func (g *generator) encodeField(f *model.Field) []jen.Code {
 			jen.Id("ok"),
 		).Block(checks...)}
 	}
-	code := append([]jen.Code{call(e, "Name", jen.Lit(f.JSON)), g.write(f.Type, v, false)}, g.checkWritten(f.Type, v)...)
+	code := append([]jen.Code{call(e, "Name", written(f.JSON)), g.write(f.Type, v, false)}, g.checkWritten(f.Type, v)...)
 	if f.Presence == model.Plain && !f.Always {
 		return []jen.Code{jen.If(set(f)).Block(code...)}
 	}
@@ -147,7 +147,7 @@ func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
 	t = plain(t)
 	for i, limit := range model.BoundsOf(t) {
 		if k := model.BoundKeywords[i]; limit != "" && k.Limit != model.Distinct {
-			out = append(out, g.codecName(k.Check).Call(v, jen.Op(limit)))
+			out = append(out, g.codecName(k.Check).Call(v, verbatim(limit)))
 		}
 	}
 	if t, ok := t.(model.Runtime); ok && t.Name == model.RuntimeID {

@@ -8,21 +8,10 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/dave/jennifer/jen"
 )
 
 // width is the last column of a line of comment. A tab counts as four.
 const width = 100
-
-// comment returns lines of text as comment lines.
-func comment(lines []string) []jen.Code {
-	out := make([]jen.Code, 0, len(lines))
-	for _, line := range lines {
-		out = append(out, jen.Comment(strings.TrimRight("// "+line, " ")))
-	}
-	return out
-}
 
 var (
 	link     = regexp.MustCompile(`\[([^\]]+)\]\((https?://[^)\s]+)\)`)
@@ -35,11 +24,12 @@ func markdown(text string, indent int) []string {
 	var targets []string
 	text = link.ReplaceAllStringFunc(text, func(s string) string {
 		m := link.FindStringSubmatch(s)
-		target := "[" + m[1] + "]: " + m[2]
+		name := "[" + strings.Join(strings.Fields(m[1]), " ") + "]"
+		target := name + ": " + m[2]
 		if !slices.Contains(targets, target) {
 			targets = append(targets, target)
 		}
-		return "[" + m[1] + "]"
+		return name
 	})
 
 	columns := width - len("// ") - indent
@@ -125,7 +115,7 @@ var happened = regexp.MustCompile(`^[^.]*? (has|have|was|were) (been |\w+ed\b)`)
 // predicate returns a description as what follows the name of the described.
 func (g *generator) predicate(text string) string {
 	if clause := happened.FindString(text); clause != "" && !strings.Contains(clause, " that ") {
-		return " says that " + strings.ToLower(text[:1]) + text[1:]
+		return " says that " + lowerFirst(text)
 	}
 	for _, o := range g.Openings {
 		if rest, ok := strings.CutPrefix(text, o[0]); ok {
@@ -133,6 +123,12 @@ func (g *generator) predicate(text string) string {
 		}
 	}
 	return ": " + text
+}
+
+// lowerFirst returns text with a small first letter.
+func lowerFirst(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToLower(first)) + text[size:]
 }
 
 // stop ends the first paragraph with a full stop, if it ends with a letter.

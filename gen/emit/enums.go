@@ -27,7 +27,7 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 	doc := beforeLinks(g.declDoc(&d.Common, "is one of a list of values."), more...)
 	add(f, append(comment(doc), jen.Type().Id(d.Go).Id(d.Type.Go()))...)
 
-	f.Comment("The known values of " + d.Go + ".")
+	knownValues(f, d)
 	f.Const().DefsFunc(func(group *jen.Group) {
 		for _, v := range d.Values {
 			var lines []string
@@ -64,7 +64,12 @@ func (g *generator) enum(f *jen.File, d *model.Enum) {
 // literal returns an enum value in Go.
 func literal(v any) *jen.Statement {
 	if n, ok := v.(model.Number); ok {
-		return jen.Op(string(n))
+		return verbatim(string(n))
 	}
 	return jen.Lit(v)
+}
+
+// knownValues begins the constants of an enum.
+func knownValues(f *jen.File, d *model.Enum) {
+	f.Add(comment([]string{"The known values of " + d.Go + "."})...)
 }

@@ -24,9 +24,9 @@ func (g *generator) methods(f *jen.File) {
 	})
 	f.Line()
 	if !g.Facade {
-		for _, line := range wrap("The methods with the types of their parameters and results: Call and Notify send them,"+
-			" [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", "", "", width-3) {
-			f.Comment(line)
+		for _, line := range comment(wrap("The methods with the types of their parameters and results: Call and Notify send them,"+
+			" [rpc.HandleMethod] and [rpc.HandleNotificationMethod] serve them.", "", "", width-3)) {
+			f.Add(line)
 		}
 	}
 	f.Var().DefsFunc(func(group *jen.Group) {
@@ -186,7 +186,7 @@ func results(m *model.Method) *jen.Statement {
 // sentence returns what the schema says the method does, after the name that it has in Go.
 func sentence(goName string, m *model.Method) string {
 	if verb, rest, ok := strings.Cut(m.Doc, " "); ok && strings.HasSuffix(verb, "s") {
-		first, more, _ := strings.Cut(stop(strings.ToLower(verb[:1])+verb[1:]+" "+rest), "\n\n")
+		first, more, _ := strings.Cut(stop(lowerFirst(verb)+" "+rest), "\n\n")
 		return strings.TrimSpace(goName + " " + strings.TrimSuffix(first, ".") + " (" + m.Name + ").\n\n" + more)
 	}
 	return goName + " serves " + m.Name + "."

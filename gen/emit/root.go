@@ -3,10 +3,14 @@
 package emit
 
 import (
+	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
+
+	"github.com/acpgo/sdk/gen/text"
 )
 
 // Version says where one schema file comes from.
@@ -20,9 +24,16 @@ type Version struct {
 
 // Root returns the source of the package that embeds the schemas.
 func Root(pkg string, versions []Version) ([]byte, error) {
+	for _, v := range versions {
+		if name, _ := schemaName(v.Path); !text.IsExported(name) || !filePath.MatchString(v.Path) {
+			return nil, fmt.Errorf("%q is no name for a schema: want letters, digits and . _ - /", v.Path)
+		}
+	}
 	f := newFile(pkg, "From schema/VERSIONS.")
-	f.PackageComment("Package " + pkg + " holds the schemas of the Agent Client Protocol that the packages below it are")
-	f.PackageComment("generated from. It stands at the root because embedding cannot reach a parent folder.")
+	packageComment(f, []string{
+		"Package " + pkg + " holds the schemas of the Agent Client Protocol that the packages below it are",
+		"generated from. It stands at the root because embedding cannot reach a parent folder.",
+	})
 	f.Anon("embed")
 
 	f.Comment("Where the schemas come from.")
@@ -39,7 +50,7 @@ func Root(pkg string, versions []Version) ([]byte, error) {
 	f.Const().DefsFunc(func(g *jen.Group) {
 		for _, v := range versions {
 			name, what := schemaName(v.Path)
-			g.Comment("// Digest" + name + " is the digest of the schema of " + what + ".")
+			g.Add(comment([]string{"Digest" + name + " is the digest of the schema of " + what + "."})...)
 			g.Id("Digest" + name).Op("=").Lit(v.SHA256)
 		}
 	})
@@ -47,15 +58,16 @@ func Root(pkg string, versions []Version) ([]byte, error) {
 	for _, v := range versions {
 		name, what := schemaName(v.Path)
 		hidden := "schema" + name
+		embedded(f, hidden, v.Path)
 		add(f,
-			jen.Comment("//go:embed "+v.Path),
-			jen.Var().Id(hidden).String())
-		add(f,
-			jen.Comment("// Schema"+name+" returns the JSON Schema of "+what+"."),
+			comment([]string{"Schema" + name + " returns the JSON Schema of " + what + "."})[0],
 			jen.Func().Id("Schema"+name).Params().String().Add(oneLine(jen.Return(jen.Id(hidden)))))
 	}
 	return render(f)
 }
+
+// filePath matches the paths that can be embedded.
+var filePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
 
 // schemaName returns the part of the identifiers that stands for a schema file, and what it describes:
 // schema.json is version 1, v2.unstable.json is what it says.
@@ -66,10 +78,12 @@ func schemaName(file string) (name, what string) {
 	}
 	version, unstable, _ := strings.Cut(base, ".")
 	what = "version " + strings.TrimPrefix(version, "v")
-	name = strings.ToUpper(version[:1]) + version[1:]
+	name = upperFirst(version)
 	if unstable != "" {
-		name += strings.ToUpper(unstable[:1]) + unstable[1:]
+		name += upperFirst(unstable)
 		what += " with " + unstable + " features"
 	}
 	return name, what
 }
+
+func upperFirst(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }

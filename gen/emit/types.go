@@ -84,8 +84,8 @@ func (g *generator) field(f *model.Field) []jen.Code {
 	const indent = 4
 	if f.Flat {
 		return []jen.Code{
-			jen.Comment("// " + f.Go + " is a second choice, whose members stand beside the others."),
-			jen.Id(f.Go).Add(g.goType(f.Type)).Tag(map[string]string{"json": "-"}),
+			comment([]string{f.Go + " is a second choice, whose members stand beside the others."})[0],
+			jen.Id(f.Go).Add(g.goType(f.Type)).Add(untagged()),
 		}
 	}
 	var lines []string
@@ -98,11 +98,11 @@ func (g *generator) field(f *model.Field) []jen.Code {
 		}
 	}
 	lines = deprecate(lines, f.Deprecated)
-	tag := f.JSON
+	var options []string
 	if f.Presence == model.Tri || f.Presence == model.Plain && !f.Always {
-		tag += ",omitzero"
+		options = []string{"omitzero"}
 	}
-	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Tag(map[string]string{"json": tag}))
+	return append(comment(lines), jen.Id(f.Go).Add(g.fieldType(f)).Add(tag(f.JSON, options...)))
 }
 
 // structMethods writes the methods of a struct that are not about JSON.

@@ -69,11 +69,11 @@ func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 	}
 	switch {
 	case v.Tag == "" && v.Union.KeepsTag():
-		return []jen.Code{g.codecName("EncodeDefault").Call(e, jen.Lit(v.Union.Tag), x.Clone().Dot(v.Union.KeptTag), payload(v))}
+		return []jen.Code{g.codecName("EncodeDefault").Call(e, written(v.Union.Tag), x.Clone().Dot(v.Union.KeptTag), payload(v))}
 	case v.Tag == "":
 		return []jen.Code{g.codecName("EncodePayload").Call(e, payload(v))}
 	}
-	return []jen.Code{g.codecName("EncodeVariant").Call(e, jen.Lit(v.Union.Tag), jen.Lit(v.Tag), payload(v))}
+	return []jen.Code{g.codecName("EncodeVariant").Call(e, written(v.Union.Tag), written(v.Tag), payload(v))}
 }
 
 // payload returns the variant v as its payload's type.
@@ -88,29 +88,29 @@ func payload(v *model.Variant) *jen.Statement {
 func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 	u := v.Union
 	if v == u.Unknown {
-		return []jen.Code{call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, written(u.Names())...)...)}
+		return []jen.Code{call(e, "Members", append([]jen.Code{jen.Id("v").Dot("Raw")}, standing(u.Names())...)...)}
 	}
 	var code []jen.Code
 	var names []string
 	if v.Tag != "" {
-		code = append(code, call(e, "Tag", jen.Lit(u.Tag), jen.Lit(v.Tag)))
+		code = append(code, call(e, "Tag", written(u.Tag), written(v.Tag)))
 		names = append(names, u.Tag)
 	}
 	if v == u.Untagged && u.KeepsTag() {
-		code = append(code, g.codecName("EncodeOpt").Call(e, jen.Lit(u.Tag), x.Clone().Dot(u.KeptTag), g.codecMethod("Encoder", "Str")))
+		code = append(code, g.codecName("EncodeOpt").Call(e, written(u.Tag), x.Clone().Dot(u.KeptTag), g.codecMethod("Encoder", "Str")))
 	}
 	if v.Inline {
 		return append(code, call(jen.Id("v"), "encodeMembers", e))
 	}
 	args := []jen.Code{e, payload(v)}
 	if _, ok := v.Payload.(*model.Union); ok {
-		args = append(args, written(append(names, u.Names()...))...)
+		args = append(args, standing(append(names, u.Names()...))...)
 	}
 	return append(code, g.codecName("Embed").Call(args...))
 }
 
-// written returns the names of members that stand in the object already, for one that may hold them too.
-func written(names []string) []jen.Code {
+// standing returns the names of members that stand in the object already, for one that may hold them too.
+func standing(names []string) []jen.Code {
 	var out []jen.Code
 	for _, name := range names {
 		out = append(out, jen.Lit(name))
@@ -190,7 +190,7 @@ func memberKinds(v *model.Variant) []jen.Code {
 	var out []jen.Code
 	for _, f := range model.Fields(v.Payload) {
 		if f.Presence == model.Required || f.Presence == model.RequiredNull {
-			out = append(out, jen.Lit(f.JSON), jen.Op("`"+kindsOfMember(f)+"`"))
+			out = append(out, jen.Lit(f.JSON), kinds(kindsOfMember(f)))
 		}
 	}
 	return out
@@ -277,7 +277,7 @@ func (g *generator) noVariant(u *model.Union, why string) []jen.Code {
 	if u.Fallback != nil {
 		return g.decodeInto(u.Fallback)
 	}
-	return []jen.Code{call(d, "Failf", jen.Lit("no variant of "+u.Go+" fits"+why))}
+	return []jen.Code{call(d, "Failf", message("no variant of "+u.Go+" fits", why))}
 }
 
 // group is the variants of a union that begin with the same characters.

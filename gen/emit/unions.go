@@ -3,7 +3,12 @@
 package emit
 
 import (
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/dave/jennifer/jen"
 
@@ -20,10 +25,9 @@ func (g *generator) unions(f *jen.File) {
 
 func (g *generator) union(f *jen.File, u *model.Union) {
 	doc := beforeLinks(g.declDoc(&u.Common, "is a choice between variants."), g.howTold(u)...)
-	outside := map[string]string{"json": "-"}
 	more := []jen.Code{
 		jen.Comment("// Variant is what this is one of; it must not be nil."),
-		jen.Id("Variant").Id(u.VariantName).Tag(outside),
+		jen.Id("Variant").Id(u.VariantName).Add(untagged()),
 	}
 	if u.KeepsTag() {
 		text := u.KeptTag + " is the member " + u.Tag + " beside " + article(u.Untagged.Go) + " [" + u.Untagged.Go + "], which needs" +
@@ -31,7 +35,7 @@ func (g *generator) union(f *jen.File, u *model.Union) {
 			" variants it means nothing."
 		more = append(more, jen.Line())
 		more = append(more, comment(wrap(text, "", "", width-3-4))...)
-		more = append(more, jen.Id(u.KeptTag).Add(g.codecName("Opt")).Types(jen.String()).Tag(outside))
+		more = append(more, jen.Id(u.KeptTag).Add(g.codecName("Opt")).Types(jen.String()).Add(untagged()))
 	}
 	g.structType(f, u.Go, doc, u.Fields, more...)
 	g.accessors(f, u.Go, u.Fields)
@@ -117,7 +121,7 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 	instead := "is a variant of [" + v.Union.Go + "]."
 	doc := g.describe(v.Go, v.Doc, instead, 0)
 	if v.Tag != "" {
-		doc = beforeLinks(doc, v.Union.Tag+": \""+v.Tag+"\"")
+		doc = beforeLinks(doc, v.Union.Tag+": "+strconv.Quote(v.Tag))
 	}
 	doc = deprecate(doc, v.Deprecated)
 	switch {
@@ -141,7 +145,7 @@ func (g *generator) unknown(f *jen.File, u *model.Union) {
 	}
 	add(f, append(comment(doc), jen.Type().Id(v.Go).Custom(
 		jen.Options{Open: "struct {\n", Close: "\n}", Separator: "\n"},
-		jen.Comment("// Tag is the value of "+u.Tag+"."),
+		comment([]string{"Tag is the value of " + u.Tag + "."})[0],
 		jen.Id("Tag").String(),
 		jen.Comment("// Raw is the whole object as it came, with its tag; it is written as it is."),
 		jen.Id("Raw").Qual(jsonPath, "RawMessage")))...)
@@ -158,8 +162,12 @@ func (g *generator) constructed(v *model.Variant) (params []parameterOf, made *j
 	u := v.Union
 	var values []jen.Code
 	set := func(field *model.Field) jen.Code {
-		params = append(params, parameterOf{parameter(field.Go), g.fieldType(field)})
-		return jen.Id(field.Go).Op(":").Id(parameter(field.Go))
+		name := parameter(field.Go)
+		for name == path.Base(g.pkg.Base) || slices.ContainsFunc(params, func(p parameterOf) bool { return p.name == name }) {
+			name += "_"
+		}
+		params = append(params, parameterOf{name, g.fieldType(field)})
+		return jen.Id(field.Go).Op(":").Id(name)
 	}
 	for _, field := range u.Fields {
 		if field.Presence == model.Required {
@@ -218,16 +226,16 @@ func article(name string) string {
 
 // parameter returns the name of the parameter for an exported name: SessionID → sessionID, URI → uri.
 func parameter(exported string) string {
+	runes := []rune(exported)
 	i := 0
-	for i < len(exported) && exported[i] >= 'A' && exported[i] <= 'Z' {
+	for i < len(runes) && unicode.IsUpper(runes[i]) {
 		i++
 	}
-	if i > 1 && i < len(exported) {
+	if i > 1 && i < len(runes) {
 		i-- // the capital that begins the next word
 	}
-	name := strings.ToLower(exported[:i]) + exported[i:]
-	switch name {
-	case "type", "default", "range", "func", "map", "var":
+	name := strings.ToLower(string(runes[:i])) + string(runes[i:])
+	if token.IsKeyword(name) {
 		return name + "_"
 	}
 	return name

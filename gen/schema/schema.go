@@ -8,10 +8,13 @@
 package schema
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/acpgo/sdk/gen/text"
 )
 
 // Document is one schema: its root and its definitions in the order in which they are written.
@@ -125,19 +128,16 @@ type Error struct {
 	Err error
 }
 
-// Error implements the error interface.
+// Error returns what is wrong in one line, whatever the schema says.
 func (e *Error) Error() string {
-	where := e.Pointer
-	if where == "" {
-		where = "/"
+	parts := []string{cmp.Or(e.Pointer, "/")}
+	if e.Msg != "" {
+		parts = append(parts, e.Msg)
 	}
-	switch {
-	case e.Err == nil:
-		return where + ": " + e.Msg
-	case e.Msg == "":
-		return where + ": " + e.Err.Error()
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
 	}
-	return where + ": " + e.Msg + ": " + e.Err.Error()
+	return text.Line(strings.Join(parts, ": "))
 }
 
 // Unwrap returns the cause.

@@ -1,0 +1,57 @@
+package emit
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is written as it is, comments, operators and tags, stands in text.go or is constant: whatever else becomes
+// source is an identifier, or a literal that strconv quotes.
+func TestTextPassesOnePlace(t *testing.T) {
+	raw := map[string]bool{
+		"Comment": true, "Commentf": true, "HeaderComment": true, "PackageComment": true, "CgoPreamble": true,
+		"Op": true, "Tag": true, "LitFunc": true,
+	}
+	paths, err := filepath.Glob("*.go")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no sources: %v", err)
+	}
+	calls := 0
+	for _, path := range paths {
+		if path == "text.go" || strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			name := ""
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+				name = sel.Sel.Name
+			}
+			if !raw[name] {
+				return true
+			}
+			calls++
+			for _, arg := range call.Args {
+				if lit, ok := arg.(*ast.BasicLit); !ok || lit.Kind != token.STRING {
+					t.Errorf("%s: the argument of %s is not constant: let it pass through text.go", fset.Position(arg.Pos()), name)
+				}
+			}
+			return true
+		})
+	}
+	if calls < 50 {
+		t.Errorf("found only %d calls", calls)
+	}
+}

@@ -1,0 +1,438 @@
+package gen
+
+// This file owns the tests of what the text of a schema can do: nothing but be shown.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/gen/text"
+)
+
+// What ends a comment, a literal or a line in Go, begins a directive, or hides what is there.
+var hostileTexts = []string{
+	"A\n}\nfunc init() { panic(1) }\n//go:build ignore\n/* */ \"+`+\"` \\ %s \x1b[2J\u202e\u2066\u2028\u2029\u0085\r\x00\ufeff",
+	"go:build ignore\n+build ignore\n// +build ignore\nline x.go:1\nexport f\ngo:generate touch x ",
+	"[the docs\nfunc init(){}\n//](https://x) [a]: https://y\n\n[b]: `z`\n\n",
+	"\r\n//line x.go:1\r\n//export f\r\n// #include <x>\nimport \"C\"\n",
+	"*/ import \"C\" /*",
+	"`\"`; panic(\"\"); //` json:\"x\" \\\" ",
+	"\\\"\\u0022\\\n\"+os.Exit(1)+\"",
+	"a%!d(string=x)%n\x7f${IFS}$(touch x)`touch x`",
+	"\u2029func init(){}\u2028é名9",
+	"A\xc2\xa0\u200b\u00ad\u061c\U000e0041",
+}
+
+// harmless returns a text of the same words.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// object is a JSON object in its order.
+type object []struct {
+	name  string
+	value any
+}
+
+// decode reads JSON, objects as object.
+func decode(t *testing.T, dec *json.Decoder) any {
+	t.Helper()
+	token, err := dec.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out any
+	switch token {
+	case json.Delim('{'):
+		o := object{}
+		for dec.More() {
+			name := decode(t, dec).(string)
+			o = append(o, object{{name, decode(t, dec)}}...)
+		}
+		out = o
+	case json.Delim('['):
+		list := []any{}
+		for dec.More() {
+			list = append(list, decode(t, dec))
+		}
+		out = list
+	default:
+		return token
+	}
+	if _, err := dec.Token(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		for j, v := range []any{m.name, m.value} {
+			data, err := json.Marshal(v)
+			if err != nil {
+				return nil, err
+			}
+			b.Write(data)
+			b.WriteString([]string{":", ""}[j])
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// places calls f with each change that puts a text before another one somewhere in a schema: before a value, before
+// a keyword, or before the name of a definition or property, wherever that is named.
+func places(doc any, f func(where string, change func(put string) any)) {
+	keywords, names := map[string]bool{}, map[string]bool{}
+	var walk func(at string, v any, isSchema bool)
+	walk = func(at string, v any, isSchema bool) {
+		switch v := v.(type) {
+		case object:
+			for _, m := range v {
+				if isSchema {
+					keywords[m.name] = true
+				} else {
+					names[m.name] = true
+				}
+				walk(at+"/"+schema.Escape(m.name), m.value, !isSchema || !holdsNames(m.name))
+			}
+		case []any:
+			for i, item := range v {
+				walk(fmt.Sprintf("%s/%d", at, i), item, true)
+			}
+		case string:
+			f(at, func(put string) any {
+				if strings.HasSuffix(at, "/x-method") { // of the request and of the response
+					return remethod(doc, v, put+v)
+				}
+				return replaced(doc, "", at, put)
+			})
+		}
+	}
+	walk("", doc, true)
+	for _, name := range slices.Sorted(maps.Keys(keywords)) {
+		f("keyword "+name, func(put string) any { return renamed(doc, name, put, true, true) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		f("name "+name, func(put string) any { return renamed(doc, name, put, false, true) })
+	}
+}
+
+// replaced returns v with the text put before the string at a pointer.
+func replaced(v any, at, where, put string) any {
+	switch v := v.(type) {
+	case object:
+		out := slices.Clone(v)
+		for i, m := range v {
+			out[i].value = replaced(m.value, at+"/"+schema.Escape(m.name), where, put)
+		}
+		return out
+	case []any:
+		out := slices.Clone(v)
+		for i := range out {
+			out[i] = replaced(v[i], fmt.Sprintf("%s/%d", at, i), where, put)
+		}
+		return out
+	case string:
+		if at == where {
+			return put + v
+		}
+	}
+	return v
+}
+
+// remethod returns v with another name of a method.
+func remethod(v any, old, new string) any {
+	o, ok := v.(object)
+	if !ok {
+		return v
+	}
+	o = slices.Clone(o)
+	for i, m := range o {
+		if o[i].value = remethod(m.value, old, new); m.name == "x-method" && m.value == old {
+			o[i].value = new
+		}
+	}
+	return o
+}
+
+// holdsNames reports whether the members of a keyword's object are no keywords.
+func holdsNames(keyword string) bool { return keyword == "properties" || keyword == "$defs" }
+
+// renamed returns v with the text put before a keyword, or before a name, also where the name is referred to.
+func renamed(v any, name, put string, keyword, isSchema bool) any {
+	switch v := v.(type) {
+	case object:
+		out := slices.Clone(v)
+		for i, m := range v {
+			refers := !keyword && isSchema && (m.name == "required" || m.name == "propertyName")
+			if s, ok := m.value.(string); ok && refers && s == name {
+				out[i].value = put + name
+			} else if ok && !keyword && isSchema && m.name == "$ref" && s == "#/$defs/"+name {
+				out[i].value = "#/$defs/" + reference(put+name)
+			} else if list, ok := m.value.([]any); ok && refers {
+				list = slices.Clone(list)
+				for i := range list {
+					if list[i] == name {
+						list[i] = put + name
+					}
+				}
+				out[i].value = list
+			} else {
+				out[i].value = renamed(m.value, name, put, keyword, !isSchema || !holdsNames(m.name))
+			}
+			if m.name == name && keyword == isSchema {
+				out[i].name = put + name
+			}
+		}
+		return out
+	case []any:
+		out := slices.Clone(v)
+		for i := range out {
+			out[i] = renamed(v[i], name, put, keyword, true)
+		}
+		return out
+	}
+	return v
+}
+
+// reference returns the name of a definition as references write it.
+func reference(name string) string {
+	if escapes() {
+		return url.PathEscape(schema.Escape(name))
+	}
+	return name
+}
+
+// escapes reports whether references are pointers of URIs.
+var escapes = sync.OnceValue(func() bool {
+	_, err := schema.Parse([]byte(`{"$defs":{"a/b":{"$ref":"#/$defs/c~1d%25"},"c/d%":{"type":"string"}}}`))
+	return err == nil
+})
+
+// shape returns what a file declares and does, but for comments, tags and the texts of strings.
+func shape(t *testing.T, name string, source []byte) string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatalf("%s is no Go: %v", name, err)
+	}
+	var b strings.Builder
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case nil:
+			b.WriteByte(')')
+		case *ast.BasicLit:
+			if b.WriteString("(lit "); n.Kind != token.STRING {
+				b.WriteString(n.Value)
+			}
+		case *ast.Ident:
+			b.WriteString("(" + n.Name)
+		case *ast.Field:
+			n.Tag = nil
+			b.WriteString("(field")
+		case *ast.ImportSpec:
+			b.WriteString("(import " + n.Path.Value)
+		case *ast.BinaryExpr:
+			b.WriteString("(" + n.Op.String())
+		case *ast.UnaryExpr:
+			b.WriteString("(" + n.Op.String())
+		default:
+			fmt.Fprintf(&b, "(%T", n)
+		}
+		return true
+	})
+	return b.String()
+}
+
+// requireShown requires that a file has no character that does not show, and no comment that does anything.
+func requireShown(t *testing.T, name string, source []byte) {
+	t.Helper()
+	for line := range strings.SplitSeq(string(source), "\n") {
+		if line = strings.ReplaceAll(line, "\t", ""); text.Line(line) != line {
+			t.Errorf("%s has the line %q", name, line)
+		}
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatalf("%s is no Go: %v", name, err)
+	}
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			if c.Text != "//" && !strings.HasPrefix(c.Text, "// ") && !strings.HasPrefix(c.Text, "//\t") || constraint.IsPlusBuild(c.Text) || strings.Contains(c.Text, "\n") {
+				t.Errorf("%s has the comment %q", name, c.Text)
+			}
+		}
+	}
+}
+
+// requireLines requires that an error is said in a line that shows what is there.
+func requireLines(t *testing.T, err error) {
+	t.Helper()
+	requireErrors(t, err)
+	for _, err := range flat(err) {
+		if s := err.Error(); text.Line(s) != s {
+			t.Errorf("an error is %q", s)
+		}
+	}
+}
+
+func flat(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, err := range joined.Unwrap() {
+		out = append(out, flat(err)...)
+	}
+	return out
+}
+
+// Wherever hostile text stands in a schema, the schema is refused in plain lines, or it becomes the same Go as with
+// harmless text of the same words. The schemas are all of the golden files, which have each construct.
+func TestHostileText(t *testing.T) {
+	var paths []string
+	for _, pattern := range []string{"testdata/*.txtar", "testdata/api/*.txtar"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no schemas: %v", err)
+		}
+		paths = append(paths, found...)
+	}
+	check := newChecker(t)
+	put, refused, compiled := 0, 0, 0
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := optional(archive, "schema.json")
+		if data == nil {
+			data = member(t, archive, "new.json")
+		}
+		doc := decode(t, json.NewDecoder(bytes.NewReader(data)))
+		config := Config{Source: "schema.json", Package: "golden", Module: module, Tests: true, Overrides: overridesOf(archive), keepStale: true}
+		config.Facade = config.Overrides != nil
+		number := 0
+		places(doc, func(where string, change func(string) any) {
+			number++
+			for _, s := range []string{hostileTexts[0], hostileTexts[1+number%(len(hostileTexts)-1)]} {
+				put++
+				files, err := generateFrom(t, config, change(s))
+				if err != nil {
+					requireLines(t, err)
+					refused++
+					for _, free := range []string{"name ", "/description", "/title", "/const", "/x-method", "/$comment"} {
+						named := strings.HasPrefix(where, free) || strings.HasSuffix(where, free)
+						if named && !strings.Contains(err.Error(), "the default ") && !strings.Contains(err.Error(), "its capability ") { // which are not there any more
+							t.Errorf("%s: %s: %q was refused: %v", path, where, s, err)
+						}
+					}
+					continue
+				}
+				want, err := generateFrom(t, config, change(harmless(s)))
+				if err != nil {
+					t.Errorf("%s: %s: %q was accepted, and harmless text was not: %v", path, where, s, err)
+					continue
+				}
+				for name := range want {
+					requireShown(t, name, files[name])
+					if got, want := shape(t, name, files[name]), shape(t, name, want[name]); got != want {
+						t.Errorf("%s: %s: with %q %s is\n%s", path, where, s, name, files[name])
+					}
+				}
+				if len(files) != len(want) {
+					t.Errorf("%s: %s: %q gives %d files, not %d", path, where, s, len(files), len(want))
+				}
+				if number%8 == 0 && !config.Facade {
+					delete(files, "definitions_gen_test.go") // which other files use
+					if _, err := check.check(files); err != nil {
+						t.Errorf("%s: %s: with %q it does not compile: %v", path, where, s, err)
+					}
+					compiled++
+				}
+				if t.Failed() {
+					t.FailNow()
+				}
+			}
+		})
+	}
+	t.Logf("%d texts put into %d schemas: %d refused, the others harmless, %d of them compiled", put, len(paths), refused, compiled)
+}
+
+func generateFrom(t *testing.T, c Config, doc any) (map[string][]byte, error) {
+	t.Helper()
+	var err error
+	if c.Schema, err = json.Marshal(doc); err != nil {
+		t.Fatal(err)
+	}
+	out, err := generate(c)
+	if err != nil {
+		return nil, err
+	}
+	return out.files, nil
+}
+
+// What the caller says is no better: the names of packages are refused, other text is shown.
+func TestHostileConfig(t *testing.T) {
+	config := Config{Schema: []byte(`{"$defs":{"A":{"type":"object","properties":{"b":{"type":"string"}}}}}`), Source: "schema.json", Package: "golden", Module: module, Doc: "Package golden is harmless."}
+	want, err := Generate(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range append(slices.Clone(hostileTexts), "a\xff", "", "func", "C") {
+		shown := config
+		shown.Source, shown.Doc = s, s+s
+		files, err := Generate(shown)
+		if err != nil {
+			t.Errorf("%q: %v", s, err)
+		}
+		for name, source := range files {
+			requireShown(t, name, source)
+			if name != "doc_gen.go" && shape(t, name, source) != shape(t, name, want[name]) {
+				t.Errorf("%q: %s is\n%s", s, name, source)
+			}
+		}
+		for field, set := range map[string]func(*Config){
+			"Package": func(c *Config) { c.Package = s },
+			"Module":  func(c *Config) { c.Module = s },
+			"Base":    func(c *Config) { c.Base = &Base{Path: s, Schema: config.Schema} },
+		} {
+			c := config
+			set(&c)
+			if s == "func" && field != "Package" || s == "C" && field == "Package" {
+				continue // it may be one
+			}
+			if files, err := Generate(c); err == nil || files != nil || text.Line(err.Error()) != err.Error() {
+				t.Errorf("%s is %q: %v", field, s, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,123 @@
+// Package text is the one place through which the text of a schema, of a file of overrides or of the command
+// line passes to where it could be taken for something else: the comments and literals of Go source, Markdown,
+// and a terminal. Whoever wrote the text chose each character of it; nothing that leaves this package can end
+// the line or the literal in which it stands, or change how the rest of it is shown.
+//
+// Strings in Go source are written by strconv.Quote, which does the same.
+package text
+
+import (
+	"go/token"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line returns s as a part of one line that shows what is there. White space of any kind becomes a space.
+// What else has no shape of its own is escaped as in a Go string: control characters, those that change the
+// direction of the text, those of no width, the mark of byte order, and bytes that are no UTF-8.
+func Line(s string) string {
+	if plain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b.WriteString(`\x` + strconv.FormatUint(uint64(s[i])|0x100, 16)[1:])
+		case unicode.IsSpace(r):
+			b.WriteByte(' ')
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// Comment returns s as a comment of Go, one line of it. Directives are comments without a space at their
+// beginning, so that this is none. One form of build constraints has that space; it is escaped, because gofmt
+// makes a real constraint of it, wherever it stands.
+func Comment(s string) string {
+	s = strings.TrimRight(Line(s), " ")
+	if s == "" {
+		return "//"
+	}
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(s, " "), "+build"); ok {
+		s = `\u002bbuild` + rest
+	}
+	return "// " + s
+}
+
+// Code returns s as code within a line of Markdown, or "" if it is empty.
+func Code(s string) string {
+	if s == "" {
+		return ""
+	}
+	s = Line(s)
+	longest, run := 0, 0
+	for i := range len(s) {
+		if run++; s[i] != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	fence := strings.Repeat("`", longest+1)
+	if longest > 0 || s[0] == ' ' && s[len(s)-1] == ' ' && strings.Trim(s, " ") != "" {
+		s = " " + s + " "
+	}
+	return fence + s + fence
+}
+
+// Markdown returns s as plain text within a line of Markdown.
+func Markdown(s string) string {
+	s = Line(s)
+	var b strings.Builder
+	for i, r := range s {
+		switch r {
+		case '_', '~', '|':
+			if !inWord(s, i) {
+				b.WriteByte('\\')
+			}
+		case '\\', '`', '*', '[', ']', '<', '>', '&':
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// inWord reports whether letters or digits stand on both sides of the byte i.
+func inWord(s string, i int) bool {
+	before, _ := utf8.DecodeLastRuneInString(s[:i])
+	after, _ := utf8.DecodeRuneInString(s[i+1:])
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	return word(before) && word(after)
+}
+
+// IsPackage reports whether s can be the name of a package.
+func IsPackage(s string) bool { return token.IsIdentifier(s) && s != "_" && s != "init" }
+
+// IsImportPath reports whether s can be the import path of a package.
+func IsImportPath(s string) bool {
+	return s != "" && s != "C" && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsPrint(r) || r == ' ' || r == utf8.RuneError || strings.ContainsRune("!\"#$%&'()*,:;<=>?[\\]^`{|}", r)
+	})
+}
+
+// IsExported reports whether s is an identifier that other packages can use.
+func IsExported(s string) bool { return token.IsIdentifier(s) && token.IsExported(s) }
