@@ -1,7 +1,7 @@
 package gen
 
-// This file owns the schemas that the generator is tried on: those of the repository, some old releases
-// that npm installs, and, where the folder is that ACP_SHARED names, every published one.
+// This file owns the schemas that the generator is tried on: those of the repository, one with odd
+// names, some old releases that npm installs, and, where the folder is that ACP_SHARED names, every published one.
 
 import (
 	"crypto/sha256"
@@ -48,6 +48,7 @@ func corpus(t *testing.T) []published {
 	for _, name := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
 		add("..", name, false)
 	}
+	add("testdata", "names.json", false)
 	if dir := installPublished(t); dir != "" {
 		for _, pattern := range []string{"*/schema/*.json", "*/schema/*/*.json"} {
 			for _, path := range glob(t, filepath.Join(dir, "node_modules"), pattern) {

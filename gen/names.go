@@ -223,8 +223,18 @@ func (n *namer) union(u *model.Union) {
 	if u.Unknown != nil {
 		u.Unknown.Go = n.take(n.taken, u.Go+"Unknown", whole)
 	}
+	n.looked(u.Pointer, u.Tag)
 	for _, v := range u.Variants {
+		n.looked(v.Pointer, v.Key)
 		n.variant(v)
+	}
+}
+
+// looked refuses the names of members by which variants are told apart if JSON escapes them: the decoder looks for
+// these in the text as it is.
+func (n *namer) looked(at, name string) {
+	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
+		n.problem(named{pointer: at}, "no variant can be told by the member %q, whose name JSON escapes", name)
 	}
 }
 

@@ -881,9 +881,7 @@ func (d *Decoder) first(name string) int {
 	}
 	s, n := d.data[d.i:], len(name)
 	if len(s) > n+4 && s[1] == '"' && s[n+2] == '"' && s[n+3] == ':' && string(s[2:n+2]) == name {
-		if end, _ := plain(s, 2); end == n+2 { // a name may have quotes and backslashes, which are escaped in JSON
-			return d.i + n + 4
-		}
+		return d.i + n + 4
 	}
 	return 0
 }

@@ -845,30 +845,3 @@ func TestNewAndLenient(t *testing.T) {
 		t.Errorf("got %v, %q", err, d.Repairs())
 	}
 }
-
-// The name of a member that is looked for may be one that JSON escapes.
-func TestNamesWithEscapes(t *testing.T) {
-	for text, name := range map[string]string{
-		`{"a":1,"b":"x"}`:  `a":1,"b`,
-		`{"a\n":"x"}`:      `a\n`,
-		"{\"a\nb\":\"x\"}": "a\nb",
-	} {
-		d := codec.NewDecoder([]byte(text))
-		if tag, ok := d.Tag(name); ok {
-			t.Errorf("%s: the tag %q is %q", text, name, tag)
-		}
-		if d = codec.NewDecoder([]byte(text)); d.Has(name) {
-			t.Errorf("%s has %q", text, name)
-		}
-	}
-	for text, name := range map[string]string{
-		`{"a\":1,\"b":"x"}`: `a":1,"b`,
-		`{"a\\n":"x"}`:      `a\n`,
-		`{"\u0061\nb":"x"}`: "a\nb",
-	} {
-		d := codec.NewDecoder([]byte(text))
-		if tag, ok := d.Tag(name); !ok || string(tag) != "x" || !d.Has(name) {
-			t.Errorf("%s has no %q: %q, %v", text, name, tag, ok)
-		}
-	}
-}
