@@ -17,11 +17,11 @@ import (
 func Compare(old, new Config, imports types.Importer) (*api.Report, error) {
 	before, err := version(old, imports)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", old.Source, err)
+		return nil, In(old.Source, err)
 	}
 	after, err := version(new, imports)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", new.Source, err)
+		return nil, In(new.Source, err)
 	}
 	return api.Compare(before, after), nil
 }
@@ -38,9 +38,12 @@ func version(c Config, imports types.Importer) (api.Version, error) {
 		return api.Version{}, fmt.Errorf("what is generated does not compile: %w", err)
 	}
 	if out.stale != nil {
-		for line := range strings.SplitSeq(out.stale.Error(), "\n") {
-			v.Stale = append(v.Stale, strings.TrimPrefix(line, "/: "))
+		for _, problem := range Problems(out.stale) {
+			v.Stale = append(v.Stale, strings.TrimPrefix(problem.Error(), "/: "))
 		}
+	}
+	for _, q := range out.questions {
+		v.Questions = append(v.Questions, q.String())
 	}
 	return v, nil
 }

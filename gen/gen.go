@@ -5,6 +5,7 @@
 package gen
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/acpgo/sdk/gen/emit"
@@ -59,11 +60,54 @@ type Error = schema.Error
 // Generate returns the files of the generated package by name. An error means that there are none:
 // every problem is found before anything is written.
 func Generate(c Config) (map[string][]byte, error) {
+	out, err := Run(c)
+	if err != nil {
+		return nil, err
+	}
+	return out.Files, nil
+}
+
+// Result is what comes of a schema: the files of the package by name, and what only people can answer.
+type Result struct {
+	Files     map[string][]byte
+	Questions []Question
+}
+
+// Run is Generate, with the questions.
+func Run(c Config) (*Result, error) {
 	out, err := generate(c)
 	if err != nil {
 		return nil, err
 	}
-	return out.files, out.stale
+	if out.stale != nil {
+		return nil, out.stale
+	}
+	return &Result{out.files, out.questions}, nil
+}
+
+// Problems returns the errors that err is or joins, one by one.
+func Problems(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, err := range joined.Unwrap() {
+		out = append(out, Problems(err)...)
+	}
+	return out
+}
+
+// In says of each problem where it is.
+func In(where string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var out []error
+	for _, err := range Problems(err) {
+		out = append(out, fmt.Errorf("%s: %w", where, err))
+	}
+	return errors.Join(out...)
 }
 
 // output is what comes of a schema.
@@ -71,6 +115,8 @@ type output struct {
 	pkg   *model.Package
 	files map[string][]byte // nil if there are stale judgements
 	stale error             // judgements that the schema has no use for
+
+	questions []Question
 }
 
 func generate(c Config) (out *output, err error) {
@@ -89,22 +135,23 @@ func generate(c Config) (out *output, err error) {
 	}
 	// 3. Add what only people can know.
 	judgements := newJudgements(c.Overrides)
-	if err := judge(out.pkg, judgements); err != nil {
-		return nil, err
-	}
+	out.stale = judge(out.pkg, judgements)
+	out.questions = questions(out.pkg, judgements)
 	// 4. Name everything.
-	if err := name(out.pkg, judgements, c.Facade); err != nil {
-		return nil, err
+	err = name(out.pkg, judgements, c.Facade)
+	// 5. Refuse judgements that the schema has outgrown, all at once.
+	out.stale = errors.Join(out.stale, judgements.unused())
+	if err != nil {
+		return nil, errors.Join(err, out.stale)
 	}
-	// 5. Refuse judgements that the schema has outgrown.
-	if out.stale = judgements.unused(); out.stale != nil && !c.keepStale {
+	if out.stale != nil && !c.keepStale {
 		return out, nil
 	}
 	// 6. Leave to the base what it declares.
 	if c.Base != nil {
 		base, err := generate(Config{Schema: c.Base.Schema, Package: c.Package, Module: c.Module, Overrides: c.Base.Overrides})
 		if err != nil {
-			return nil, fmt.Errorf("the base: %w", err)
+			return nil, In("the base", err)
 		}
 		out.pkg.Base = c.Base.Path
 		relate(out.pkg, base.pkg)

@@ -90,6 +90,9 @@ const (
 	described = "the description of the capability names what it stands for, which no keyword says"
 	marked    = "the description of the member, or of the variant, names the capability"
 	beyond    = "the runtime does more than the schema says"
+	baseline  = "the description of the capabilities says that every side has it"
+	senders   = "the capability is that of the side that sends it"
+	ofOne     = "what is cancelled says for itself whether it can be"
 )
 
 // Overrides holds the judgements about the schemas of this project, by protocol. What is said about a
@@ -200,6 +203,10 @@ var v1 = []Override{
 	{SessionByHand, "session/prompt", "", "takes the content alone"},
 	{SessionByHand, "session/cancel", "", "needs no parameters"},
 
+	{Ungated, "session/new", "", baseline},
+	{Ungated, "session/prompt", "", baseline},
+	{Ungated, "session/cancel", "", baseline},
+
 	{Always, "InitializeRequest/clientCapabilities", "", "the protocol wants them stated"},
 	{Always, "InitializeResponse/agentCapabilities", "", "the protocol wants them stated"},
 }
@@ -215,6 +222,8 @@ var v1Unstable = []Override{
 	{Capability, "session/unarchive", "sessionCapabilities.archive", described},
 	{Capability, "session/status", "sessionCapabilities.status", described},
 	{Capability, "session/set_title", "sessionCapabilities.title", described},
+
+	{Ungated, "auth/status_update", "", senders},
 
 	{Needs, "session/new systemPrompt", "sessionCapabilities.systemPrompt", marked},
 	{Needs, "session/new mcpServers.acp", "mcpCapabilities.acp", marked},
@@ -318,6 +327,13 @@ var v2 = []Override{
 	{SessionByHand, "tool_call/cancel", "", "takes the id alone"},
 	{SessionByHand, "terminal/cancel", "", "takes the id alone"},
 
+	{Ungated, "auth/login", "", "the agent offers the methods of authentication, not a capability"},
+	{Ungated, "auth/logout", "", "the agent offers the methods of authentication, not a capability"},
+	{Ungated, "session/set_config_option", "", "each session offers its options"},
+	{Ungated, "session/cancel", "", "a notification of a session, which the capability gave"},
+	{Ungated, "tool_call/cancel", "", ofOne},
+	{Ungated, "terminal/cancel", "", ofOne},
+
 	{Always, "InitializeRequest/capabilities", "", "the protocol wants them stated"},
 	{Always, "InitializeResponse/capabilities", "", "the protocol wants them stated"},
 }
@@ -333,6 +349,8 @@ var v2Unstable = []Override{
 	{Capability, "session/unarchive", "session.archive", described},
 	{Capability, "session/status", "session.status", described},
 	{Capability, "session/set_title", "session.title", described},
+
+	{Ungated, "auth/status_update", "", senders},
 
 	{Needs, "session/new systemPrompt", "session.systemPrompt", marked},
 	{Needs, "session/new mcpServers.acp", "session.mcp.acp", marked},
@@ -439,10 +457,25 @@ func (j *judgements) unused() error {
 	var problems []error
 	for i, o := range j.list {
 		if !j.used[i] {
-			problems = append(problems, &schema.Error{Msg: fmt.Sprintf("the override {%v, %q, %q} is not used: the schema has no such thing", o.Kind, o.Subject, o.Value)})
+			why := "the schema has no such thing"
+			if slices.ContainsFunc(j.list[:i], o.same) {
+				why = "another one decides it"
+			}
+			problems = append(problems, &schema.Error{Err: &Stale{o, why}})
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// Stale says that an override is no use for a schema, and why. [Generate] returns one, within an [Error], for each.
+type Stale struct {
+	Override
+	Because string
+}
+
+// Error implements the error interface.
+func (s *Stale) Error() string {
+	return fmt.Sprintf("the override {%v, %q, %q} is not used: %s", s.Kind, s.Subject, s.Value, s.Because)
 }
 
 // judge applies what is decided about members and methods.
@@ -469,17 +502,20 @@ func judge(pkg *model.Package, j *judgements) error {
 		_, m.UsesAnswer = j.of(UsesAnswer, m.Name)
 		_, m.SessionByHand = j.of(SessionByHand, m.Name)
 		if path, ok := j.of(Capability, m.Name); ok {
-			fields, err := capability(pkg, j, m, path)
+			fields, err := capability(pkg, j, m, Override{Kind: Capability, Subject: m.Name, Value: path})
 			problems = append(problems, err)
 			m.Capability = fields
 		}
 		for _, need := range needs(m) {
-			path, ok := j.of(Needs, strings.TrimRight(m.Name+" "+need.of, " "))
+			subject := strings.TrimRight(m.Name+" "+need.of, " ")
+			path, ok := j.of(Needs, subject)
 			if !ok {
 				continue
 			}
-			fields, err := capability(pkg, j, m, path)
-			problems = append(problems, err)
+			fields, err := capability(pkg, j, m, Override{Kind: Needs, Subject: subject, Value: path})
+			if problems = append(problems, err); err != nil {
+				continue
+			}
 			need.Capability = fields
 			m.Needs = append(m.Needs, need.Need)
 		}
@@ -487,12 +523,13 @@ func judge(pkg *model.Package, j *judgements) error {
 	return errors.Join(problems...)
 }
 
-// capability returns the fields of a path in the capabilities of the side that handles a method.
-func capability(pkg *model.Package, j *judgements, m *model.Method, path string) ([]*model.Field, error) {
+// capability returns the fields of the path that an override gives, in the capabilities of the side that handles a
+// method.
+func capability(pkg *model.Package, j *judgements, m *model.Method, o Override) ([]*model.Field, error) {
 	root, _ := j.of(Capabilities, string(m.Side))
-	fields, missing := resolve(declared(pkg, root), path)
+	fields, missing := resolve(declared(pkg, root), o.Value)
 	if missing != "" {
-		return nil, &schema.Error{Pointer: m.Pointer, Msg: fmt.Sprintf("its capability %s is not there: %q has no %q", path, root, missing)}
+		return nil, &schema.Error{Pointer: m.Pointer, Err: &Stale{o, fmt.Sprintf("%q has no %q", root, missing)}}
 	}
 	return fields, nil
 }

@@ -30,7 +30,7 @@ type Change struct {
 	Level Level
 	// Subject is a Go name of the package: Type, Type.Field, Type.Method or Func.
 	Subject string
-	Text    string
+	Text    string // a line of Markdown
 }
 
 // A comparison compares two versions of a package.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/gen/text"
 )
 
 // Version is one of the two versions that are compared.
@@ -17,7 +18,8 @@ type Version struct {
 	Name  string // of its schema
 	Go    *types.Package
 	Model *model.Package
-	Stale []string // judgements that its schema has no use for
+	// Stale are the overrides that its schema has no use for, Questions what only an override can answer.
+	Stale, Questions []string
 }
 
 // Report says how two versions of a package differ.
@@ -26,8 +28,8 @@ type Report struct {
 	Changes  []Change
 	// Described is the number of definitions, members, values and methods whose descriptions differ.
 	Described int
-	// Stale are the judgements about the new schema that it has no use for.
-	Stale []string
+	// Stale are the overrides that the new schema has no use for, Questions what only an override can answer.
+	Stale, Questions []string
 }
 
 // Compare compares two versions.
@@ -36,7 +38,7 @@ func Compare(old, new Version) *Report {
 	slices.SortStableFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Subject, b.Subject))
 	})
-	return &Report{Old: old.Name, New: new.Name, Changes: changes, Described: described(old.Model, new.Model), Stale: new.Stale}
+	return &Report{Old: old.Name, New: new.Name, Changes: changes, Described: described(old.Model, new.Model), Stale: new.Stale, Questions: new.Questions}
 }
 
 // mirrors returns the variants that both versions define by the same other type, and that type.
@@ -87,22 +89,19 @@ func (r *Report) Breaks() bool {
 // Markdown returns the report as text for people, the worst first.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# API changes from %s to %s\n", r.Old, r.New)
+	fmt.Fprintf(&b, "# API changes from %s to %s\n", text.Markdown(r.Old), text.Markdown(r.New))
 	sections := []string{Breaking: "Breaking", Silent: "Breaking, though it compiles", Notable: "Compiles, but look at it", Addition: "Added", OnWire: "On the wire only"}
 	for level, title := range sections {
 		var lines []string
 		for _, c := range r.Changes {
 			if c.Level == Level(level) {
-				lines = append(lines, fmt.Sprintf("- `%s`: %s\n", c.Subject, c.Text))
+				lines = append(lines, fmt.Sprintf("- %s: %s\n", text.Code(c.Subject), c.Text))
 			}
 		}
 		section(&b, title, lines)
 	}
-	var stale []string
-	for _, s := range r.Stale {
-		stale = append(stale, "- "+s+"\n")
-	}
-	section(&b, "To be removed from gen/overrides.go", stale)
+	section(&b, "Overrides to be removed", items(r.Stale))
+	section(&b, "Questions to be answered by an override", items(r.Questions))
 	if len(r.Changes) == 0 {
 		b.WriteString("\nNothing changes for programs.\n")
 	}
@@ -110,6 +109,15 @@ func (r *Report) Markdown() string {
 		fmt.Fprintf(&b, "\nDescriptions changed: %d.\n", r.Described)
 	}
 	return b.String()
+}
+
+// items returns texts as items of a list.
+func items(texts []string) []string {
+	var out []string
+	for _, s := range texts {
+		out = append(out, "- "+text.Markdown(s)+"\n")
+	}
+	return out
 }
 
 func section(b *strings.Builder, title string, lines []string) {

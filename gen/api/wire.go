@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/gen/text"
 )
 
 // wire compares two versions of a model.
@@ -84,7 +85,7 @@ const mustBe = "the member must be there: it is always written, and refused with
 
 func (w *wire) field(subject string, f, g *model.Field) {
 	if f.JSON != g.JSON {
-		w.add(Silent, subject, "its member is `%s`, and was `%s`", g.JSON, f.JSON)
+		w.add(Silent, subject, "its member is %s, and was %s", code(g.JSON), code(f.JSON))
 	}
 	w.toggled(subject, !required(f), !required(g), "the member may be left out", mustBe)
 	w.toggled(subject, f.Nullable, g.Nullable, "null is part of the protocol", "null is no part of the protocol any more")
@@ -102,12 +103,7 @@ func required(f *model.Field) bool {
 }
 
 // code marks a text as code, if there is one.
-func code(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "`" + text + "`"
-}
+func code(s string) string { return text.Code(s) }
 
 // bounds compares what values of a type must be like.
 func (w *wire) bounds(subject string, before, after model.Type) {
@@ -158,7 +154,7 @@ func (w *wire) union(before, after *model.Union) {
 			continue
 		}
 		if o := after.Variants[i]; v.Tag != o.Tag || v.Key != o.Key {
-			w.add(Silent, v.Go, "as a variant of `%s` it is known by %s, and was by %s", name, cmp.Or(code(o.Tag+o.Key), "its kind"), cmp.Or(code(v.Tag+v.Key), "its kind"))
+			w.add(Silent, v.Go, "as a variant of %s it is known by %s, and was by %s", code(name), cmp.Or(code(o.Tag+o.Key), "its kind"), cmp.Or(code(v.Tag+v.Key), "its kind"))
 		}
 	}
 }
@@ -167,7 +163,7 @@ func tagName(u *model.Union) string {
 	if u.Tag == "" {
 		return "their own members or kinds"
 	}
-	return "the member `" + u.Tag + "`"
+	return "the member " + code(u.Tag)
 }
 
 func (w *wire) methods(before, after []*model.Method) {
@@ -192,11 +188,11 @@ func (w *wire) methods(before, after []*model.Method) {
 
 // describe says what a method is.
 func describe(m *model.Method) string {
-	kind, types := "notification", "`"+m.Params.Base().Go+"`"
+	kind, types := "notification", code(m.Params.Base().Go)
 	if m.Request() {
-		kind, types = "request", types+" → `"+m.Result.Base().Go+"`"
+		kind, types = "request", types+" → "+code(m.Result.Base().Go)
 	}
-	out := fmt.Sprintf("%s `%s` (side: %s), %s", kind, m.Name, m.Side, types)
+	out := fmt.Sprintf("%s %s (side: %s), %s", kind, code(m.Name), m.Side, types)
 	if needs := needs(m); needs != "" {
 		out += ", needs " + needs
 	}
@@ -205,11 +201,11 @@ func describe(m *model.Method) string {
 
 func (w *wire) method(m, n *model.Method) {
 	if p, q := m.Params.Base().Go, n.Params.Base().Go; p != q {
-		w.add(Silent, m.Const, "the parameters of `%s` are `%s`, and were `%s`", m.Name, q, p)
+		w.add(Silent, m.Const, "the parameters of %s are %s, and were %s", code(m.Name), code(q), code(p))
 	}
 	if m.Request() {
 		if r, s := m.Result.Base().Go, n.Result.Base().Go; r != s {
-			w.add(Silent, m.Const, "the result of `%s` is `%s`, and was `%s`", m.Name, s, r)
+			w.add(Silent, m.Const, "the result of %s is %s, and was %s", code(m.Name), code(s), code(r))
 		}
 		w.toggled(m.Const, m.NullResult, n.NullResult, "null is accepted as the result", "null is not accepted as the result any more")
 	}
@@ -223,15 +219,15 @@ func (w *wire) method(m, n *model.Method) {
 func needs(m *model.Method) string {
 	var out []string
 	if len(m.Capability) > 0 {
-		out = append(out, "`"+path(m.Capability)+"`")
+		out = append(out, code(path(m.Capability)))
 	}
 	for _, need := range m.Needs {
-		what := "`" + path(need.Capability) + "`"
+		what := code(path(need.Capability))
 		switch {
 		case need.Variant != nil:
-			what += " for `" + need.Variant.Go + "`"
+			what += " for " + code(need.Variant.Go)
 		case need.Field != nil:
-			what += " for `" + need.Field.JSON + "`"
+			what += " for " + code(need.Field.JSON)
 		}
 		out = append(out, what)
 	}

@@ -1,0 +1,128 @@
+// This file owns the question whether a capability gates a method. Only people can answer it, but what a schema says
+// can raise it.
+
+package gen
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/gen/model"
+)
+
+// A Question is about a method that looks as if a capability gated it, and has no gate. It is answered by an override:
+// Capability, Needs, or Ungated.
+type Question struct {
+	Method  string
+	Pointer string // of its parameters
+	Text    string // what makes it look so
+}
+
+func (q Question) String() string {
+	return fmt.Sprintf("%s: does a capability gate %s? %s. Answer by an override {Capability, %q, …}, or {Ungated, %[2]q}", q.Pointer, q.Method, q.Text, q.Method)
+}
+
+// questions returns those about methods of sides whose capabilities are known.
+func questions(pkg *model.Package, j *judgements) []Question {
+	var out []Question
+	for _, m := range pkg.Methods {
+		caps := pkg.Capabilities[m.Side]
+		gated := m.Derived || len(m.Capability) > 0 || slices.ContainsFunc(m.Needs, func(n model.Need) bool { return n.Field == nil && n.Variant == nil })
+		if caps == nil || gated {
+			continue
+		}
+		why := looksGated(pkg, m, capabilityPaths(caps, "", nil))
+		if why == "" {
+			continue
+		}
+		if _, answered := j.of(Ungated, m.Name); !answered {
+			out = append(out, Question{m.Name, m.Pointer, why})
+		}
+	}
+	return out
+}
+
+// capabilityPath is something that a side can advertise.
+type capabilityPath struct {
+	path string
+	doc  string
+}
+
+// capabilityPaths returns all that can be advertised with d.
+func capabilityPaths(d model.Decl, prefix string, above []model.Decl) []capabilityPath {
+	if slices.Contains(above, d) {
+		return nil
+	}
+	var out []capabilityPath
+	for _, f := range model.Fields(d) {
+		if _, meta := f.Type.(model.Meta); meta {
+			continue
+		}
+		c := capabilityPath{prefix + f.JSON, f.Doc}
+		named, ok := f.Type.(model.Named)
+		if ok {
+			c.doc += "\n" + named.Decl.Base().Doc
+		}
+		if out = append(out, c); ok {
+			out = append(out, capabilityPaths(named.Decl, c.path+".", append(above, d))...)
+		}
+	}
+	return out
+}
+
+// speaksOfCapability matches a sentence that says that not every side supports what it describes, and notSpeaking one
+// that all unstable things have.
+var (
+	speaksOfCapability = regexp.MustCompile("(?i)(?:[^.\n]|\\.\\S)*\\b(?:capability|capabilities|only available|(?:if|when) the (?:agent|client|peer) (?:supports|advertises|offers))\\b(?:[^.\n]|\\.\\S)*")
+	notSpeaking        = "This capability is not part of the spec yet"
+)
+
+// looksGated returns what makes a method look as if one of the capabilities gated it, or "".
+func looksGated(pkg *model.Package, m *model.Method, capabilities []capabilityPath) string {
+	docs := []string{m.Doc, m.Params.Base().Doc}
+	if m.Request() {
+		docs = append(docs, m.Result.Base().Doc)
+	}
+	for _, doc := range docs {
+		if says := speaksOfCapability.FindString(strings.ReplaceAll(doc, notSpeaking, "")); says != "" {
+			return fmt.Sprintf("Its description says %q", strings.TrimSpace(says))
+		}
+	}
+	mentions := regexp.MustCompile(`(?:^|[^\w/.$-])` + regexp.QuoteMeta(m.Name) + `(?:$|[^\w/-])`)
+	for _, c := range capabilities {
+		if mentions.MatchString(c.doc) {
+			return fmt.Sprintf("The description of the capability %s names it", c.path)
+		}
+	}
+	family, own := words(strings.ToLower(m.Name)), ""
+	if len(family) > 1 {
+		own = strings.Join(family[1:], "")
+	}
+	for _, c := range capabilities {
+		names := strings.Split(strings.ToLower(c.path), ".")
+		last := names[len(names)-1]
+		of := strings.Join(names[:len(names)-1], ".")
+		if own != "" && (last == own && strings.Contains(of, family[0]) || last == family[0]+own || last == own+family[0]) {
+			return fmt.Sprintf("The capability %s goes by its name", c.path)
+		}
+	}
+	for _, other := range pkg.Methods {
+		if other.Side != m.Side || len(other.Capability) != 1 || !strings.HasPrefix(other.Name, familyOf(m.Name)) {
+			continue
+		}
+		if path := other.Capability[0].JSON; strings.EqualFold(path, strings.TrimSuffix(familyOf(m.Name), "/")) {
+			return fmt.Sprintf("The capability %s gates %s", path, other.Name)
+		}
+	}
+	return ""
+}
+
+// familyOf returns what precedes the last slash of a method's name, with the slash, or the whole name.
+func familyOf(method string) string {
+	if i := strings.LastIndex(method, "/"); i >= 0 {
+		return method[:i+1]
+	}
+	return method
+}
