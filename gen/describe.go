@@ -1,0 +1,304 @@
+// This file owns the table of what was understood of a schema, for people who check it by reading.
+
+package gen
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/acpgo/sdk/gen/model"
+	"github.com/acpgo/sdk/gen/text"
+)
+
+// Describe returns what is understood of a schema as tables: the types with their members, the unions with how each
+// variant is told apart, the methods with what gates them, and what is kept or dropped of values that the schema does
+// not describe. Overrides that are not used and questions that are open follow.
+func Describe(c Config) (string, error) {
+	c.keepStale = true
+	out, err := generate(c)
+	if err != nil {
+		return "", err
+	}
+	d := &description{}
+	d.types(out.pkg)
+	d.unions(out.pkg)
+	d.methods(out.pkg)
+	d.unknown(out.pkg)
+	if len(out.pkg.Runtime) > 0 {
+		d.section("Left to the runtime", "DEFINITION")
+		for _, name := range out.pkg.Runtime {
+			d.row(name)
+		}
+	}
+	if out.stale != nil {
+		d.section("Overrides to be removed")
+		for _, problem := range Problems(out.stale) {
+			d.row(strings.TrimPrefix(problem.Error(), "/: "))
+		}
+	}
+	if len(out.questions) > 0 {
+		d.section("Questions to be answered by an override")
+		for _, q := range out.questions {
+			d.row(q.String())
+		}
+	}
+	d.flush()
+	return d.out.String(), nil
+}
+
+// description is a text of tables.
+type description struct {
+	out   strings.Builder
+	table *tabwriter.Writer
+}
+
+// section ends a table and begins another one.
+func (d *description) section(title string, columns ...string) {
+	d.flush()
+	if d.out.Len() > 0 {
+		d.out.WriteByte('\n')
+	}
+	d.out.WriteString(title + "\n\n")
+	d.table = tabwriter.NewWriter(&d.out, 0, 0, 2, ' ', 0)
+	if len(columns) > 0 {
+		d.row(columns...)
+	}
+}
+
+func (d *description) flush() {
+	if d.table != nil {
+		if err := d.table.Flush(); err != nil {
+			panic(err) // the writer is a strings.Builder
+		}
+	}
+	d.table = nil
+}
+
+// row adds a row, whose last cells may be left out.
+func (d *description) row(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = text.Line(cell)
+	}
+	for len(cells) > 1 && cells[len(cells)-1] == "" {
+		cells = cells[:len(cells)-1]
+	}
+	fmt.Fprintln(d.table, strings.Join(cells, "\t"))
+}
+
+func (d *description) types(pkg *model.Package) {
+	d.section("Types", "GO", "IS", "SCHEMA")
+	for _, decl := range pkg.Decls {
+		c := decl.Base()
+		is := ""
+		switch decl := decl.(type) {
+		case *model.Struct:
+			is = "object"
+			if decl.Variant != nil {
+				is = "variant of " + decl.Variant.Union.Go + ", object"
+			}
+		case *model.Newtype:
+			is = typeText(decl.Type)
+		case *model.Enum:
+			is = typeText(decl.Type) + ", one of these; others are kept"
+			if decl.Open {
+				is = typeText(decl.Type) + ", one of these or another"
+			}
+		case *model.Union:
+			is = "union"
+		}
+		d.row(c.Go, is, c.Pointer)
+		for _, f := range model.Fields(decl) {
+			if f.Flat {
+				d.row("  ."+f.Go, "second choice, "+typeText(f.Type))
+				continue
+			}
+			d.row("  ."+f.Go, strings.Join(memberText(f), ", "), f.JSON)
+		}
+		if enum, ok := decl.(*model.Enum); ok {
+			for _, v := range enum.Values {
+				d.row("  "+v.Go, "", fmt.Sprint(v.Value))
+			}
+		}
+	}
+}
+
+// memberText says what a member is.
+func memberText(f *model.Field) []string {
+	out := []string{typeText(f.Type)}
+	add := func(condition bool, what string) {
+		if condition {
+			out = append(out, what)
+		}
+	}
+	switch f.Presence {
+	case model.Required:
+		out = append(out, "required")
+	case model.RequiredNull:
+		out = append(out, "required or null")
+	case model.Plain:
+		out = append(out, "optional")
+		add(f.Always, "always written")
+	case model.Tri:
+		out = append(out, "optional")
+		add(f.Nullable, "or null")
+	}
+	add(f.Default != nil, "default "+string(f.Default))
+	add(f.OnError, "wrong values are read as absent")
+	add(f.OnNull, "null is read as empty")
+	add(f.SkipItems, "wrong items are dropped")
+	return out
+}
+
+// typeText returns a type, with the bounds of its values.
+func typeText(t model.Type) string {
+	out := ""
+	switch t := t.(type) {
+	case model.Basic:
+		out = map[model.Kind]string{model.String: "string", model.Bool: "bool", model.Float: "float64"}[t.Kind]
+		switch t.Kind {
+		case model.Int:
+			out = fmt.Sprintf("int%d", t.Bits)
+		case model.Uint:
+			out = fmt.Sprintf("uint%d", t.Bits)
+		}
+		if t.Format != "" {
+			out += " (" + string(t.Format) + ")"
+		}
+	case model.Any:
+		out = "any JSON"
+	case model.Meta:
+		out = "Meta"
+	case model.Null:
+		out = "null"
+	case model.Named:
+		out = t.Decl.Base().Go
+	case model.Runtime:
+		out = "runtime's " + t.Name
+	case model.Slice:
+		out = "[]" + typeText(t.Elem)
+	case model.Map:
+		out = "map of " + typeText(t.Elem)
+	default:
+		out = fmt.Sprintf("%T", t)
+	}
+	for i, limit := range model.BoundsOf(t) {
+		if limit != "" {
+			out += " " + model.BoundKeywords[i].Keyword + " " + limit
+		}
+	}
+	return out
+}
+
+func (d *description) unions(pkg *model.Package) {
+	d.section("Unions", "UNION", "VARIANT", "TOLD BY", "CONSISTS OF", "MADE BY")
+	for _, decl := range pkg.Decls {
+		u, ok := decl.(*model.Union)
+		if !ok {
+			continue
+		}
+		name := u.Go
+		for _, v := range u.Variants {
+			consists := ""
+			switch {
+			case v.Type != nil:
+				consists = typeText(v.Type)
+			case v.Inline:
+				consists = "members of its own"
+			default:
+				consists = v.Payload.Base().Go
+			}
+			d.row(name, v.Go, toldBy(u, v), consists, v.Constructor)
+			name = ""
+		}
+		if u.Unknown != nil {
+			d.row(name, u.Unknown.Go, "any other "+u.Tag, "the object as it came")
+		}
+	}
+}
+
+// toldBy says how a decoder knows a variant.
+func toldBy(u *model.Union, v *model.Variant) string {
+	switch {
+	case v.Tag != "":
+		return fmt.Sprintf("%s = %q", u.Tag, v.Tag)
+	case v == u.Untagged && u.KeepsTag():
+		return "its members, with any " + u.Tag
+	case v == u.Untagged && u.TagLenient:
+		return "no string as " + u.Tag
+	case v == u.Untagged && u.TagNull:
+		return "no " + u.Tag + ", or null"
+	case v == u.Untagged:
+		return "no " + u.Tag
+	case v == u.Fallback:
+		return "none of the others"
+	case v.Key != "":
+		return "the member " + v.Key
+	}
+	return "the kind of value"
+}
+
+func (d *description) methods(pkg *model.Package) {
+	d.section("Methods", "METHOD", "HANDLED BY", "GO", "PARAMETERS", "RESULT", "NEEDS", "BEYOND THAT")
+	for _, m := range pkg.Methods {
+		result := "none: a notification"
+		if m.Request() {
+			if result = m.Result.Base().Go; m.NullResult {
+				result += " or null"
+			}
+		}
+		var needs []string
+		if len(m.Capability) > 0 {
+			needs = append(needs, capabilityText(m.Capability))
+		}
+		for _, need := range m.Needs {
+			what := capabilityText(need.Capability)
+			switch {
+			case need.Variant != nil:
+				what += " for " + need.Variant.Go
+			case need.Field != nil:
+				what += " for " + need.Field.JSON
+			}
+			needs = append(needs, what)
+		}
+		if len(needs) == 0 {
+			needs = []string{"nothing"}
+		}
+		var beyond []string
+		for _, b := range []struct {
+			is   bool
+			what string
+		}{
+			{m.Session != nil, "of a session"}, {m.Derived, "the runtime's"}, {m.ConnByHand, "called by hand"},
+			{m.UsesAnswer, "answer used by hand"}, {m.SessionByHand, "called by hand on sessions"},
+		} {
+			if b.is {
+				beyond = append(beyond, b.what)
+			}
+		}
+		d.row(m.Name, string(m.Side), m.Go, m.Params.Base().Go, result, needs[0], strings.Join(beyond, ", "))
+		for _, need := range needs[1:] {
+			d.row("", "", "", "", "", need)
+		}
+	}
+}
+
+func capabilityText(path []*model.Field) string {
+	var names []string
+	for _, f := range path {
+		names = append(names, f.JSON)
+	}
+	return strings.Join(names, ".")
+}
+
+// unknown says what becomes of what the schema does not describe.
+func (d *description) unknown(pkg *model.Package) {
+	d.section("What the schema does not describe", "WHAT", "READ", "WRITTEN AGAIN")
+	d.row("a member that an object does not have", "passed over", "no")
+	d.row("a value that an enum does not list", "kept", "as it came")
+	for _, decl := range pkg.Decls {
+		if u, ok := decl.(*model.Union); ok && u.Unknown != nil {
+			d.row("another "+u.Tag+" of "+u.Go, "kept in "+u.Unknown.Go, "as it came")
+		}
+	}
+}
