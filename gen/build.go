@@ -119,7 +119,7 @@ func isObject(n *schema.Node) bool {
 func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.Field {
 	var out []*model.Field
 	for _, p := range n.Properties {
-		if p.Name == tag {
+		if tag != "" && p.Name == tag {
 			continue
 		}
 		f := &model.Field{Pointer: p.Pointer, JSON: p.Name, Doc: p.Description, Deprecated: p.Deprecated}

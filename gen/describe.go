@@ -5,7 +5,7 @@ package gen
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/acpgo/sdk/gen/model"
 	"github.com/acpgo/sdk/gen/text"
@@ -50,7 +50,7 @@ func Describe(c Config) (string, error) {
 // description is a text of tables.
 type description struct {
 	out   strings.Builder
-	table *tabwriter.Writer
+	table [][]string
 }
 
 // section ends a table and begins another one.
@@ -60,19 +60,9 @@ func (d *description) section(title string, columns ...string) {
 		d.out.WriteByte('\n')
 	}
 	d.out.WriteString(title + "\n\n")
-	d.table = tabwriter.NewWriter(&d.out, 0, 0, 2, ' ', 0)
 	if len(columns) > 0 {
 		d.row(columns...)
 	}
-}
-
-func (d *description) flush() {
-	if d.table != nil {
-		if err := d.table.Flush(); err != nil {
-			panic(err) // the writer is a strings.Builder
-		}
-	}
-	d.table = nil
 }
 
 // row adds a row, whose last cells may be left out.
@@ -80,10 +70,28 @@ func (d *description) row(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = text.Line(cell)
 	}
-	for len(cells) > 1 && cells[len(cells)-1] == "" {
-		cells = cells[:len(cells)-1]
+	d.table = append(d.table, cells)
+}
+
+// flush writes the table, each column as wide as its longest cell.
+func (d *description) flush() {
+	var widths []int
+	for _, cells := range d.table {
+		for i, cell := range cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
 	}
-	fmt.Fprintln(d.table, strings.Join(cells, "\t"))
+	for _, cells := range d.table {
+		line := ""
+		for i, cell := range cells {
+			line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+		}
+		d.out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	d.table = nil
 }
 
 func (d *description) types(pkg *model.Package) {
@@ -100,9 +108,13 @@ func (d *description) types(pkg *model.Package) {
 		case *model.Newtype:
 			is = typeText(decl.Type)
 		case *model.Enum:
-			is = typeText(decl.Type) + ", one of these; others are kept"
-			if decl.Open {
-				is = typeText(decl.Type) + ", one of these or another"
+			switch is = typeText(decl.Type); {
+			case decl.Open:
+				is += ", one of these or another"
+			case decl.Names():
+				is += ", one of these; others are kept"
+			default:
+				is += ", one of these"
 			}
 		case *model.Union:
 			is = "union"
@@ -141,7 +153,9 @@ func memberText(f *model.Field) []string {
 		add(f.Always, "always written")
 	case model.Tri:
 		out = append(out, "optional")
-		add(f.Nullable, "or null")
+		if f.Nullable {
+			out[1] += " or null"
+		}
 	}
 	add(f.Default != nil, "default "+string(f.Default))
 	add(f.OnError, "wrong values are read as absent")
@@ -155,13 +169,7 @@ func typeText(t model.Type) string {
 	out := ""
 	switch t := t.(type) {
 	case model.Basic:
-		out = map[model.Kind]string{model.String: "string", model.Bool: "bool", model.Float: "float64"}[t.Kind]
-		switch t.Kind {
-		case model.Int:
-			out = fmt.Sprintf("int%d", t.Bits)
-		case model.Uint:
-			out = fmt.Sprintf("uint%d", t.Bits)
-		}
+		out = t.Go()
 		if t.Format != "" {
 			out += " (" + string(t.Format) + ")"
 		}
@@ -175,6 +183,10 @@ func typeText(t model.Type) string {
 		out = t.Decl.Base().Go
 	case model.Runtime:
 		out = "runtime's " + t.Name
+	case model.Nullable:
+		out = typeText(t.Elem) + " or null"
+	case model.Pointer:
+		out = "*" + typeText(t.Elem)
 	case model.Slice:
 		out = "[]" + typeText(t.Elem)
 	case model.Map:
@@ -295,7 +307,7 @@ func capabilityText(path []*model.Field) string {
 func (d *description) unknown(pkg *model.Package) {
 	d.section("What the schema does not describe", "WHAT", "READ", "WRITTEN AGAIN")
 	d.row("a member that an object does not have", "passed over", "no")
-	d.row("a value that an enum does not list", "kept", "as it came")
+	d.row("a name that an enum does not list", "kept", "as it came")
 	for _, decl := range pkg.Decls {
 		if u, ok := decl.(*model.Union); ok && u.Unknown != nil {
 			d.row("another "+u.Tag+" of "+u.Go, "kept in "+u.Unknown.Go, "as it came")
