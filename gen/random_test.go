@@ -1,0 +1,352 @@
+package gen
+
+// This file owns the schemas made at random, and those of a fuzzer.
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/gen/sample"
+)
+
+var (
+	schemaCount = flag.Int("schemas", 300, "how many schemas TestRandomSchemas makes")
+	schemaSeed  = flag.Uint64("schemas.seed", 1, "the first of the seeds of TestRandomSchemas")
+)
+
+// inProgram is how many schemas are compiled into one program, and inPackage how many into one of its packages.
+const (
+	inProgram = 4000
+	inPackage = 80
+)
+
+// TestRandomSchemas makes schemas at random. Each is refused, with the place, or becomes Go that compiles, and
+// that does with values what a validator says of them. None takes long.
+func TestRandomSchemas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds programs")
+	}
+	r := &randomSchemas{t: t, check: newChecker(t)}
+	for done := 0; done < *schemaCount; done += inProgram {
+		r.try(*schemaSeed+uint64(done), min(inProgram, *schemaCount-done))
+	}
+	t.Logf("%d schemas: %d accepted, %d refused with their place; %d values: %d valid, %d tolerated, %d refused or repaired",
+		*schemaCount, r.accepted, r.refused, r.valid+r.tolerated+r.invalid, r.valid, r.tolerated, r.invalid)
+}
+
+type randomSchemas struct {
+	t                         *testing.T
+	check                     *checker
+	accepted, refused         int
+	valid, tolerated, invalid int
+}
+
+// candidate is a schema with what was generated for it.
+type candidate struct {
+	seed        uint64
+	definitions map[string]any
+	document    []byte
+	out         generated
+}
+
+// fail reports what is wrong with a schema.
+func (r *randomSchemas) fail(c *candidate, format string, args ...any) {
+	r.t.Helper()
+	r.t.Errorf("seed %d: %s\n%s", c.seed, fmt.Sprintf(format, args...), c.document)
+}
+
+// try tries so many schemas, from the seed on.
+func (r *randomSchemas) try(seed uint64, count int) {
+	candidates := make([]*candidate, count)
+	for i := range candidates {
+		c := &candidate{seed: seed + uint64(i)}
+		c.definitions = sample.Definitions(c.seed, fmt.Sprintf("S%dx", i))
+		c.document = sample.DocumentOf(c.definitions)
+		candidates[i] = c
+	}
+	r.generate(candidates)
+	program := newBinary(r.t)
+	var tasks []task
+	var tried []trial
+	accepted := slices.DeleteFunc(candidates, func(c *candidate) bool { return !r.acceptable(c) })
+	for batch := range slices.Chunk(accepted, inPackage) {
+		number := program.add(r.t, r.together(batch))
+		for _, c := range batch {
+			values := r.values(c)
+			for _, v := range values {
+				tasks = append(tasks, task{number, v.definition, v.text})
+			}
+			tried = append(tried, values...)
+		}
+	}
+	if len(tasks) == 0 {
+		return
+	}
+	program.compile(r.t)
+	for i, o := range program.run(r.t, tasks) {
+		if err := tried[i].compare(o); err != nil {
+			r.fail(tried[i].candidate, "%s: %s: %v", tried[i].definition, tried[i].text, err)
+		}
+	}
+}
+
+// generate has workers generate for the candidates.
+func (r *randomSchemas) generate(candidates []*candidate) {
+	var wg sync.WaitGroup
+	next := make(chan *candidate)
+	for range 2 {
+		worker := newWorker(r.t, 20*time.Second)
+		wg.Go(func() {
+			for c := range next {
+				out, err := worker.generate(c.document)
+				if err != nil {
+					out.Crash = err.Error()
+				}
+				c.out = out
+			}
+		})
+	}
+	for _, c := range candidates {
+		next <- c
+	}
+	close(next)
+	wg.Wait()
+}
+
+// acceptable counts the candidate, and reports whether there is Go for it.
+func (r *randomSchemas) acceptable(c *candidate) bool {
+	switch {
+	case c.out.Crash != "":
+		r.fail(c, "%s", c.out.Crash)
+		return false
+	case c.out.Refused != nil:
+		for _, refusal := range c.out.Refused {
+			if refusal.Foreign || !present(c.document, refusal.Pointer) {
+				r.fail(c, "refused without its place: %s", refusal.Message)
+			}
+		}
+		r.refused++
+		return false
+	}
+	if _, err := r.check.check(c.out.Files); err != nil {
+		r.fail(c, "it does not compile: %v", err)
+		return false
+	}
+	r.accepted++
+	return true
+}
+
+// together returns the files of a package for all candidates.
+func (r *randomSchemas) together(batch []*candidate) map[string][]byte {
+	all := map[string]any{}
+	for _, c := range batch {
+		maps.Copy(all, c.definitions)
+	}
+	document := sample.DocumentOf(all)
+	files, err := Generate(Config{Schema: document, Source: "schema.json", Package: "generated", Module: module, Tests: true})
+	if err != nil {
+		r.t.Fatalf("seeds from %d on: each alone was accepted, all together are not: %v", batch[0].seed, err)
+	}
+	return files
+}
+
+// trial is a value with what the schema says of it.
+type trial struct {
+	candidate        *candidate
+	judge            *sample.Judge
+	definition       string
+	text             json.RawMessage
+	valid, tolerated bool
+}
+
+// values makes values for each definition of a candidate.
+func (r *randomSchemas) values(c *candidate) (out []trial) {
+	judge, err := sample.NewJudge(c.document)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, definition := range slices.Sorted(maps.Keys(c.definitions)) {
+		if err := judge.Check(definition); err != nil {
+			r.fail(c, "it was accepted, and is no schema: %v", err)
+			return nil
+		}
+		add := func(v any) {
+			text, err := json.Marshal(v)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			value := trial{c, judge, definition, text, judge.Valid(definition, v), judge.Tolerated(definition, v)}
+			switch {
+			case value.valid && !value.tolerated:
+				r.fail(c, "%s: %s is valid and not tolerated: the judge is wrong", definition, text)
+			case value.valid:
+				r.valid++
+			case value.tolerated:
+				r.tolerated++
+			default:
+				r.invalid++
+			}
+			out = append(out, value)
+		}
+		drawer := sample.NewDrawer(judge, c.seed)
+		for range 8 {
+			v, ok := drawer.Valid(definition)
+			if !ok {
+				continue
+			}
+			add(v)
+			for range 3 {
+				add(drawer.Spoilt(v))
+			}
+		}
+	}
+	return out
+}
+
+// compare says what is wrong with what came of a value.
+func (v *trial) compare(o outcome) error {
+	switch {
+	case o.Missing:
+		return fmt.Errorf("the definition has no type")
+	case o.Panic != "":
+		return fmt.Errorf("panic: %s", o.Panic)
+	case o.Foreign:
+		return fmt.Errorf("an error that is not codec's: %s", o.Error)
+	case o.Differs != "":
+		return fmt.Errorf("%s", o.Differs)
+	case v.valid && o.Error != "":
+		return fmt.Errorf("it is valid and was refused: %s", o.Error)
+	case v.valid && len(o.Repairs) > 0:
+		return fmt.Errorf("it is valid and was repaired: %q", o.Repairs)
+	case v.valid && o.Value == nil:
+		return fmt.Errorf("it is valid and was not sent: %s", o.Unsent)
+	case !v.tolerated && o.Error == "" && len(o.Repairs) == 0:
+		return fmt.Errorf("it is invalid and was read")
+	case o.Value == nil:
+		return nil
+	}
+	want, err := sample.Parse(v.text)
+	if err != nil {
+		return err
+	}
+	got, err := sample.Parse(o.Value)
+	if err != nil {
+		return err
+	}
+	if !v.judge.Tolerated(v.definition, got) || v.valid && !v.judge.Valid(v.definition, got) {
+		return fmt.Errorf("what is written is invalid: %s", o.Value)
+	}
+	if len(o.Repairs) > 0 {
+		return nil
+	}
+	return v.judge.Survives(v.definition, want, got)
+}
+
+// FuzzSchema generates for any document: it is refused with a place in it, or becomes Go that type-checks.
+func FuzzSchema(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(sample.Document(seed))
+	}
+	check := newChecker(f)
+	f.Fuzz(func(t *testing.T, document []byte) {
+		files, err := Generate(Config{Schema: document, Source: "schema.json", Package: "generated", Module: module, Tests: true})
+		if err != nil {
+			for _, r := range refusals(err) {
+				if r.Foreign || !present(document, r.Pointer) {
+					t.Errorf("refused without its place: %s", r.Message)
+				}
+			}
+			return
+		}
+		if _, err := check.check(files); err != nil {
+			t.Errorf("it does not compile: %v", err)
+		}
+	})
+}
+
+// Time is linear in the size of a schema: what doubled with each level would not end before the test's
+// deadline.
+func TestLinear(t *testing.T) {
+	const levels = 26
+	chain := func(level func(i int, next string) string) string {
+		var b strings.Builder
+		b.WriteString(`{"$defs":{`)
+		for i := range levels {
+			fmt.Fprintf(&b, `"D%d":%s,`, i, level(i, fmt.Sprintf(`{"$ref":"#/$defs/D%d"}`, i+1)))
+		}
+		fmt.Fprintf(&b, `"D%d":{"type":"object","properties":{"end":{"type":"string"}}}}}`, levels)
+		return b.String()
+	}
+	tests := map[string]string{
+		"members": chain(func(_ int, next string) string {
+			return `{"type":"object","properties":{"a":` + next + `,"b":` + next + `},"required":["a","b"]}`
+		}),
+		"optional members": chain(func(_ int, next string) string {
+			return `{"type":"object","properties":{"a":` + next + `,"b":` + next + `}}`
+		}),
+		"defaults": chain(func(_ int, next string) string {
+			return `{"type":"object","properties":{"a":{"allOf":[` + next + `],"default":{}},"b":{"allOf":[` + next + `],"default":{}}}}`
+		}),
+		"bases": chain(func(i int, next string) string {
+			return fmt.Sprintf(`{"type":"object","properties":{"p%d":{"type":"string"}},"allOf":[%s,%s]}`, i, next, next)
+		}),
+		"branches": chain(func(_ int, next string) string {
+			return `{"anyOf":[` + next + `,` + next + `]}`
+		}),
+		"branches of two kinds": chain(func(_ int, next string) string {
+			return `{"anyOf":[` + next + `,{"type":"string"},` + next + `]}`
+		}),
+		"merged choices": chain(func(i int, next string) string {
+			return fmt.Sprintf(`{"oneOf":[{"type":"object","properties":{"k%d":{"const":"a"}},"required":["k%d"],"allOf":[%s]},{"type":"object","properties":{"k%d":{"const":"b"}},"required":["k%d"],"allOf":[%s]}]}`, i, i, next, i, i, next)
+		}),
+		"lists": chain(func(_ int, next string) string {
+			return `{"anyOf":[{"title":"a","type":"array","items":` + next + `},{"title":"b","type":"object","properties":{"x":` + next + `,"y":` + next + `},"required":["x"]}]}`
+		}),
+		"references": chain(func(_ int, next string) string { return next }),
+		"tuples":     chain(func(_ int, next string) string { return `{"type":"array","prefixItems":[` + next + `,` + next + `]}` }),
+		"maps": chain(func(_ int, next string) string {
+			return `{"type":"object","properties":{"a":` + next + `},"additionalProperties":` + next + `}`
+		}),
+	}
+	many := func(definition string) string {
+		var b strings.Builder
+		b.WriteString(`{"$defs":{`)
+		for i := range 10_000 {
+			fmt.Fprintf(&b, `"D%d":%s,`, i, strings.ReplaceAll(definition, "NEXT", fmt.Sprintf(`"#/$defs/D%d"`, (i+1)%10_000)))
+		}
+		b.WriteString(`"End":{"type":"string"}}}`)
+		return b.String()
+	}
+	tests["10,000 definitions"] = many(`{"type":"object","properties":{"a":{"type":"string"}}}`)
+	tests["10,000 definitions in a circle"] = many(`{"type":"object","properties":{"next":{"$ref":NEXT}}}`)
+	tests["10,000 bases in a circle"] = many(`{"type":"object","properties":{"a":{"type":"string"}},"allOf":[{"$ref":NEXT}]}`)
+	tests["10,000 references in a circle"] = many(`{"$ref":NEXT}`)
+	tests["10,000 unions in a circle"] = many(`{"anyOf":[{"type":"string"},{"$ref":NEXT}]}`)
+	tests["10,000 required members in a circle"] = many(`{"type":"object","properties":{"next":{"$ref":NEXT}},"required":["next"]}`)
+	worker := newWorker(t, 60*time.Second)
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			out, err := worker.generate([]byte(tests[name]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.Crash != "" {
+				t.Error(out.Crash)
+			}
+			for _, r := range out.Refused {
+				if r.Foreign || !present([]byte(tests[name]), r.Pointer) {
+					t.Errorf("refused without its place: %s", r.Message)
+				}
+			}
+			t.Logf("%d bytes in %v, %d errors", len(tests[name]), time.Since(start).Round(time.Millisecond), len(out.Refused))
+		})
+	}
+}

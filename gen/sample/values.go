@@ -1,0 +1,630 @@
+package sample
+
+// This file owns making values of a schema's definitions from the bare schema.
+
+import (
+	"encoding/json"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Drawer makes values of definitions. Equal seeds make equal values. It is not safe for concurrent use.
+type Drawer struct {
+	judge *Judge
+	rand  *rand.Rand
+	full  bool // every member is there
+	known bool // nothing that the schema does not know
+	depth int
+	steps int // of the value that is being made
+}
+
+// NewDrawer returns a maker of values.
+func NewDrawer(judge *Judge, seed uint64) *Drawer {
+	return &Drawer{judge: judge, rand: rand.New(rand.NewPCG(seed, 2))}
+}
+
+// Valid makes a value that the schema accepts. There may be none, or none that is easily found.
+func (m *Drawer) Valid(definition string) (v any, ok bool) {
+	for range 40 {
+		m.depth, m.steps = 0, 0
+		v = m.of(m.judge.strict.given[definition])
+		if m.judge.Valid(definition, v) {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// Spoilt changes a value in one place. What comes out may be valid.
+func (m *Drawer) Spoilt(v any) any {
+	m.depth, m.steps = 0, 0
+	if m.one(25) {
+		return m.any()
+	}
+	return m.spoil(v)
+}
+
+func (m *Drawer) spoil(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > 0 && !m.one(6) {
+			name := m.key(v)
+			out := maps.Clone(v)
+			if m.one(5) {
+				delete(out, name)
+			} else {
+				out[name] = m.spoil(v[name])
+			}
+			return out
+		}
+		if m.one(2) {
+			out := maps.Clone(v)
+			name := "zzUnknown"
+			if m.one(3) {
+				name = m.text()
+			}
+			out[name] = m.any()
+			return out
+		}
+	case []any:
+		if len(v) > 0 && !m.one(4) {
+			out := slices.Clone(v)
+			i := m.rand.IntN(len(v))
+			switch m.rand.IntN(5) {
+			case 0:
+				return slices.Delete(out, i, i+1)
+			case 1:
+				return append(out, v[i])
+			}
+			out[i] = m.spoil(v[i])
+			return out
+		}
+		if m.one(2) {
+			return append(slices.Clone(v), m.any())
+		}
+	case string:
+		switch m.rand.IntN(6) {
+		case 0:
+			return v + "x"
+		case 1:
+			return ""
+		case 2:
+			return m.text()
+		case 3:
+			return strings.ToUpper(v)
+		}
+	case json.Number:
+		one := big.NewRat(1, 1)
+		n := exact(v)
+		switch m.rand.IntN(6) {
+		case 0:
+			return number10(n.Add(n, one))
+		case 1:
+			return number10(n.Sub(n, one))
+		case 2:
+			return number10(n.Add(n, big.NewRat(1, 2)))
+		case 3:
+			return number10(n.Neg(n))
+		case 4:
+			return m.integer("")
+		}
+	case bool:
+		if m.one(2) {
+			return !v
+		}
+	}
+	return m.any()
+}
+
+func (m *Drawer) key(v map[string]any) string {
+	names := slices.Sorted(maps.Keys(v))
+	return names[m.rand.IntN(len(names))]
+}
+
+// number10 writes a number whose denominator divides a power of ten.
+func number10(n *big.Rat) json.Number {
+	if n.IsInt() {
+		return json.Number(n.Num().String())
+	}
+	digits, _ := n.FloatPrec()
+	return json.Number(n.FloatString(digits))
+}
+
+func (m *Drawer) one(in int) bool { return m.rand.IntN(in) == 0 }
+
+const (
+	deepest = 7
+	tooLong = 400 // steps
+)
+
+// small reports whether the value must come to an end.
+func (m *Drawer) small() bool { return m.depth > deepest || m.steps > tooLong }
+
+// of makes a value that a schema may accept.
+func (m *Drawer) of(schema any) any {
+	m.depth++
+	m.steps++
+	defer func() { m.depth-- }()
+	if m.depth > 100 {
+		return nil
+	}
+	f := facets{}
+	m.collect(&f, schema, 0)
+	return m.meeting(&f)
+}
+
+// facets are the schemas that a value must meet together.
+type facets struct {
+	parts   []map[string]any
+	listed  [][]any // the values that each enum or const allows
+	nothing bool
+}
+
+// collect adds the parts of a schema, with one branch of each choice.
+func (m *Drawer) collect(f *facets, schema any, depth int) {
+	if depth > 60 {
+		f.nothing = true
+		return
+	}
+	node, ok := schema.(map[string]any)
+	if !ok {
+		f.nothing = f.nothing || schema == false
+		return
+	}
+	f.parts = append(f.parts, node)
+	if c, ok := node["const"]; ok {
+		f.listed = append(f.listed, []any{c})
+	}
+	if values, ok := node["enum"].([]any); ok {
+		f.listed = append(f.listed, values)
+	}
+	if ref, ok := node["$ref"].(string); ok {
+		m.collect(f, m.judge.strict.target(ref), depth+1)
+	}
+	for _, below := range listOf(node["allOf"]) {
+		m.collect(f, below, depth+1)
+	}
+	for _, keyword := range branchLists {
+		branches := listOf(node[keyword])
+		if len(branches) == 0 {
+			continue
+		}
+		if m.small() {
+			branches = m.lowest(branches)
+		}
+		m.collect(f, branches[m.rand.IntN(len(branches))], depth+1)
+	}
+}
+
+// lowest returns the branches whose values need not be deep.
+func (m *Drawer) lowest(branches []any) (out []any) {
+	least := 0
+	for _, b := range branches {
+		switch h := m.judge.height(b, 12); {
+		case out == nil || h < least:
+			out, least = []any{b}, h
+		case h == least:
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// height returns how deep the values of a schema are at least, up to most.
+func (j *Judge) height(schema any, most int) (h int) {
+	node, ok := schema.(map[string]any)
+	if !ok || most <= 0 {
+		return 0
+	}
+	if ref, ok := node["$ref"].(string); ok {
+		h = max(h, 1+j.height(j.strict.target(ref), most-1))
+	}
+	for _, below := range listOf(node["allOf"]) {
+		h = max(h, j.height(below, most-1))
+	}
+	for _, keyword := range branchLists {
+		least := -1
+		for _, b := range listOf(node[keyword]) {
+			if n := j.height(b, most-1); least < 0 || n < least {
+				least = n
+			}
+		}
+		h = max(h, least)
+	}
+	properties, _ := node["properties"].(map[string]any)
+	for _, name := range listOf(node["required"]) {
+		if name, ok := name.(string); ok {
+			h = max(h, 1+j.height(properties[name], most-1))
+		}
+	}
+	if n, ok := node["minItems"].(json.Number); ok && n != "0" {
+		h = max(h, 1+j.height(node["items"], most-1))
+	}
+	return h
+}
+
+// allTypes are those of JSON, integers apart.
+var allTypes = []string{"null", "boolean", "integer", "number", "string", "array", "object"}
+
+// meeting makes a value for the facets.
+func (m *Drawer) meeting(f *facets) any {
+	if f.nothing {
+		return m.any()
+	}
+	if len(f.listed) > 0 {
+		list := f.listed[m.rand.IntN(len(f.listed))]
+		for _, other := range f.listed {
+			list = slices.DeleteFunc(slices.Clone(list), func(v any) bool {
+				return !slices.ContainsFunc(other, func(w any) bool { return equal(v, w) })
+			})
+		}
+		if len(list) == 0 {
+			return m.any()
+		}
+		return list[m.rand.IntN(len(list))]
+	}
+	types := m.types(f)
+	if len(types) == 0 {
+		return m.any()
+	}
+	if m.small() && slices.Contains(types, "null") {
+		return nil
+	}
+	switch types[m.rand.IntN(len(types))] {
+	case "null":
+		return nil
+	case "boolean":
+		return m.one(2)
+	case "integer":
+		return m.numeric(f, true)
+	case "number":
+		return m.numeric(f, m.one(4))
+	case "string":
+		return m.stringFor(f)
+	case "array":
+		return m.array(f)
+	}
+	return m.object(f)
+}
+
+// types returns the types that all facets allow.
+func (m *Drawer) types(f *facets) []string {
+	out, stated := slices.Clone(allTypes), false
+	structured := ""
+	for _, part := range f.parts {
+		list := listOf(part["type"])
+		if t, ok := part["type"].(string); ok {
+			list = []any{t}
+		}
+		for keyword, kind := range map[string]string{"properties": "object", "required": "object", "additionalProperties": "object", "items": "array", "prefixItems": "array"} {
+			if _, ok := part[keyword]; ok {
+				structured = kind
+			}
+		}
+		if list == nil {
+			continue
+		}
+		stated = true
+		out = slices.DeleteFunc(out, func(t string) bool {
+			return !slices.Contains(list, any(t)) && (t != "integer" || !slices.Contains(list, any("number")))
+		})
+	}
+	if !stated && structured != "" && !m.one(8) {
+		return []string{structured}
+	}
+	return out
+}
+
+// limit returns the greatest of the least values, or the least of the greatest ones, that the facets name.
+func (f *facets) limit(keyword string, greatest bool) *big.Rat {
+	var out *big.Rat
+	for _, part := range f.parts {
+		if n, ok := part[keyword].(json.Number); ok {
+			if r := exact(n); out == nil || greatest == (r.Cmp(out) > 0) {
+				out = r
+			}
+		}
+	}
+	return out
+}
+
+func (f *facets) count(keyword string, greatest bool, otherwise int) int {
+	if r := f.limit(keyword, greatest); r != nil && r.IsInt() && r.Num().IsInt64() {
+		return int(min(r.Num().Int64(), 1<<20))
+	}
+	return otherwise
+}
+
+func (f *facets) text(keyword string) (out []string) {
+	for _, part := range f.parts {
+		if s, ok := part[keyword].(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// numeric makes a number between the bounds, often one of them.
+func (m *Drawer) numeric(f *facets, whole bool) json.Number {
+	format := ""
+	for _, name := range f.text("format") {
+		if integers[name] {
+			format = name
+		}
+	}
+	var candidates []*big.Rat
+	add := func(r *big.Rat) {
+		if r != nil {
+			candidates = append(candidates, r)
+		}
+	}
+	one := big.NewRat(1, 1)
+	for _, keyword := range []string{"minimum", "exclusiveMinimum"} {
+		if r := f.limit(keyword, true); r != nil {
+			add(r)
+			add(new(big.Rat).Add(r, one))
+			add(new(big.Rat).Add(r, big.NewRat(1, 4)))
+		}
+	}
+	for _, keyword := range []string{"maximum", "exclusiveMaximum"} {
+		if r := f.limit(keyword, false); r != nil {
+			add(r)
+			add(new(big.Rat).Sub(r, one))
+			add(new(big.Rat).Sub(r, big.NewRat(1, 4)))
+		}
+	}
+	if step := f.limit("multipleOf", true); step != nil {
+		add(step)
+		for _, c := range slices.Clone(candidates) {
+			if step.Sign() > 0 {
+				q := new(big.Rat).Quo(c, step)
+				n := new(big.Int).Div(q.Num(), q.Denom())
+				add(new(big.Rat).Mul(step, new(big.Rat).SetInt(n)))
+				add(new(big.Rat).Mul(step, new(big.Rat).SetInt(n.Add(n, big.NewInt(1)))))
+			}
+		}
+		add(new(big.Rat).Mul(step, big.NewRat(int64(m.rand.IntN(20)-10), 1)))
+	}
+	if len(candidates) > 0 && !m.one(4) {
+		c := candidates[m.rand.IntN(len(candidates))]
+		if !whole || c.IsInt() {
+			return number10(c)
+		}
+	}
+	if whole {
+		return m.integer(format)
+	}
+	edges := []json.Number{"0", "0.1", "-1.5", "1e21", "1e-7", "1.7976931348623157e308", "5e-324", "123456789.125", "0.0", "-0", "1E2", "100"}
+	if m.one(2) {
+		return json.Number(strconv.FormatFloat(m.rand.NormFloat64()*1000, 'g', -1, 64))
+	}
+	return edges[m.rand.IntN(len(edges))]
+}
+
+// integer makes an integer of a format, often a limit.
+func (m *Drawer) integer(format string) json.Number {
+	least, most := limits(format)
+	switch m.rand.IntN(8) {
+	case 0:
+		return json.Number(least.String())
+	case 1:
+		return json.Number(most.String())
+	case 2:
+		if most.IsInt64() && most.Int64() < 1<<53 {
+			return "1"
+		}
+		return "9007199254740993"
+	case 3:
+		return "7.0"
+	case 4:
+		return "1e1"
+	case 5:
+		return "0"
+	}
+	return json.Number(strconv.Itoa(m.rand.IntN(120)))
+}
+
+// texts are strings that are easily spoilt on the way.
+var awkward = []string{"", "x", "hello world", "héllo ✓ 𝄞", "quote \" backslash \\ slash /", "tab\tline\nreturn\r", "\u2028\u2029", "\x00\x1f\x7f", "</script>", "$ref", "2026-11-02T10:00:00Z", "日本語", "null", "1"}
+
+func (m *Drawer) text() string {
+	text := awkward[m.rand.IntN(len(awkward))]
+	if m.one(4) {
+		text += strconv.Itoa(m.rand.IntN(1000))
+	}
+	return text
+}
+
+var (
+	uris  = []string{"https://example.com/a?b=%20#c", "file:///tmp/a%20b", "urn:x:y"}
+	times = []string{"2026-11-02T10:00:00Z", "2026-11-02T10:00:00.123+05:30"}
+)
+
+func (m *Drawer) stringFor(f *facets) string {
+	text := m.text()
+	for _, format := range f.text("format") {
+		switch format {
+		case "uri":
+			text = uris[m.rand.IntN(len(uris))]
+		case "date-time":
+			text = times[m.rand.IntN(len(times))]
+		}
+	}
+	if patterns := f.text("pattern"); len(patterns) > 0 {
+		if expr, err := syntax.Parse(patterns[m.rand.IntN(len(patterns))], syntax.Perl); err == nil {
+			var b strings.Builder
+			m.match(&b, expr)
+			return b.String()
+		}
+	}
+	for length := f.count("minLength", true, 0); utf8.RuneCountInString(text) < length; {
+		text += string([]rune("aé💥")[m.rand.IntN(3)])
+	}
+	if most := f.count("maxLength", false, -1); most >= 0 && utf8.RuneCountInString(text) > most {
+		text = string([]rune(text)[:most])
+	}
+	return text
+}
+
+// match writes a text that an expression matches, but for what assertions say.
+func (m *Drawer) match(b *strings.Builder, expr *syntax.Regexp) {
+	if b.Len() > 200 {
+		return
+	}
+	repeat := func(least, most int) {
+		for range least + m.rand.IntN(max(1, most-least+1)) {
+			m.match(b, expr.Sub[0])
+		}
+	}
+	switch expr.Op {
+	case syntax.OpLiteral:
+		for _, r := range expr.Rune {
+			b.WriteRune(r)
+		}
+	case syntax.OpCharClass:
+		if len(expr.Rune) > 0 {
+			i := m.rand.IntN(len(expr.Rune)/2) * 2
+			b.WriteRune(expr.Rune[i] + rune(m.rand.IntN(int(min(expr.Rune[i+1]-expr.Rune[i]+1, 30)))))
+		}
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		b.WriteRune([]rune("aB3 é")[m.rand.IntN(5)])
+	case syntax.OpCapture, syntax.OpConcat:
+		for _, sub := range expr.Sub {
+			m.match(b, sub)
+		}
+	case syntax.OpAlternate:
+		m.match(b, expr.Sub[m.rand.IntN(len(expr.Sub))])
+	case syntax.OpStar:
+		repeat(0, 3)
+	case syntax.OpPlus:
+		repeat(1, 3)
+	case syntax.OpQuest:
+		repeat(0, 1)
+	case syntax.OpRepeat:
+		most := expr.Max
+		if most < 0 {
+			most = expr.Min + 2
+		}
+		repeat(expr.Min, most)
+	}
+}
+
+func (m *Drawer) array(f *facets) any {
+	var prefix int
+	for _, part := range f.parts {
+		prefix = max(prefix, len(listOf(part["prefixItems"])))
+	}
+	least := f.count("minItems", true, 0)
+	most := f.count("maxItems", false, least+prefix+2)
+	count := least
+	if !m.small() && most > least {
+		count += m.rand.IntN(min(most-least, 4) + 1)
+	}
+	out := []any{}
+	for i := range min(count, 2000) {
+		schemas := itemSchemas(f.parts, i)
+		if slices.Contains(schemas, any(false)) && i >= least {
+			break
+		}
+		out = append(out, m.both(schemas))
+	}
+	return out
+}
+
+// both makes a value that all schemas may accept.
+func (m *Drawer) both(schemas []any) any {
+	if len(schemas) == 1 {
+		return m.of(schemas[0])
+	}
+	return m.of(map[string]any{"allOf": schemas})
+}
+
+func (m *Drawer) object(f *facets) any {
+	out := map[string]any{}
+	required := map[string]bool{}
+	names := map[string]bool{}
+	declares, closed := false, false
+	for _, part := range f.parts {
+		properties, _ := part["properties"].(map[string]any)
+		declares = declares || len(properties) > 0
+		for name := range properties {
+			names[name] = true
+		}
+		for _, name := range listOf(part["required"]) {
+			if name, ok := name.(string); ok {
+				required[name], names[name] = true, true
+			}
+		}
+		closed = closed || part["additionalProperties"] == false || part["unevaluatedProperties"] == false
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !required[name] && !m.full && (m.small() || m.one(2)) {
+			continue
+		}
+		below, _ := memberSchemas(f.parts, name)
+		if !required[name] && slices.Contains(below, any(false)) {
+			continue
+		}
+		out[name] = m.both(below)
+	}
+	if closed || m.small() {
+		return out
+	}
+	below, open := memberSchemas(f.parts, "zz never declared")
+	count := 0
+	switch {
+	case declares && !open && (m.known || !m.one(4)):
+	case open && m.full:
+		count = 2
+	default:
+		count = m.rand.IntN(3)
+	}
+	for range count {
+		name := m.text()
+		if m.one(3) {
+			name = "zzUnknown"
+		}
+		if _, ok := out[name]; !ok && !names[name] {
+			out[name] = m.both(below)
+		}
+	}
+	return out
+}
+
+// any makes any JSON value.
+func (m *Drawer) any() any {
+	m.depth++
+	m.steps++
+	defer func() { m.depth-- }()
+	switch kind := m.rand.IntN(9); {
+	case kind == 0:
+		return nil
+	case kind == 1:
+		return m.one(2)
+	case kind == 2:
+		return json.Number("12345678901234567890")
+	case kind == 3:
+		return json.Number("-0.10e+2")
+	case kind == 4:
+		return json.Number("42")
+	case kind < 7 || m.depth > deepest:
+		return m.text()
+	case kind == 7:
+		list := []any{}
+		for range m.rand.IntN(3) {
+			list = append(list, m.any())
+		}
+		return list
+	}
+	object := map[string]any{}
+	for range m.rand.IntN(3) {
+		object[m.text()] = m.any()
+	}
+	return object
+}
