@@ -51,28 +51,43 @@ func TestClientCallsAreChecked(t *testing.T) {
 		pointer string
 		call    func() error
 	}{
-		"authenticate":        {"/methodId", func() error { _, err := conn.Authenticate(ctx, nil); return err }},
-		"new, nil":            {"/cwd", func() error { _, err := conn.NewSession(ctx, nil); return err }},
-		"load, nil":           {"/sessionId", func() error { _, err := conn.LoadSession(ctx, nil); return err }},
-		"resume, nil":         {"/sessionId", func() error { _, err := conn.ResumeSession(ctx, nil); return err }},
-		"close, nil":          {"/sessionId", func() error { _, err := conn.CloseSession(ctx, nil); return err }},
-		"delete, nil":         {"/sessionId", func() error { _, err := conn.DeleteSession(ctx, nil); return err }},
-		"set_mode, nil":       {"/sessionId", func() error { _, err := conn.SetSessionMode(ctx, nil); return err }},
-		"set_config, nil":     {"/sessionId", func() error { _, err := conn.SetSessionConfigOption(ctx, nil); return err }},
-		"prompt, nil":         {"/sessionId", func() error { _, err := conn.Prompt(ctx, nil); return err }},
-		"cancel, nil":         {"/sessionId", func() error { return conn.Cancel(ctx, nil) }},
-		"session close":       {"/sessionId", func() error { return s.Close(ctx) }},
-		"session prompt":      {"/sessionId", func() error { _, err := s.Prompt(ctx); return err }},
-		"session stream":      {"/sessionId", func() error { _, err := s.Stream(ctx).Result(); return err }},
-		"session cancel":      {"/sessionId", func() error { return s.Cancel(ctx) }},
-		"session mode":        {"/modeId", func() error { return conn.Session("s").SetMode(ctx, "") }},
-		"session option":      {"/configId", func() error { return conn.Session("s").SetConfigOption(ctx, "", "v") }},
-		"new, command":        {"/mcpServers/0/command", func() error { _, err := conn.NewSession(ctx, withServer("npx")); return err }},
-		"new, drive":          {"/cwd", func() error { _, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: `1:\a`}); return err }},
+		"authenticate":    {"/methodId", func() error { _, err := conn.Authenticate(ctx, nil); return err }},
+		"new, nil":        {"/cwd", func() error { _, err := conn.NewSession(ctx, nil); return err }},
+		"load, nil":       {"/sessionId", func() error { _, err := conn.LoadSession(ctx, nil); return err }},
+		"resume, nil":     {"/sessionId", func() error { _, err := conn.ResumeSession(ctx, nil); return err }},
+		"close, nil":      {"/sessionId", func() error { _, err := conn.CloseSession(ctx, nil); return err }},
+		"delete, nil":     {"/sessionId", func() error { _, err := conn.DeleteSession(ctx, nil); return err }},
+		"set_mode, nil":   {"/sessionId", func() error { _, err := conn.SetSessionMode(ctx, nil); return err }},
+		"set_config, nil": {"/sessionId", func() error { _, err := conn.SetSessionConfigOption(ctx, nil); return err }},
+		"prompt, nil":     {"/sessionId", func() error { _, err := conn.Prompt(ctx, nil); return err }},
+		"cancel, nil":     {"/sessionId", func() error { return conn.Cancel(ctx, nil) }},
+		"session close":   {"/sessionId", func() error { return s.Close(ctx) }},
+		"session prompt":  {"/sessionId", func() error { _, err := s.Prompt(ctx); return err }},
+		"session stream":  {"/sessionId", func() error { _, err := s.Stream(ctx).Result(); return err }},
+		"session cancel":  {"/sessionId", func() error { return s.Cancel(ctx) }},
+		"session mode":    {"/modeId", func() error { return conn.Session("s").SetMode(ctx, "") }},
+		"session option":  {"/configId", func() error { return conn.Session("s").SetConfigOption(ctx, "", "v") }},
+		"new, command":    {"/mcpServers/0/command", func() error { _, err := conn.NewSession(ctx, withServer("npx")); return err }},
+		"new, drive":      {"/cwd", func() error { _, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: `1:\a`}); return err }},
+		"prompt, role": {"/prompt/1/annotations/audience/0", func() error {
+			_, err := conn.Session("s").Prompt(ctx, acp.TextBlock("x"), annotated("nobody"))
+			return err
+		}},
+		"stream, role": {"/prompt/0/annotations/audience/1", func() error {
+			_, err := conn.Session("s").Stream(ctx, annotated(acp.RoleUser, "nobody")).Result()
+			return err
+		}},
 		"new, drive no ASCII": {"/cwd", func() error { _, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "é:/a"}); return err }},
 	} {
 		refusedAt(t, name, test.call(), test.pointer)
 	}
+}
+
+// annotated returns an image for roles.
+func annotated(roles ...acp.Role) acp.ContentBlock {
+	return acp.ContentBlock{Variant: &acp.ContentBlockImage{
+		MimeType: "image/png", Annotations: acp.Some(acp.Annotations{Audience: acp.Some(roles)}),
+	}}
 }
 
 func withServer(command string) *acp.NewSessionRequest {
@@ -93,6 +108,16 @@ func TestAgentCallsAreChecked(t *testing.T) {
 		return func() error { _, err := s.RequestPermission(ctx, call, options...); return err }
 	}
 	call := acp.AboutToolCall("t")
+	wrong := annotated(acp.RoleAssistant, "nobody")
+	form := func(name string, format acp.StringFormat) func() error {
+		return func() error {
+			_, err := s.ElicitForm(ctx, "m", acp.ElicitationSchema{Properties: map[string]acp.ElicitationPropertySchema{
+				"a":  acp.NewElicitationPropertySchemaString(acp.StringPropertySchema{Format: acp.Some(acp.StringFormatEmail)}),
+				name: acp.NewElicitationPropertySchemaString(acp.StringPropertySchema{Format: acp.Some(format)}),
+			}})
+			return err
+		}
+	}
 	for name, test := range map[string]struct {
 		pointer string
 		call    func() error
@@ -121,6 +146,17 @@ func TestAgentCallsAreChecked(t *testing.T) {
 		"permission, kind":    {"/options/0/kind", ask(call, acp.PermissionOption{OptionID: "a", Name: "A", Kind: "perhaps"})},
 		"elicit":              {"/elicitationId", func() error { _, err := s.ElicitURL(ctx, "m", "", "https://x"); return err }},
 		"elicit, no session":  {"/sessionId", func() error { _, err := nobody.ElicitForm(ctx, "m", acp.ElicitationSchema{}); return err }},
+		"elicit, type": {"/requestedSchema/type", func() error {
+			_, err := s.ElicitForm(ctx, "m", acp.ElicitationSchema{Type: "list"})
+			return err
+		}},
+		"elicit, format":      {"/requestedSchema/properties/b~1c/format", form("b/c", "telephone")},
+		"message, role":       {"/update/content/annotations/audience/1", update(acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: wrong}))},
+		"thought, role":       {"/update/content/annotations/audience/1", update(acp.NewSessionUpdateAgentThoughtChunk(acp.ContentChunk{Content: wrong}))},
+		"replay, role":        {"/update/content/annotations/audience/1", update(acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: wrong}))},
+		"tool content, role":  {"/update/content/1/content/annotations/audience/1", update(acp.UpdateToolCall("t", acp.WithContent(acp.ToolText("x"), acp.ToolCallContent{Variant: &acp.ToolCallContentContent{Content: wrong}})))},
+		"summary, role":       {"/update/summary/0/annotations/audience/1", update(acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{CompactionID: "c", Status: acp.CompactionStatusCompleted, Summary: acp.Some([]acp.ContentBlock{wrong})}))},
+		"summary chunk, role": {"/update/content/annotations/audience/1", update(acp.NewSessionUpdateCompactionSummaryChunk(acp.CompactionSummaryChunk{CompactionID: "c", Content: wrong}))},
 		"complete, nil":       {"/elicitationId", func() error { return agent.CompleteElicitation(ctx, nil) }},
 		"call without id":     {"/update/toolCallId", update(acp.StartToolCall("", "T"))},
 		"call, kind":          {"/update/kind", update(acp.StartToolCall("t", "T", acp.WithKind("sing")))},
@@ -153,6 +189,50 @@ func TestAgentCallsAreChecked(t *testing.T) {
 		if err := s.Update(ctx, u); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A name that the protocol does not have may be passed on in the member in which it was read.
+func TestReadNamesMayBeSent(t *testing.T) {
+	a, c := acp.Pipe() // not tapped: the names are wrong on purpose
+	passed := make(chan error, 3)
+	agent := willingAgent()
+	agent.Prompt = func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		block := req.Prompt[0]
+		passed <- s.Update(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block}))
+		passed <- s.Update(ctx, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: annotated("reviewer")}))
+		var update acp.SessionUpdate
+		if err := json.Unmarshal([]byte(`{"sessionUpdate":"tool_call_update","toolCallId":"t","kind":"sing","status":"sung"}`), &update); err != nil {
+			t.Error(err)
+		}
+		passed <- s.Update(ctx, update)
+		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+	}
+	opts := willingAgentOptions
+	served, err := acp.StartAgent(t.Context(), a, agent, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rpc.Connect(t.Context(), c, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := call(t, client, acp.MethodInitialize, initializeParams); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(t, client, acp.MethodPrompt,
+		`{"sessionId":"s","prompt":[{"type":"text","text":"x","annotations":{"audience":["user","reviewer"]}}]}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-passed; err != nil {
+		t.Errorf("a role that the client has sent is not passed on: %v", err)
+	}
+	refusedAt(t, "a role of the agent's own", <-passed, "/update/content/annotations/audience/0")
+	if err := <-passed; err != nil {
+		t.Errorf("an update that was read is not passed on: %v", err)
+	}
+	if err := errors.Join(client.Close(), served.Wait()); err != nil {
+		t.Error(err)
 	}
 }
 

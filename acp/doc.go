@@ -37,8 +37,9 @@
 // bounds; values of Meta and other raw JSON are only checked to be JSON. Beyond the schema these are checked, in
 // calls, updates and results of handlers: ids are not empty; paths are absolute (working directories, files,
 // diffs, locations, commands of MCP servers); lines count from 1; the kind and the status of a tool call, the
-// entries of a plan, the kinds of permission options and the stop reason are values of the protocol; permission
-// options, and config options, have different ids; boolean config options go only to clients that know them; a
+// entries of a plan, the kinds of permission options, the roles in the annotations of content, the type and the
+// formats of a form and the stop reason are values of the protocol, but that an [Opt] may be passed on as it was read,
+// see its method Kept; permission options, and config options, have different ids; boolean config options go only to clients that know them; a
 // mode, a config option and its value, and the chosen permission option are among those that were offered.
 // A call that fails such a check is not sent: its error matches [ErrInvalidParams] and names the member. A result
 // of a handler that fails one is answered with an internal error that names the member, and the owner gets a

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/acpgo/sdk/acp/codec"
 )
 
 // flaw is what is wrong with a message, and where in its parameters or its result; nil is nothing.
@@ -58,10 +60,7 @@ func checkID[ID ~string](pointer string, id ID) *flaw {
 }
 
 // checkKnown refuses values that a closed list does not have.
-func checkKnown[E interface {
-	~string
-	Known() bool
-}](pointer string, value E) *flaw {
+func checkKnown[E codec.Name](pointer string, value E) *flaw {
 	if !value.Known() {
 		return &flaw{pointer, fmt.Sprintf("%.64q is not one of the values of the protocol", string(value))}
 	}

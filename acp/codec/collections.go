@@ -11,14 +11,6 @@ import (
 // EncodeString writes a string.
 func EncodeString[T ~string](e *Encoder, v T) { e.Str(string(v)) }
 
-// EncodeEnum writes a string of a list to which the empty one does not belong.
-func EncodeEnum[T ~string](e *Encoder, v T) {
-	if v == "" {
-		e.Failf("empty %T", v)
-	}
-	e.Str(string(v))
-}
-
 // EncodeInt writes an integer.
 func EncodeInt[T ~int8 | ~int16 | ~int32 | ~int64](e *Encoder, v T) { e.Int(int64(v)) }
 
@@ -50,7 +42,7 @@ func EncodePointer[T any, P interface {
 
 // EncodeNullable writes null, or a value by enc.
 func EncodeNullable[T any](e *Encoder, o Opt[T], enc func(*Encoder, T)) {
-	if o.state == present {
+	if o.state >= present {
 		enc(e, o.value)
 	} else {
 		e.Null()
@@ -198,16 +190,6 @@ func DecodeString[T ~string](d *Decoder) T { return T(d.Str()) }
 
 // DecodeIntern reads a string that may come again and again, see [Decoder.Intern].
 func DecodeIntern[T ~string](d *Decoder) T { return T(d.Intern()) }
-
-// DecodeEnum is DecodeIntern for a list to which the empty string does not belong. It fails on that one:
-// in Go it says that nothing is set.
-func DecodeEnum[T ~string](d *Decoder) T {
-	v := T(d.Intern())
-	if v == "" && d.err == nil {
-		d.failText(d.i, "empty name")
-	}
-	return v
-}
 
 // DecodeInt reads an integer that fits in T.
 func DecodeInt[T ~int8 | ~int16 | ~int32 | ~int64](d *Decoder) T { return T(d.Int(bitsOf[T]())) }

@@ -29,6 +29,7 @@ type Decoder struct {
 	failure  Error // what err may point to, so that a failure that is undone leaves nothing behind
 	repairs  []repair
 	omitted  int // repairs that found no room
+	unlisted int // names that were read and are none of their enum's values
 	interned *interned
 	room     any // a pointer that New may use, see NewWith
 
@@ -51,7 +52,7 @@ func NewDecoder(data []byte) *Decoder {
 func (d *Decoder) Reset(data []byte) {
 	clear(d.repairs)
 	d.data, d.i, d.left = data, 0, d.maxDepth
-	d.err, d.repairs, d.omitted = nil, d.repairs[:0], 0
+	d.err, d.repairs, d.omitted, d.unlisted = nil, d.repairs[:0], 0, 0
 	d.name, d.lone = nil, false
 	d.tag, d.tagAt, d.tagEnd = "", 0, 0
 	d.room = nil

@@ -142,13 +142,12 @@ func TestEmbedDepth(t *testing.T) {
 }
 
 func TestSliceFuncs(t *testing.T) {
-	type name string
 	x := encoding(func(e *codec.Encoder) {
 		e.BeginArray()
 		e.Elem()
-		codec.EncodeSliceFunc(e, []name{"a", "b"}, codec.EncodeEnum)
+		codec.EncodeSliceFunc(e, []color{"a", "b"}, codec.EncodeEnum)
 		e.Elem()
-		codec.EncodeSliceFunc(e, []name(nil), codec.EncodeEnum)
+		codec.EncodeSliceFunc(e, []color(nil), codec.EncodeEnum)
 		e.Elem()
 		codec.EncodeMapFunc(e, map[string]int32{"b": 2, "a": 1}, codec.EncodeInt)
 		e.EndArray()
@@ -162,11 +161,11 @@ func TestSliceFuncs(t *testing.T) {
 	a := d.Array()
 	next := func() { a.Next() }
 	next()
-	if got := codec.DecodeSliceFunc(d, codec.DecodeIntern[name]); fmt.Sprint(got) != "[a b]" {
+	if got := codec.DecodeSliceFunc(d, codec.DecodeIntern[color]); fmt.Sprint(got) != "[a b]" {
 		t.Errorf("got %v", got)
 	}
 	next()
-	if got := codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[name]); fmt.Sprint(got) != "[a b]" {
+	if got := codec.DecodeSliceFuncLenient(d, codec.DecodeIntern[color]); fmt.Sprint(got) != "[a b]" {
 		t.Errorf("got %v", got)
 	}
 	if got := fmt.Sprint(d.Repairs()); got != "[{/1/1 want string, got number}]" {
@@ -174,7 +173,7 @@ func TestSliceFuncs(t *testing.T) {
 	}
 	next()
 	m := d.Mark()
-	if got := codec.DecodeSliceFunc(d, codec.DecodeIntern[name]); got != nil || !d.Retry(m) {
+	if got := codec.DecodeSliceFunc(d, codec.DecodeIntern[color]); got != nil || !d.Retry(m) {
 		t.Errorf("got %v, want a failure", got)
 	}
 	d.Skip()

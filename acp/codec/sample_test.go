@@ -271,6 +271,8 @@ func (x *contentImage) DecodeJSON(d *codec.Decoder) {
 
 type status string
 
+func (x status) Known() bool { return x == "new" || x == "done" }
+
 type tool struct {
 	ID        string
 	Title     string

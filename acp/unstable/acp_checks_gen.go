@@ -8,6 +8,9 @@ package unstable
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // baseCheckParams refuses paths that are not absolute, and lines that do not count from 1. It is for what the
@@ -34,7 +37,7 @@ func baseCheckParams(params any) *flaw {
 }
 
 // checkSent is for what this side says, to which more applies than to what the peer asks: ids that are not
-// empty, values of closed lists, paths in tool calls, commands of MCP servers, options that are offered once.
+// empty, names of closed lists, paths in tool calls, commands of MCP servers, options that are offered once.
 func checkSent(params any) *flaw {
 	if n, ok := params.(*SessionNotification); ok { // nearly all that is sent
 		return cmp.Or(checkID("/sessionId", n.SessionID), checkUpdate(&n.Update))
@@ -54,7 +57,9 @@ func checkSent(params any) *flaw {
 		}
 		return checkPermissionOptions("/options", p.Options)
 	case *CreateElicitationRequest:
-		return checkElicitationIDs(p)
+		return cmp.Or(checkElicitationIDs(p), checkForm(p))
+	case *PromptRequest:
+		return checkBlocks("/prompt", p.Prompt)
 	}
 	return cmp.Or(checkParams(params), checkCommands(serversOf(params)))
 }
@@ -65,6 +70,12 @@ func baseCheckUpdate(update *SessionUpdate) *flaw {
 		return nil
 	}
 	switch u := update.Variant.(type) {
+	case *SessionUpdateUserMessageChunk:
+		return checkBlock("/update/content", &u.Content)
+	case *SessionUpdateAgentMessageChunk:
+		return checkBlock("/update/content", &u.Content)
+	case *SessionUpdateAgentThoughtChunk:
+		return checkBlock("/update/content", &u.Content)
 	case *SessionUpdateToolCall:
 		const at = "/update"
 		if u.Kind != "" && !u.Kind.Known() {
@@ -83,9 +94,9 @@ func baseCheckUpdate(update *SessionUpdate) *flaw {
 	case *SessionUpdateCurrentModeUpdate:
 		return checkID("/update/currentModeId", u.CurrentModeID)
 	case *SessionUpdateCompactionUpdate:
-		return checkID("/update/compactionId", u.CompactionID)
+		return cmp.Or(checkID("/update/compactionId", u.CompactionID), checkBlocks("/update/summary", u.Summary.Value()))
 	case *SessionUpdateCompactionSummaryChunk:
-		return checkID("/update/compactionId", u.CompactionID)
+		return cmp.Or(checkID("/update/compactionId", u.CompactionID), checkBlock("/update/content", &u.Content))
 	}
 	return nil
 }
@@ -120,10 +131,10 @@ func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 	if u.ToolCallID == "" {
 		return &flaw{at + "/toolCallId", "must not be empty"}
 	}
-	if kind, ok := u.Kind.Get(); ok && !kind.Known() {
+	if kind, ok := u.Kind.Get(); ok && !kind.Known() && !u.Kind.Kept() {
 		return checkKnown(at+"/kind", kind)
 	}
-	if status, ok := u.Status.Get(); ok && !status.Known() {
+	if status, ok := u.Status.Get(); ok && !status.Known() && !u.Status.Kept() {
 		return checkKnown(at+"/status", status)
 	}
 	if content, ok := u.Content.Get(); ok {
@@ -142,13 +153,17 @@ func checkToolCall(at string, u *ToolCallUpdate) *flaw {
 	return cmp.Or(checkRaw(at+"/rawInput", u.RawInput), checkRaw(at+"/rawOutput", u.RawOutput))
 }
 
-// checkToolContent refuses diffs whose path is not absolute, and terminals without an id.
+// checkToolContent refuses diffs whose path is not absolute, terminals without an id, and what is wrong in blocks.
 func checkToolContent(at string, content []ToolCallContent) *flaw {
 	for i := range content {
 		if missing(content[i].Variant) {
 			continue
 		}
 		switch c := content[i].Variant.(type) {
+		case *ToolCallContentContent:
+			if wrong := checkBlock("/content", &c.Content); wrong != nil {
+				return &flaw{fmt.Sprintf("%s/%d%s", at, i, wrong.pointer), wrong.reason}
+			}
 		case *ToolCallContentDiff:
 			if !absolute(c.Path) {
 				return &flaw{fmt.Sprintf("%s/%d/path", at, i), "not an absolute path"}
@@ -161,6 +176,83 @@ func checkToolContent(at string, content []ToolCallContent) *flaw {
 	}
 	return nil
 }
+
+// checkBlocks refuses content for roles that the protocol does not have, but those that were read.
+func checkBlocks(at string, blocks []ContentBlock) *flaw {
+	for i := range blocks {
+		if wrong := checkBlock("", &blocks[i]); wrong != nil {
+			return &flaw{fmt.Sprintf("%s/%d%s", at, i, wrong.pointer), wrong.reason}
+		}
+	}
+	return nil
+}
+
+// checkBlock is checkBlocks for one of them.
+func checkBlock(at string, block *ContentBlock) *flaw {
+	annotations := annotationsOf(block)
+	if annotations == nil || !annotations.Present() {
+		return nil
+	}
+	audience := annotations.Value().Audience
+	if audience.Kept() {
+		return nil
+	}
+	for i, role := range audience.Value() {
+		if wrong := checkKnown("", role); wrong != nil {
+			return &flaw{fmt.Sprintf("%s/annotations/audience/%d", at, i), wrong.reason}
+		}
+	}
+	return nil
+}
+
+// annotationsOf returns the annotations of a block, or nil of one that has none or is not known.
+func annotationsOf(block *ContentBlock) *Opt[Annotations] {
+	if missing(block.Variant) {
+		return nil
+	}
+	switch c := block.Variant.(type) {
+	case *ContentBlockText:
+		return &c.Annotations
+	case *ContentBlockImage:
+		return &c.Annotations
+	case *ContentBlockAudio:
+		return &c.Annotations
+	case *ContentBlockResourceLink:
+		return &c.Annotations
+	case *ContentBlockResource:
+		return &c.Annotations
+	}
+	return nil
+}
+
+// checkForm refuses a form with a type, or with a format that was not read, that the protocol does not have.
+func checkForm(req *CreateElicitationRequest) *flaw {
+	form, ok := req.Variant.(*CreateElicitationRequestForm)
+	if !ok || form == nil {
+		return nil
+	}
+	const at = "/requestedSchema"
+	schema := &form.RequestedSchema
+	if schema.Type != "" {
+		if wrong := checkKnown(at+"/type", schema.Type); wrong != nil {
+			return wrong
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) { // the first by name, not any
+		text, ok := schema.Properties[name].Variant.(*ElicitationPropertySchemaString)
+		if !ok || text == nil {
+			continue
+		}
+		if format, ok := text.Format.Get(); ok && !text.Format.Kept() {
+			if wrong := checkKnown(at+"/properties/"+pointerEscapes.Replace(name)+"/format", format); wrong != nil {
+				return wrong
+			}
+		}
+	}
+	return nil
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // check refuses what an agent must not send.
 func (c *AgentConn) check(method string, params any) error {

@@ -213,10 +213,10 @@ func enumOf(t model.Type) *model.Enum {
 	return nil
 }
 
-// isEnum reports whether t is a named string that must not be empty.
+// isEnum reports whether t is a closed list of names.
 func isEnum(t model.Type) bool {
 	d := enumOf(t)
-	return d != nil && d.ZeroIsNone()
+	return d != nil && d.Closed()
 }
 
 // write returns the statement that writes the value v. A defined value is of a type defined over t.

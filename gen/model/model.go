@@ -79,7 +79,10 @@ func (d *Enum) Lists(v any) bool {
 }
 
 // ZeroIsNone reports whether Go's zero value is none of the enum's values, so that it says that nothing is set.
-func (d *Enum) ZeroIsNone() bool { return d.Names() && !d.Open && !d.Lists("") }
+func (d *Enum) ZeroIsNone() bool { return d.Closed() && !d.Lists("") }
+
+// Closed reports whether the values are names of which all that are allowed are listed.
+func (d *Enum) Closed() bool { return d.Names() && !d.Open }
 
 // Scalar reports whether values of d are strings, numbers or booleans. Such types have no methods that
 // write and read JSON: who has a value of one writes and reads what it is defined over.

@@ -42,9 +42,18 @@ func checkSent(params any) *flaw {
 		}
 		return checkPermissionOptions("/options", p.Options)
 	case *CreateElicitationRequest:
-		return checkElicitationIDs(p)
+		return cmp.Or(checkElicitationIDs(p), checkForm(p))
 	}
 	return cmp.Or(checkParams(params), checkCommands(serversOf(params)))
+}
+
+// checkForm refuses a form of a type that the protocol does not have.
+func checkForm(req *CreateElicitationRequest) *flaw {
+	form, ok := req.Variant.(*CreateElicitationRequestForm)
+	if !ok || form == nil || form.RequestedSchema.Type == "" {
+		return nil
+	}
+	return checkKnown("/requestedSchema/type", form.RequestedSchema.Type)
 }
 
 // baseCheckUpdate refuses what is wrong in an update.
