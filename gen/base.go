@@ -74,7 +74,9 @@ func (r *relation) decl(d, o model.Decl) bool {
 	switch d := d.(type) {
 	case *model.Struct:
 		o, ok := o.(*model.Struct)
-		return ok && (d.Variant == nil) == (o.Variant == nil) && (o.ZeroTest || !d.ZeroTest) && r.fields(d.Fields, o.Fields)
+		return ok && (d.Variant == nil) == (o.Variant == nil) && (o.ZeroTest || !d.ZeroTest) && r.fields(d.Fields, o.Fields) &&
+			slices.EqualFunc(d.Fixed, o.Fixed, func(a, b *model.Fixed) bool { return a.JSON == b.JSON && bytes.Equal(a.Value, b.Value) }) &&
+			slices.Equal(d.Without, o.Without) && (d.Extra == nil) == (o.Extra == nil) && (d.Extra == nil || r.types(d.Extra.Elem, o.Extra.Elem))
 	case *model.Enum:
 		o, ok := o.(*model.Enum)
 		return ok && d.Type == o.Type && d.Open == o.Open && slices.EqualFunc(d.Values, o.Values, func(a, b *model.EnumValue) bool {
@@ -126,6 +128,7 @@ func (r *relation) union(a, b *model.Union) bool {
 
 func (r *relation) variant(a, b *model.Variant) bool {
 	if a.Go != b.Go || a.Tag != b.Tag || a.Self != b.Self || a.Inline != b.Inline || a.Key != b.Key ||
+		!bytes.Equal(a.KeyValue, b.KeyValue) || a.Rank != b.Rank || a.OwnTag != b.OwnTag || a.Tagged != b.Tagged ||
 		a.Constructor != b.Constructor || a.Spread != b.Spread || (a.Payload == nil) != (b.Payload == nil) {
 		return false
 	}

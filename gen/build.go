@@ -5,6 +5,7 @@
 package gen
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,11 +14,15 @@ import (
 	"github.com/acpgo/sdk/gen/schema"
 )
 
-// maxMembers is how many typed members an object may have: codec.Object counts them in one word.
-const maxMembers = 64
+// maxPlaced is how deep types may be declared in place, each inside of another.
+const maxPlaced = 200
 
 type builder struct {
 	doc      *schema.Document
+	shapes   *schema.Canonical
+	kinds    map[*schema.Node]string
+	known    map[*schema.Node]*memberNames
+	placing  map[*schema.Node]bool // what is being declared in place
 	pkg      *model.Package
 	env      *envelopes
 	decls    map[string]model.Decl
@@ -28,7 +33,9 @@ type builder struct {
 // build returns the model of doc, without Go names.
 func build(doc *schema.Document) (*model.Package, error) {
 	b := &builder{
-		doc:   doc,
+		doc:    doc,
+		shapes: schema.NewCanonical(doc),
+		kinds:  map[*schema.Node]string{}, known: map[*schema.Node]*memberNames{}, placing: map[*schema.Node]bool{},
 		pkg:   &model.Package{},
 		env:   findEnvelopes(doc),
 		decls: map[string]model.Decl{},
@@ -46,6 +53,7 @@ func build(doc *schema.Document) (*model.Package, error) {
 			b.fill(b.decls[def.Name], def.Node)
 		}
 	}
+	b.problems = append(b.problems, b.shapes.Problems()...)
 	if len(b.problems) == 0 {
 		b.relate()
 		b.methods()
@@ -57,16 +65,37 @@ func (b *builder) problem(at, format string, args ...any) {
 	b.problems = append(b.problems, &schema.Error{Pointer: at, Msg: fmt.Sprintf(format, args...)})
 }
 
+// form returns the canonical form of n with references followed, without null, and whether null was one of its
+// values. It is nil if that is all.
+func (b *builder) form(n *schema.Node) (form *schema.Node, null bool) {
+	seen := map[*schema.Node]bool{}
+	for {
+		full := b.shapes.Full(n)
+		if seen[full] {
+			b.problem(n.Pointer, "the definition refers to nothing but itself")
+			return &schema.Node{Pointer: n.Pointer}, null
+		}
+		seen[full] = true
+		without, isNull := b.shapes.WithoutNull(full)
+		null = null || isNull
+		if without == nil || without.Ref() == "" {
+			return without, null
+		}
+		n = without
+	}
+}
+
 // declare decides which construct n is; fill completes it once every definition is declared.
 func (b *builder) declare(n *schema.Node, c model.Common) model.Decl {
-	target := b.target(n)
-	c.Null = c.Schema != "" && mayBeNull(target)
+	form, null := b.form(n)
+	c.Null = c.Schema != "" && null && form != nil
 	switch {
-	case enumOf(target) != nil:
+	case form == nil:
+	case enumOf(form) != nil:
 		return &model.Enum{Common: c}
-	case len(target.Branches()) > 0:
+	case len(form.Branches()) > 0:
 		return &model.Union{Common: c}
-	case isObject(target):
+	case isObject(form):
 		return &model.Struct{Common: c}
 	}
 	return &model.Newtype{Common: c}
@@ -75,51 +104,85 @@ func (b *builder) declare(n *schema.Node, c model.Common) model.Decl {
 // fill completes what declare has made of n and appends it to the package.
 func (b *builder) fill(d model.Decl, n *schema.Node) {
 	b.pkg.Decls = append(b.pkg.Decls, d)
-	n = b.target(n)
+	form, _ := b.form(n)
 	switch d := d.(type) {
 	case *model.Enum:
-		b.fillEnum(d, n)
+		b.takeValues(form)
+		b.fillEnum(d, form)
 	case *model.Union:
-		b.fillUnion(d, n)
+		b.fillUnion(d, form)
 	case *model.Struct:
-		d.Fields = b.fields(d, n, "")
+		b.fillStruct(d, form, "")
 	case *model.Newtype:
-		d.Type, _ = b.typeOf(n, d, "value")
-	}
-}
-
-// target follows references and allOf wrappers to the schema that says what n is.
-func (b *builder) target(n *schema.Node) *schema.Node {
-	for len(n.Properties) == 0 && len(n.Branches()) == 0 {
 		switch {
-		case n.Ref() != "":
-			n = b.doc.Def(n.Ref())
-		case len(n.AllOf) == 1:
-			n = n.AllOf[0]
+		case form == nil:
+			d.Type = model.Null{}
+		case form.Any():
+			d.Type = model.Any{}
 		default:
-			return n
+			d.Type = b.valueOf(form, d, "value")
 		}
 	}
-	return n
 }
 
-// isObject reports whether n is an object with known members, even if none.
-func isObject(n *schema.Node) bool {
-	if len(n.Properties) > 0 {
-		return true
-	}
-	kinds, null := n.Kinds()
-	if more := n.AdditionalProperties; more != nil && (more.Bool == nil || *more.Bool) {
+// isObject reports whether a form is an object with known members, even if none.
+func isObject(form *schema.Node) bool {
+	if kinds, null := form.Kinds(); null || !slices.Equal(kinds, []string{"object"}) {
 		return false
 	}
-	return !null && slices.Equal(kinds, []string{"object"})
+	more := form.AdditionalProperties
+	return len(form.Properties) > 0 || !form.Has("required") && (more == nil || more.Bool != nil && !*more.Bool)
 }
 
-// fields returns the members of the object n, but the one that is the tag of its union.
+// take refuses each keyword of a form that is none of those which its Go shape is made of.
+func (b *builder) take(form *schema.Node, shape string, used ...string) {
+	if at, ok := form.Impossible(); ok {
+		b.problem(at, "no value fits the schema")
+		return
+	}
+	for _, k := range form.Asserted() {
+		if !slices.Contains(used, k) {
+			b.problem(form.At(k), "it has no Go shape on %s", shape)
+		}
+	}
+}
+
+// boundsOf returns the keywords that restrict values of a kind, with those given.
+func boundsOf(of model.Restricted, more ...string) []string {
+	for _, k := range model.BoundKeywords {
+		if k.Of == of {
+			more = append(more, k.Keyword)
+		}
+	}
+	return more
+}
+
+// fillStruct completes an object but for the member that is the tag of its union.
+func (b *builder) fillStruct(s *model.Struct, form *schema.Node, tag string) {
+	b.take(form, "an object with members", "type", "properties", "required", "additionalProperties")
+	s.Fields = b.fields(s, form, tag)
+	if more := form.AdditionalProperties; more != nil && (more.Bool == nil || *more.Bool) {
+		s.Extra = &model.Extra{Elem: b.element(more, s, "extra")}
+		if len(s.Without) > 0 {
+			b.problem(form.At("additionalProperties"), "any member but %q has no Go shape", s.Without[0])
+		}
+	}
+}
+
+// fields returns the members of the object n, but the one that is the tag of its union. Those of a struct that
+// have one value, or none, are no fields.
 func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.Field {
+	if count := max(len(n.Properties), len(n.Required)); count > model.MaxMembers {
+		b.problem(n.Pointer, "%d members are more than the %d that can be counted", count, model.MaxMembers)
+		return nil
+	}
+	s, _ := owner.(*model.Struct)
 	var out []*model.Field
-	for _, p := range n.Properties {
+	for _, p := range b.shapes.Members(n) {
 		if tag != "" && p.Name == tag {
+			continue
+		}
+		if s != nil && b.pinned(s, n, p) {
 			continue
 		}
 		f := &model.Field{Pointer: p.Pointer, JSON: p.Name, Doc: p.Description, Deprecated: p.Deprecated}
@@ -137,16 +200,8 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 		b.nodes[f] = p.Node
 		out = append(out, f)
 	}
-	for _, name := range n.Required {
-		if n.Property(name) == nil {
-			b.problem(n.Pointer, "the required member %q is not among the properties", name)
-		}
-	}
-	if len(out) > maxMembers {
-		b.problem(n.Pointer, "%d members are more than the %d that can be counted", len(out), maxMembers)
-	}
 	slot := 0
-	for _, required := range []bool{true, false} {
+	number := func(required bool) {
 		for _, f := range out {
 			if (f.Presence == model.Required) == required {
 				f.Slot = slot
@@ -154,7 +209,44 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 			}
 		}
 	}
+	if len(out) > model.MaxMembers {
+		b.problem(n.Pointer, "%d members are more than the %d that can be counted", len(out), model.MaxMembers)
+		return nil
+	}
+	number(true)
+	if s != nil {
+		slot += len(s.Fixed)
+	}
+	number(false)
 	return out
+}
+
+// pinned notes a member that always has the same value, or must not be there, and reports whether it is one.
+func (b *builder) pinned(s *model.Struct, n *schema.Node, p schema.Property) bool {
+	form := b.shapes.Of(p.Node)
+	if _, never := form.Impossible(); never {
+		s.Without = append(s.Without, p.Name)
+		return true
+	}
+	value, ok := constant(form)
+	if !ok || !n.Requires(p.Name) {
+		return false
+	}
+	b.take(form, "a constant", "type", "const", "enum")
+	s.Fixed = append(s.Fixed, &model.Fixed{Pointer: p.Pointer, JSON: p.Name, Doc: p.Description, Value: value})
+	return true
+}
+
+// constant returns the only value that a form accepts, unless that is null, an array or an object.
+func constant(form *schema.Node) (value json.RawMessage, ok bool) {
+	switch {
+	case form.Ref() != "" || len(form.Branches()) > 0:
+	case form.Const != nil:
+		value = form.Const
+	case len(form.Enum) == 1:
+		value = form.Enum[0]
+	}
+	return value, value != nil && scalar[schema.KindOfValue(value)]
 }
 
 // checkLeniency refuses x-deserialize keywords where they mean nothing.
@@ -175,74 +267,77 @@ func (b *builder) checkLeniency(f *model.Field) {
 // typeOf returns the type of the schema n and whether null is one of its values. What n declares in
 // place is named after its owner and the part of it that n is.
 func (b *builder) typeOf(n *schema.Node, owner model.Decl, part string) (t model.Type, null bool) {
-	if n.Any() {
-		return model.Any{}, false
-	}
-	if branches := n.Branches(); len(branches) > 0 && len(n.Properties) == 0 {
-		rest := slices.DeleteFunc(slices.Clone(branches), isNull)
-		if null = len(rest) < len(branches); null && len(rest) == 1 {
-			t, _ = b.typeOf(rest[0], owner, part)
-			return t, true
-		}
-		if null {
-			choice := *n
-			choice.OneOf, choice.AnyOf = nil, rest
-			return b.inPlace(&choice, owner, part), true
-		}
-		return b.inPlace(n, owner, part), false
-	}
-	if ref := n.Ref(); ref != "" {
-		t := b.named(ref)
-		named, ok := t.(model.Named)
-		return t, ok && named.Decl.Base().Null
-	}
-	if len(n.AllOf) == 1 && len(n.Properties) == 0 {
-		return b.typeOf(n.AllOf[0], owner, part)
-	}
-
-	if shape := enumOf(n); shape != nil {
-		if len(shape.values) == 0 && shape.null {
-			return model.Null{}, false
-		}
-		return b.inPlace(n, owner, part), shape.null
-	}
-	kinds, null := n.Kinds()
-	if len(kinds) == 0 && null {
+	form, null := b.shapes.WithoutNull(n)
+	switch {
+	case form == nil:
 		return model.Null{}, false
+	case form.Any():
+		return model.Any{}, false
+	case form.Ref() != "":
+		t := b.named(form.Ref())
+		named, ok := t.(model.Named)
+		return t, null || ok && named.Decl.Base().Null
 	}
-	if n.Has("const") || n.Has("enum") {
-		b.problem(n.Pointer, "the listed values are not of one scalar type")
-		return model.Any{}, null
-	}
-	if len(kinds) != 1 || len(n.AllOf) > 0 || n.Not != nil {
-		b.problem(n.Pointer, "the schema has no Go shape")
-		return model.Any{}, null
-	}
-	switch kinds[0] {
-	case "string":
-		return b.text(n), null
-	case "boolean":
-		return model.Basic{Kind: model.Bool}, null
-	case "integer":
-		return b.bounded(b.integer(n), n), null
-	case "number":
-		return b.bounded(model.Basic{Kind: model.Float}, n), null
-	case "array":
-		return b.array(n, owner, part), null
-	case "object":
-		return b.object(n, owner, part), null
-	}
-	b.problem(n.Pointer, "unknown type %q", kinds[0])
-	return model.Any{}, null
+	return b.valueOf(form, owner, part), null
 }
 
-// mayBeNull reports whether null is one of the values of a definition that has others too.
-func mayBeNull(n *schema.Node) bool {
-	if shape := enumOf(n); shape != nil {
-		return shape.null && len(shape.values) > 0
+// valueOf returns the type of a form without null.
+func (b *builder) valueOf(form *schema.Node, owner model.Decl, part string) model.Type {
+	if len(form.Branches()) > 0 || enumOf(form) != nil {
+		return b.inPlace(form, owner, part)
 	}
-	kinds, null := n.Kinds()
-	return null && len(kinds) > 0
+	kinds, _ := form.Kinds()
+	kind := ""
+	if len(kinds) == 1 {
+		kind = kinds[0]
+	}
+	switch kind {
+	case "string":
+		b.take(form, "a string", boundsOf(model.Strings, "type")...)
+		return b.text(form)
+	case "boolean":
+		b.take(form, "a boolean", "type")
+		return model.Basic{Kind: model.Bool}
+	case "integer":
+		b.take(form, "an integer", boundsOf(model.Numbers, "type")...)
+		return b.bounded(b.integer(form), form)
+	case "number":
+		b.take(form, "a number", boundsOf(model.Numbers, "type")...)
+		return b.bounded(model.Basic{Kind: model.Float}, form)
+	case "array":
+		b.take(form, "an array", boundsOf(model.Slices, "type", "items", "prefixItems")...)
+		return b.array(form, owner, part)
+	case "object":
+		return b.object(form, owner, part)
+	case "":
+		b.take(form, "a schema without a type")
+	default:
+		b.problem(form.At("type"), "unknown type %q", kind)
+	}
+	return model.Any{}
+}
+
+// takeValues refuses what a list of values, or a choice between such lists, says beyond them.
+func (b *builder) takeValues(form *schema.Node) {
+	branches := form.Branches()
+	if len(branches) == 0 {
+		used := []string{"type", "const", "enum"}
+		if kinds, _ := form.Kinds(); slices.Equal(kinds, []string{"string"}) {
+			used = boundsOf(model.Strings, used...)
+		} else {
+			used = boundsOf(model.Numbers, used...)
+		}
+		b.take(form, "a list of values", used...)
+		return
+	}
+	b.take(form, "a choice of values", "oneOf", "anyOf")
+	format := branches[0].Format
+	for _, br := range branches {
+		b.take(br, "a value of a choice", "type", "const", "enum")
+		if br.Format != format {
+			b.problem(br.At("format"), "values of different formats have no Go shape")
+		}
+	}
 }
 
 func isNull(n *schema.Node) bool {
@@ -260,6 +355,12 @@ func (b *builder) named(ref string) model.Type {
 
 // inPlace declares what n says in the middle of another definition.
 func (b *builder) inPlace(n *schema.Node, owner model.Decl, part string) model.Type {
+	if b.placing[n] || len(b.placing) > maxPlaced {
+		b.problem(n.Pointer, "the schema has itself as a part")
+		return model.Any{}
+	}
+	b.placing[n] = true
+	defer delete(b.placing, n)
 	d := b.declare(n, model.Common{Pointer: n.Pointer, Doc: n.Description, Owner: owner, Part: part})
 	b.fill(d, n)
 	return model.Named{Decl: d}
@@ -269,6 +370,11 @@ func (b *builder) object(n *schema.Node, owner model.Decl, part string) model.Ty
 	if isObject(n) && (len(n.Properties) > 0 || n.AdditionalProperties != nil) {
 		return b.inPlace(n, owner, part)
 	}
+	used := boundsOf(model.Maps, "type", "additionalProperties")
+	if len(n.Properties) == 0 {
+		used = append(used, "properties")
+	}
+	b.take(n, "a map", used...)
 	t := model.Map{Elem: model.Any{}, Bounds: b.bounds(n, model.Maps, model.Basic{})}
 	if n.AdditionalProperties != nil {
 		t.Elem = b.element(n.AdditionalProperties, owner, part)

@@ -127,6 +127,17 @@ func (d *description) types(pkg *model.Package) {
 			}
 			d.row("  ."+f.Go, strings.Join(memberText(f), ", "), f.JSON)
 		}
+		if s, ok := decl.(*model.Struct); ok {
+			for _, f := range s.Fixed {
+				d.row("  no field", "always "+string(f.Value), f.JSON)
+			}
+			for _, name := range s.Without {
+				d.row("  no field", "must not be there", name)
+			}
+			if s.Extra != nil {
+				d.row("  ."+s.Extra.Go, "map of "+typeText(s.Extra.Elem), "all others")
+			}
+		}
 		if enum, ok := decl.(*model.Enum); ok {
 			for _, v := range enum.Values {
 				d.row("  "+v.Go, "", fmt.Sprint(v.Value))
@@ -232,7 +243,9 @@ func (d *description) unions(pkg *model.Package) {
 // toldBy says how a decoder knows a variant.
 func toldBy(u *model.Union, v *model.Variant) string {
 	switch {
-	case v.Tag != "":
+	case v.Tagged && v == u.Untagged:
+		return fmt.Sprintf("%s = %q, or none", u.Tag, v.Tag)
+	case v.Tagged:
 		return fmt.Sprintf("%s = %q", u.Tag, v.Tag)
 	case v == u.Untagged && u.KeepsTag():
 		return "its members, with any " + u.Tag
@@ -244,8 +257,12 @@ func toldBy(u *model.Union, v *model.Variant) string {
 		return "no " + u.Tag
 	case v == u.Fallback:
 		return "none of the others"
+	case v.KeyValue != nil:
+		return fmt.Sprintf("%s = %s", v.Key, v.KeyValue)
 	case v.Key != "":
 		return "the member " + v.Key
+	case v.Rank > 0:
+		return "none of the others' members"
 	}
 	return "the kind of value"
 }

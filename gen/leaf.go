@@ -55,7 +55,7 @@ func enumOf(n *schema.Node) *enumShape {
 			return nil
 		}
 		for _, v := range values {
-			switch kind := kindOfValue(v.raw); {
+			switch kind := schema.KindOfValue(v.raw); {
 			case kind == "null":
 				shape.null = true
 			case slices.Contains(kinds, "number") && kind == "integer" && shape.widen("number"), shape.widen(kind):
@@ -97,26 +97,6 @@ func (s *enumShape) widen(kind string) bool {
 // scalar are the types of values without others inside.
 var scalar = map[string]bool{"string": true, "boolean": true, "integer": true, "number": true}
 
-// kindOfValue returns the JSON type of a value; of an integer it is that, and not number.
-func kindOfValue(raw json.RawMessage) string {
-	switch raw[0] {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "boolean"
-	case '"':
-		return "string"
-	case '[':
-		return "array"
-	case '{':
-		return "object"
-	}
-	if r, err := model.Rational(raw); err == nil && r.IsInt() {
-		return "integer"
-	}
-	return "number"
-}
-
 func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 	shape := enumOf(n)
 	d.Open = shape.open
@@ -140,7 +120,7 @@ func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 		if v.node != n && v.node.Const != nil {
 			value.Doc, value.Part, value.Deprecated = v.node.Description, v.node.Title, v.node.Deprecated
 		}
-		if kinds, _ := v.node.Kinds(); v.node.Has("type") && !slices.Contains(kinds, shape.kind) && !slices.Contains(kinds, kindOfValue(v.raw)) {
+		if kinds, _ := v.node.Kinds(); v.node.Has("type") && !slices.Contains(kinds, shape.kind) && !slices.Contains(kinds, schema.KindOfValue(v.raw)) {
 			b.problem(v.at, "the value %s is not of the type", v.raw)
 		}
 		var err error

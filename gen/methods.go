@@ -101,6 +101,9 @@ func (b *builder) unmarkedResponse(req schema.Property) model.Decl {
 
 // requires reports whether the object has members that must be there.
 func requires(s *model.Struct) bool {
+	if len(s.Fixed) > 0 {
+		return true
+	}
 	for _, f := range s.Fields {
 		if f.Presence == model.Required || f.Presence == model.RequiredNull {
 			return true

@@ -10,10 +10,11 @@
 //   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless overrides.go names it. What has
 //     no definition is named after its owner and the property that it belongs to; an item of an array or a
 //     map that is neither an object nor a choice, and then Item.
-//   - field: the property's name (_meta → Meta). A second choice in one object is called AnyOf.
+//   - field: the property's name (_meta → Meta). A second choice in one object is called AnyOf,
+//     the map of the members that the schema allows without naming them Extra.
 //   - enum constant: the type and the value; for an integer enum, the value's title.
 //   - variant: the union and the tag; without a tag, the union and the title; without that, the union
-//     and the definition or member that tells the variant apart. Where that is the name of the payload's
+//     and the definition, the member that tells the variant apart or the kind of value. Where that is the name of the payload's
 //     definition (MCPServerHTTP), or the title is (TextResourceContents), the definition is the variant.
 //     The tags unknown and variant are preceded by the name of the tag's member (StateUpdateStateUnknown).
 //   - the tag that stands beside a variant without one: the tag's name (type → Type).
@@ -302,6 +303,11 @@ func (n *namer) fields(d model.Decl) {
 		if f.Default != nil {
 			f.Accessor = n.take(taken, f.Go+"OrDefault", what)
 		}
+	}
+	if s, ok := d.(*model.Struct); ok && s.Extra != nil {
+		what := part(Member, d, "*", s.Pointer+"/additionalProperties")
+		s.Extra.Go, _ = n.given(what, "Extra")
+		n.take(taken, s.Extra.Go, what)
 	}
 	if u, ok := d.(*model.Union); ok && u.KeepsTag() {
 		what := part(Member, u, u.Tag, u.Pointer)

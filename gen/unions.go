@@ -13,29 +13,124 @@ import (
 	"github.com/acpgo/sdk/gen/schema"
 )
 
+// A branch is one of the alternatives of a choice.
+type branch struct {
+	node *schema.Node
+	own  *schema.Node // what it says itself, nil if nothing
+	refs []string     // and what it refers to for the rest
+	form *schema.Node // both, without null
+	kind string       // of its values
+}
+
+// branches returns the alternatives without null.
+func (b *builder) branches(nodes []*schema.Node) []*branch {
+	var out []*branch
+	for _, n := range nodes {
+		form, _ := b.form(n)
+		if form == nil {
+			continue
+		}
+		if at, ok := form.Impossible(); ok {
+			b.problem(at, "no value fits the schema")
+			continue
+		}
+		br := &branch{node: n, form: form, kind: b.kindOf(form)}
+		br.own, br.refs = b.shapes.Parts(n)
+		out = append(out, br)
+	}
+	return out
+}
+
 func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
-	branches := n.Branches()
-	var beside []*schema.Node
+	used := []string{"type", "oneOf", "anyOf", "properties", "required", "additionalProperties"}
+	if rest := n.UnevaluatedProperties; rest != nil && rest.Bool != nil && !*rest.Bool {
+		used = append(used, "unevaluatedProperties") // what is not known is dropped
+	}
+	b.take(n, "a choice", used...)
+	choices := b.branches(n.Branches())
+	var beside []*branch
 	if len(n.OneOf) > 0 && len(n.AnyOf) > 0 {
-		branches, beside = n.OneOf, n.AnyOf
-		if b.tagOf(n.Pointer, branches) == "" || b.tagOf(n.Pointer, beside) != "" {
+		choices, beside = b.branches(n.OneOf), b.branches(n.AnyOf)
+		if b.tagOf(n, choices) == "" || b.tagOf(n, beside) != "" {
 			b.problem(n.Pointer, "oneOf and anyOf on one schema need a tag in oneOf and none in anyOf")
+			return
 		}
 	}
-	u.Tag = b.tagOf(n.Pointer, branches)
+	u.Tag = b.tagOf(n, choices)
+	if beside == nil && b.shared(u, n, choices) {
+		n = b.shapes.Distribute(n)
+		choices = b.branches(n.Branches())
+		u.Tag = b.tagOf(n, choices)
+	}
+	b.checkClosed(n, slices.Concat(choices, beside))
 	u.Fields = b.fields(u, n, u.Tag)
 	if beside != nil {
 		u.Fields = append(u.Fields, b.flat(u, n, beside))
 	}
 	if p := n.Property(u.Tag); p != nil && u.Tag != "" {
-		_, u.TagNull = p.Kinds()
+		_, u.TagNull = b.shapes.Of(p).Kinds()
 		u.TagLenient = p.DefaultOnError
 	}
-	b.variants(u, n, branches)
+	b.variants(u, n, choices)
+	for _, v := range u.Variants {
+		if v.Type != nil && u.Merged() {
+			b.problem(v.Pointer, "what stands beside the members of an object must be one with known members")
+		}
+	}
 	if u.Untagged != nil && u.Untagged.Inline && u.TagNull {
 		keepNull(u)
 	} else {
 		u.TagLenient = false
+	}
+}
+
+// shared reports whether what stands beside the choice is not only about members that no branch knows, and about
+// the tag as any string: then it is part of each branch.
+func (b *builder) shared(u *model.Union, n *schema.Node, choices []*branch) bool {
+	if more := n.AdditionalProperties; more != nil && (more.Bool == nil || *more.Bool) {
+		return true
+	}
+	for _, name := range n.Required {
+		if n.Property(name) == nil {
+			return true
+		}
+	}
+	for _, p := range n.Properties {
+		if p.Name == u.Tag {
+			form := b.shapes.Of(p.Node)
+			if kinds, _ := form.Kinds(); !form.Any() && (!slices.Equal(kinds, []string{"string"}) || len(form.Asserted()) > 1) {
+				return true
+			}
+			untagged := func(br *branch) bool { return br.form.Property(u.Tag) == nil }
+			if n.Requires(u.Tag) && slices.ContainsFunc(choices, untagged) {
+				return true
+			}
+			continue
+		}
+		if _, never := b.shapes.Of(p.Node).Impossible(); never {
+			return true
+		}
+		for _, br := range choices {
+			if b.members(br.form).all[p.Name] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkClosed refuses a choice between members that what stands beside it does not allow.
+func (b *builder) checkClosed(n *schema.Node, choices []*branch) {
+	if n.AdditionalProperties == nil {
+		return
+	}
+	for _, br := range choices {
+		for name := range b.members(br.form).all {
+			if n.Property(name) == nil {
+				b.problem(n.At("additionalProperties"), "it also forbids the members of %s", br.node.Pointer)
+				return
+			}
+		}
 	}
 }
 
@@ -45,15 +140,15 @@ func keepNull(u *model.Union) {
 	s := u.Untagged.Payload.(*model.Struct)
 	s.Fields = append(s.Fields, &model.Field{
 		Pointer: s.Pointer, JSON: u.Tag, Doc: "It is null if it is there: a value makes another variant.",
-		Type: model.Null{}, Presence: model.Tri, Nullable: true, OnError: u.TagLenient, Slot: len(s.Fields),
+		Type: model.Null{}, Presence: model.Tri, Nullable: true, OnError: u.TagLenient, Slot: len(s.Fields) + len(s.Fixed),
 	})
 }
 
 // flat declares the union of a second choice in the object of u, and the field that holds it.
-func (b *builder) flat(u *model.Union, n *schema.Node, branches []*schema.Node) *model.Field {
-	inner := &model.Union{Common: model.Common{Pointer: n.Pointer + "/anyOf", Owner: u, Part: "anyOf"}, Nested: true}
+func (b *builder) flat(u *model.Union, n *schema.Node, choices []*branch) *model.Field {
+	inner := &model.Union{Common: model.Common{Pointer: n.At("anyOf"), Owner: u, Part: "anyOf"}, Nested: true}
 	b.pkg.Decls = append(b.pkg.Decls, inner)
-	b.variants(inner, n, branches)
+	b.variants(inner, n, choices)
 	for _, v := range inner.Variants {
 		if _, ok := v.Payload.(*model.Struct); !ok {
 			b.problem(v.Pointer, "a second choice must be between objects")
@@ -64,22 +159,44 @@ func (b *builder) flat(u *model.Union, n *schema.Node, branches []*schema.Node) 
 }
 
 // variants adds the variants of u, which the branches of n describe.
-func (b *builder) variants(u *model.Union, n *schema.Node, branches []*schema.Node) {
+func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
+	if u.Tag != "" && slices.ContainsFunc(choices, func(br *branch) bool { return br.kind != "object" }) {
+		choices = b.groupObjects(u, n, choices)
+	}
 	if u.Tag != "" {
 		u.Unknown = &model.Variant{Common: model.Common{Pointer: n.Pointer, Owner: u, Part: "unknown"}, Union: u}
 	}
-	for _, br := range branches {
-		b.branch(u, br)
+	var described []*branch // one for each variant
+	tags := map[string]string{}
+	var open []*branch
+	for _, br := range choices {
+		v, isOpen := b.variant(u, br, tags)
+		if isOpen {
+			open = append(open, br)
+		}
+		if v == nil {
+			continue
+		}
+		u.Variants = append(u.Variants, v)
+		described = append(described, br)
 	}
+	b.checkOpen(u, open, tags)
 	if u.Tag == "" {
-		b.tellApart(u, branches)
+		b.tellApart(u, described)
 	}
-	for _, v := range u.Variants {
+	b.checkMapping(u, n, choices)
+	for i, v := range u.Variants {
 		if v.Part == "" {
 			v.Part = v.Key
-			if v.Inline {
-				v.Payload.Base().Part = v.Key
-			}
+		}
+		if v.Part == "" && v == u.Untagged {
+			v.Part = b.ownMember(described, i)
+		}
+		if v.Part == "" && described[i].kind != "any" {
+			v.Part = described[i].kind
+		}
+		if v.Inline {
+			v.Payload.Base().Part = v.Part
 		}
 		if v.Part == "" {
 			b.problem(v.Pointer, "the variant has no tag, title, payload or member to name it by")
@@ -87,14 +204,51 @@ func (b *builder) variants(u *model.Union, n *schema.Node, branches []*schema.No
 	}
 }
 
+// groupObjects makes of the objects among the branches, which have a tag, one branch: a union of its own. u has
+// no tag then.
+func (b *builder) groupObjects(u *model.Union, n *schema.Node, choices []*branch) []*branch {
+	var objects []*schema.Node
+	var out []*branch
+	at := -1
+	for _, br := range choices {
+		if br.kind != "object" {
+			out = append(out, br)
+			continue
+		}
+		if at < 0 {
+			at = len(out)
+		}
+		objects = append(objects, br.node)
+	}
+	u.Tag = ""
+	group := b.shapes.Choice(n, objects)
+	inner := &branch{node: group, own: group, form: group, kind: "object"}
+	return slices.Insert(out, at, inner)
+}
+
 // tagOf returns the property whose constants name the variants, or "" if there is none: the one that
-// most branches have a constant for, when each other branch leaves it open or has nothing of the name.
-func (b *builder) tagOf(at string, branches []*schema.Node) string {
+// most branches have a string for, when each other branch leaves it open or has nothing of the name. If it is
+// not the branches themselves that have it, but what they refer to, two must.
+func (b *builder) tagOf(n *schema.Node, choices []*branch) string {
+	own := func(br *branch) *schema.Node { return br.own }
+	all := func(br *branch) *schema.Node { return br.form }
+	if name := b.tagAmong(n, choices, own, 1); name != "" {
+		return name
+	}
+	return b.tagAmong(n, choices, all, 2)
+}
+
+// tagAmong is tagOf for what of returns, where at least that many have it.
+func (b *builder) tagAmong(n *schema.Node, choices []*branch, of func(*branch) *schema.Node, least int) string {
 	var names []string
 	count := map[string]int{}
-	for _, br := range branches {
-		for _, p := range br.Properties {
-			if _, ok := constant(p.Node); ok {
+	for _, br := range choices {
+		form := of(br)
+		if form == nil || br.kind != "object" {
+			continue
+		}
+		for _, p := range form.Properties {
+			if _, ok := b.tagValue(p.Node); ok {
 				names = append(names, p.Name)
 				count[p.Name]++
 			}
@@ -110,98 +264,249 @@ func (b *builder) tagOf(at string, branches []*schema.Node) string {
 			tie = true
 		}
 	}
+	if count[best] < least {
+		return ""
+	}
+	if d := n.Discriminator; tie && count[d] == count[best] {
+		return d
+	}
 	if tie {
-		b.problem(at, "the variants have more than one constant member in common")
+		b.problem(n.Pointer, "the variants have more than one constant member in common")
 	}
 	return best
 }
 
-// constant returns the only string that a schema accepts.
-func constant(n *schema.Node) (string, bool) {
-	raw := n.Const
-	if raw == nil && len(n.Enum) == 1 {
-		raw = n.Enum[0]
+// tagValue returns the only string that a member may be.
+func (b *builder) tagValue(n *schema.Node) (string, bool) {
+	form := b.shapes.Full(n)
+	if form == nil {
+		return "", false
 	}
+	if branches := form.Branches(); len(branches) == 1 {
+		form = branches[0]
+	}
+	raw, ok := constant(form)
 	var s string
-	return s, raw != nil && json.Unmarshal(raw, &s) == nil
+	return s, ok && json.Unmarshal(raw, &s) == nil
 }
 
-// branch adds the variant that br describes to u.
-func (b *builder) branch(u *model.Union, br *schema.Node) {
-	v := &model.Variant{Union: u, Common: model.Common{Pointer: br.Pointer, Doc: br.Description, Deprecated: br.Deprecated, Owner: u, Part: br.Title}}
-	if tag := br.Property(u.Tag); tag != nil && u.Tag != "" {
-		value, isConst := constant(tag)
-		switch {
-		case isConst && value != "":
-			v.Tag, v.Part = value, value
-		case isNull(tag):
-			u.TagNull = true
-		case br.Not != nil:
-			u.Unknown.Pointer, u.Unknown.Doc = br.Pointer, br.Description
-			u.Open = true
-			return
-		default:
-			b.problem(tag.Pointer, "the tag is neither a constant nor left open by a not")
-			return
+// variant returns the variant that br describes, or nil if that is open: for any other tag than those listed, which
+// tags holds with their places.
+func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v *model.Variant, open bool) {
+	n := br.node
+	v = &model.Variant{Union: u, Common: model.Common{Pointer: n.Pointer, Doc: n.Description, Deprecated: n.Deprecated, Owner: u, Part: n.Title}}
+	if u.Tag != "" {
+		if tag := br.form.Property(u.Tag); tag != nil {
+			form := b.shapes.Of(tag)
+			value, isConst := b.tagValue(tag)
+			_, never := form.Impossible()
+			required := br.form.Requires(u.Tag)
+			if isConst && form.Ref() == "" && len(form.Branches()) == 0 {
+				b.take(form, "a tag", "type", "const", "enum")
+			}
+			switch {
+			case isConst:
+				v.Tag = value
+				if v.Part == "" || required {
+					v.Part = value
+				}
+				if v.Part == "" {
+					v.Part = "empty"
+				}
+			case never:
+			case isNull(form):
+				u.TagNull = true
+			case required && slices.Equal(form.Asserted(), []string{"type", "not"}) || required && len(form.Except()) > 0:
+				u.Unknown.Pointer, u.Unknown.Doc = n.Pointer, n.Description
+				u.Open = true
+				return nil, true
+			default:
+				b.problem(tag.Pointer, "the tag is neither a constant nor left open by a not")
+				return nil, false
+			}
+			if isConst {
+				if at, ok := tags[value]; ok {
+					b.problem(n.Pointer, "the variant shares its tag %q with the one at %s", value, at)
+				}
+				tags[value] = n.Pointer
+				v.Tagged = true
+			}
+			if isConst && required {
+				b.content(v, br)
+				return v, false
+			}
 		}
-	}
-	if u.Tag != "" && v.Tag == "" {
 		if u.Untagged != nil {
-			b.problem(br.Pointer, "a second variant without the tag %q", u.Tag)
+			b.problem(n.Pointer, "a second variant without the tag %q", u.Tag)
 		}
 		u.Untagged = v
 	}
-	for _, o := range u.Variants {
-		if v.Tag != "" && o.Tag == v.Tag {
-			b.problem(br.Pointer, "the variant shares its tag %q with the one at %s", v.Tag, o.Pointer)
+	b.content(v, br)
+	return v, false
+}
+
+// checkOpen refuses branches for other tags than those listed unless they mean all others.
+func (b *builder) checkOpen(u *model.Union, open []*branch, tags map[string]string) {
+	for i, br := range open {
+		form := b.shapes.Of(br.form.Property(u.Tag))
+		if i > 0 {
+			b.problem(br.node.Pointer, "a second variant for tags that are not listed")
+			continue
+		}
+		excluded := map[string]bool{}
+		for _, raw := range form.Except() {
+			var s string
+			if json.Unmarshal(raw, &s) == nil {
+				excluded[s] = true
+			}
+		}
+		for _, tag := range slices.Sorted(maps.Keys(tags)) {
+			if !excluded[tag] {
+				b.problem(form.At("not"), "it does not exclude the tag %q, which %s has", tag, tags[tag])
+			}
+		}
+		if kinds, null := form.Kinds(); null || !slices.Equal(kinds, []string{"string"}) || len(form.Asserted()) != 2 {
+			b.problem(form.Pointer, "the tags that are not listed must be any strings")
 		}
 	}
-	b.content(v, br)
-	u.Variants = append(u.Variants, v)
+}
+
+// checkMapping refuses a discriminator's mapping that says anything else than the tags do.
+func (b *builder) checkMapping(u *model.Union, n *schema.Node, choices []*branch) {
+	for _, value := range slices.Sorted(maps.Keys(n.Mapping)) {
+		at := n.Pointer + "/discriminator/mapping/" + schema.Escape(value)
+		name, ok := schema.DefinitionOf(n.Mapping[value])
+		if !ok {
+			name = n.Mapping[value]
+		}
+		same := slices.ContainsFunc(choices, func(br *branch) bool {
+			if !slices.Contains(br.refs, name) || n.Discriminator == "" {
+				return false
+			}
+			p := br.form.Property(n.Discriminator)
+			if p == nil {
+				return false
+			}
+			tag, isConst := b.tagValue(p)
+			return isConst && tag == value
+		})
+		if !same {
+			b.problem(at, "the branch that it names does not have this value as a constant")
+		}
+	}
 }
 
 // content decides what the variant consists of.
-func (b *builder) content(v *model.Variant, br *schema.Node) {
-	own := slices.DeleteFunc(slices.Clone(br.Properties), func(p schema.Property) bool {
-		return p.Name == v.Union.Tag
-	})
-	ref := br.Ref()
-	if ref == "" && len(br.AllOf) == 1 {
-		ref = br.AllOf[0].Ref()
+func (b *builder) content(v *model.Variant, br *branch) {
+	u := v.Union
+	if payload := b.payload(v, br); payload != nil {
+		v.Payload = payload
+		return
+	}
+	form := br.form
+	if br.kind == "object" && len(br.refs) > 0 && br.own == nil && u.Tag == "" && len(br.refs) == 1 {
+		v.Type = b.named(br.refs[0]) // an object without known members
+		b.namePayload(v, br)
+		return
 	}
 	switch {
-	case ref != "" && len(own) == 0:
+	case len(br.refs) == 1 && br.own == nil && br.kind != "object":
+		v.Type = b.named(br.refs[0])
+		b.namePayload(v, br)
+	case len(form.Branches()) > 0 && br.kind == "object":
 		if v.Part == "" {
-			v.Part = ref
+			v.Part = "object"
 		}
-		t := b.named(ref)
-		if named, ok := t.(model.Named); ok && b.isMembers(named.Decl) {
-			v.Payload = named.Decl
+		inner := form
+		if u.Tag != "" && form.Property(u.Tag) != nil {
+			inner = b.shapes.WithoutMember(form, u.Tag)
+		}
+		d := b.inPlace(inner, u, v.Part).(model.Named).Decl
+		if u.Tag != "" && b.members(inner).all[u.Tag] {
+			b.problem(br.node.Pointer, "a choice whose variants have the tag %q among their members has no Go shape", u.Tag)
+		}
+		if b.isMembers(d) {
+			v.Payload = d
 		} else {
-			v.Type = t
+			v.Type = model.Named{Decl: d}
 		}
-		if v.Type != nil && v.Union.Tag != "" {
-			b.problem(br.Pointer, "the payload %s is no object, so the tag %q has no place", ref, v.Union.Tag)
+	case u.Tag != "" || br.kind == "object" && (len(form.Properties) > 0 || u.Merged()):
+		tag := u.Tag
+		if v == u.Untagged && v.Tagged { // the tag may be missing
+			tag = ""
+			v.OwnTag = true
 		}
-	case ref != "" || len(br.AllOf) > 0:
-		b.problem(br.Pointer, "a variant with a payload and members of its own has no Go shape")
-	case len(br.Branches()) > 0:
-		b.problem(br.Pointer, "a choice inside a variant has no Go shape")
-	case len(own) > 0 || v.Union.Tag != "":
-		s := &model.Struct{Common: model.Common{Pointer: br.Pointer, Doc: v.Doc, Owner: v.Union, Part: v.Part}, Variant: v}
+		s := &model.Struct{Common: model.Common{Pointer: br.node.Pointer, Doc: v.Doc, Owner: u, Part: v.Part}, Variant: v}
 		b.pkg.Decls = append(b.pkg.Decls, s)
-		s.Fields = b.fields(s, br, v.Union.Tag)
+		b.fillStruct(s, form, tag)
 		v.Payload, v.Inline = s, true
 	default:
-		var null bool
-		v.Type, null = b.typeOf(br, v.Union, v.Part)
-		if _, any := v.Type.(model.Any); any {
-			v.Union.Fallback = v
+		part := v.Part
+		if part == "" {
+			part = br.kind
 		}
-		if null {
-			b.problem(br.Pointer, "a variant that may be null has no Go shape")
+		v.Type, _ = b.typeOf(form, u, part)
+		if _, any := v.Type.(model.Any); any {
+			u.Fallback = v
 		}
 	}
+}
+
+func (b *builder) namePayload(v *model.Variant, br *branch) {
+	if v.Part == "" {
+		v.Part = br.refs[0]
+	}
+	if _, any := v.Type.(model.Any); any {
+		v.Union.Fallback = v
+	}
+}
+
+// payload returns the declaration that a branch refers to, if that is all it says beside the tag.
+func (b *builder) payload(v *model.Variant, br *branch) model.Decl {
+	u := v.Union
+	if len(br.refs) != 1 || br.kind != "object" {
+		return nil
+	}
+	if own := br.own; own != nil {
+		for _, k := range own.Asserted() {
+			switch k {
+			case "type":
+			case "properties":
+				if len(own.Properties) != 1 || own.Properties[0].Name != u.Tag || u.Tag == "" {
+					return nil
+				}
+			case "required":
+				if !slices.Equal(own.Required, []string{u.Tag}) || u.Tag == "" {
+					return nil
+				}
+			default:
+				return nil
+			}
+		}
+	}
+	named, ok := b.named(br.refs[0]).(model.Named)
+	if !ok || !b.isMembers(named.Decl) {
+		return nil
+	}
+	def, _ := b.form(b.doc.Def(br.refs[0]))
+	if more := def.AdditionalProperties; (u.Tag != "" || u.Merged()) && more != nil && (more.Bool == nil || *more.Bool) {
+		return nil // it would keep the tag, and what all variants share, as members of its own
+	}
+	if u.Tag != "" && b.members(def).all[u.Tag] {
+		tag := def.Property(u.Tag)
+		if tag == nil {
+			b.problem(br.node.Pointer, "a choice whose variants have the tag %q among their members has no Go shape", u.Tag)
+			return named.Decl
+		}
+		if value, ok := b.tagValue(tag); !ok || value != v.Tag || def.Requires(u.Tag) != br.form.Requires(u.Tag) {
+			return nil
+		}
+		v.OwnTag = true
+	}
+	if v.Part == "" {
+		v.Part = br.refs[0]
+	}
+	return named.Decl
 }
 
 // isMembers reports whether the declaration is always an object with known members.
@@ -210,21 +515,21 @@ func (b *builder) isMembers(d model.Decl) bool {
 	case *model.Struct:
 		return true
 	case *model.Union:
-		def := b.doc.Def(d.Schema)
-		return !slices.ContainsFunc(b.target(def).Branches(), func(br *schema.Node) bool {
-			return kindOf(b.target(br)) != "object"
-		})
+		if d.Schema == "" {
+			return d.Objects()
+		}
+		form, _ := b.form(b.doc.Def(d.Schema))
+		return b.kindOf(form) == "object"
 	}
 	return false
 }
 
 // tellApart finds for each variant of an untagged union how a decoder knows it: by its kind of value,
 // or among objects, and among arrays by their first item, by a required member that no other has.
-func (b *builder) tellApart(u *model.Union, branches []*schema.Node) {
+func (b *builder) tellApart(u *model.Union, choices []*branch) {
 	groups := map[string][]int{}
-	for i, br := range branches {
-		kind := kindOf(b.target(br))
-		groups[kind] = append(groups[kind], i)
+	for i, br := range choices {
+		groups[br.kind] = append(groups[br.kind], i)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(groups)) {
 		group := groups[kind]
@@ -235,89 +540,217 @@ func (b *builder) tellApart(u *model.Union, branches []*schema.Node) {
 			b.problem(u.Pointer, "the variants %q and %q are both of the kind %s", u.Variants[group[0]].Part, u.Variants[group[1]].Part, kind)
 			continue
 		}
-		for _, i := range group {
-			u.Variants[i].Key = b.ownKey(branches, group, i, kind)
-			if u.Variants[i].Key == "" {
-				b.problem(branches[i].Pointer, "no required member tells the variant from the others")
-			}
-		}
+		b.keys(u, choices, group, kind == "array")
 	}
 }
 
-// kindOf returns the JSON kind of all values of n, or "any".
-func kindOf(n *schema.Node) string {
-	kinds, _ := n.Kinds()
-	switch {
-	case len(kinds) == 1:
-		return kinds[0]
-	case len(n.Properties) > 0 || len(n.AllOf) > 0 || n.Ref() != "":
-		return "object"
+// keys decides by which members a decoder knows the variants of the group. Where each has a required member that
+// no other knows, these are they. Else they are asked for one after the other, and each needs one that those
+// which are left do not know, or that has another value in all of them; the last needs none.
+func (b *builder) keys(u *model.Union, choices []*branch, group []int, items bool) {
+	known := make([]*memberNames, len(choices))
+	left := map[string]int{} // how many variants know a member
+	for _, i := range group {
+		known[i] = b.memberNames(choices[i], items)
+		for name := range known[i].all {
+			left[name]++
+		}
 	}
-	if branches := n.Branches(); len(branches) > 0 {
-		kind := kindOf(branches[0])
-		for _, br := range branches {
-			if kindOf(br) != kind {
-				return "any"
+	own := func(i int) string {
+		for _, name := range known[i].required {
+			if left[name] == 1 {
+				return name
 			}
 		}
-		return kind
+		return ""
 	}
-	return "any"
+	open := func(i int) bool { return known[i].open }
+	if !slices.ContainsFunc(group, func(i int) bool { return own(i) == "" }) {
+		rank := 0
+		for _, first := range []bool{true, false} { // what keeps other members comes first
+			for _, i := range group {
+				if open(i) == first {
+					u.Variants[i].Key, u.Variants[i].Rank = own(i), rank
+					rank++
+				}
+			}
+		}
+		return
+	}
+	rest := slices.Clone(group)
+	for rank := 0; len(rest) > 1; rank++ {
+		at := -1
+		for j, i := range rest {
+			if own(i) != "" && (at < 0 || open(i) && !open(rest[at])) {
+				at = j
+			}
+		}
+		if at >= 0 {
+			u.Variants[rest[at]].Key = own(rest[at])
+		} else if at = b.byValue(u, known, rest); at < 0 {
+			for _, i := range rest {
+				b.problem(choices[i].node.Pointer, "no required member tells the variant from the others")
+			}
+			return
+		}
+		i := rest[at]
+		u.Variants[i].Rank = rank
+		for name := range known[i].all {
+			left[name]--
+		}
+		rest = slices.Delete(rest, at, at+1)
+		if rank == len(group)-2 {
+			u.Variants[rest[0]].Rank = rank + 1
+		}
+	}
+	if items {
+		b.problem(u.Pointer, "arrays without a required member of their items for each have no Go shape")
+	}
 }
 
-// ownKey returns the first member that the variant i requires and no other of the group knows.
-func (b *builder) ownKey(branches []*schema.Node, group []int, i int, kind string) string {
-	part := func(i int) *schema.Node {
-		n := b.target(branches[i])
-		if kind == "array" {
-			n = b.target(n.Items)
+// byValue finds a variant with a required member that has one value, and in all of the rest that know it
+// another, and returns its place among the rest, or -1.
+func (b *builder) byValue(u *model.Union, known []*memberNames, rest []int) int {
+	count := map[string]int{}
+	constant := map[string]int{}
+	for _, i := range rest {
+		for name := range known[i].all {
+			count[name]++
 		}
-		return n
+		for name, value := range known[i].values {
+			constant[name]++
+			count[name+"="+value]++
+		}
 	}
-	required, _ := b.members(part(i), 0)
-	for _, name := range required {
-		own := !slices.ContainsFunc(group, func(j int) bool {
-			_, all := b.members(part(j), 0)
-			return j != i && slices.Contains(all, name)
-		})
-		if own {
+	for j, i := range rest {
+		for _, name := range known[i].required {
+			value, ok := known[i].values[name]
+			if ok && constant[name] == count[name] && count[name+"="+value] == 1 {
+				u.Variants[i].Key, u.Variants[i].KeyValue = name, json.RawMessage(value)
+				return j
+			}
+		}
+	}
+	return -1
+}
+
+// ownMember returns the first member that the variant i requires and no other knows.
+func (b *builder) ownMember(choices []*branch, i int) string {
+	for _, name := range b.members(choices[i].form).required {
+		other := func(br *branch) bool { return br != choices[i] && b.members(br.form).all[name] }
+		if !slices.ContainsFunc(choices, other) {
 			return name
 		}
 	}
 	return ""
 }
 
-// members returns the names that every object of the schema has, and those that it may have.
-func (b *builder) members(n *schema.Node, depth int) (required, all []string) {
-	if depth > maxMembers {
-		return nil, nil
+// memberNames are the names of the members that the objects of a schema have.
+type memberNames struct {
+	required []string
+	all      map[string]bool
+	values   map[string]string // of required members with one value
+	open     bool              // others are kept
+}
+
+// memberNames returns the members of a branch, or of its items.
+func (b *builder) memberNames(br *branch, items bool) *memberNames {
+	if !items {
+		return b.members(br.form)
 	}
-	required = slices.Clone(n.Required)
-	for _, p := range n.Properties {
-		all = append(all, p.Name)
+	if br.form.Items == nil {
+		return &memberNames{}
 	}
-	inner := slices.Clone(n.AllOf)
-	if n.Ref() != "" {
-		inner = append(inner, b.doc.Def(n.Ref()))
+	form, _ := b.form(br.form.Items)
+	if form == nil {
+		return &memberNames{}
 	}
-	for _, m := range inner {
-		r, a := b.members(m, depth+1)
-		required, all = append(required, r...), append(all, a...)
+	return b.members(form)
+}
+
+// members returns the members of the objects of a form.
+func (b *builder) members(form *schema.Node) *memberNames {
+	if known, ok := b.known[form]; ok {
+		return known
 	}
-	for i, br := range n.Branches() {
-		r, a := b.members(br, depth+1)
-		all = append(all, a...)
-		if i == 0 {
-			inner = n.Branches()[1:]
-			for _, name := range r {
-				if !slices.ContainsFunc(inner, func(o *schema.Node) bool {
-					other, _ := b.members(o, depth+1)
-					return !slices.Contains(other, name)
-				}) {
-					required = append(required, name)
+	out := &memberNames{all: map[string]bool{}, values: map[string]string{}, required: slices.Clone(form.Required)}
+	b.known[form] = out // what a choice that has itself as a branch knows so far
+	for _, p := range b.shapes.Members(form) {
+		member := b.shapes.Full(p.Node)
+		if member == nil {
+			out.all[p.Name] = true
+			continue
+		}
+		if _, never := member.Impossible(); never {
+			continue
+		}
+		out.all[p.Name] = true
+		if value, ok := constant(member); ok && form.Requires(p.Name) {
+			out.values[p.Name] = string(value)
+		}
+	}
+	if more := form.AdditionalProperties; more != nil && (more.Bool == nil || *more.Bool) {
+		out.open = true
+	}
+	b.choiceMembers(out, form)
+	return out
+}
+
+// choiceMembers adds the members of the branches of a form: those that all require are required.
+func (b *builder) choiceMembers(out *memberNames, form *schema.Node) {
+	for _, list := range [][]*schema.Node{form.OneOf, form.AnyOf} {
+		count := map[string]int{}
+		var order []string
+		for _, n := range list {
+			br, _ := b.form(n)
+			if br == nil {
+				continue
+			}
+			inner := b.members(br)
+			for name := range inner.all {
+				out.all[name] = true
+			}
+			for _, name := range inner.required {
+				if count[name]++; count[name] == 1 {
+					order = append(order, name)
 				}
+			}
+			out.open = out.open || inner.open
+		}
+		for _, name := range order {
+			if count[name] == len(list) && !slices.Contains(out.required, name) {
+				out.required = append(out.required, name)
 			}
 		}
 	}
-	return required, all
+}
+
+// kindOf returns the JSON kind of all values of a form, or "any". While that of a choice is being looked for, it
+// is "".
+func (b *builder) kindOf(form *schema.Node) string {
+	if kind, ok := b.kinds[form]; ok {
+		return kind
+	}
+	b.kinds[form] = ""
+	kind := "any"
+	if kinds, _ := form.Kinds(); len(kinds) == 1 {
+		kind = kinds[0]
+	} else if branches := form.Branches(); len(branches) > 0 {
+		kind = ""
+		for _, n := range branches {
+			br, _ := b.form(n)
+			if br == nil {
+				continue
+			}
+			switch inner := b.kindOf(br); {
+			case inner == "" || inner == kind:
+			case kind == "":
+				kind = inner
+			default:
+				kind = "any"
+			}
+		}
+	}
+	b.kinds[form] = kind
+	return kind
 }

@@ -112,19 +112,53 @@ func EncodeStringMap(e *Encoder, m map[string]string) { encodeMap(e, m, (*Encode
 // EncodeRawMap writes an object of any values, its members sorted by name; nil is {}.
 func EncodeRawMap(e *Encoder, m map[string]json.RawMessage) { encodeMap(e, m, (*Encoder).Raw) }
 
+// EncodeExtra writes into the open object what a schema allows without naming it, sorted by name. None of it may
+// have one of the names given, which are written by others.
+func EncodeExtra[T any](e *Encoder, m map[string]T, enc func(*Encoder, T), names ...string) {
+	if len(m) == 0 {
+		return
+	}
+	for _, name := range names {
+		if _, ok := m[name]; ok {
+			e.FailObject("the extra member %.64q is one that has a field", name)
+			return
+		}
+	}
+	writeMembers(e, m, enc)
+}
+
+// DecodeExtra reads the current member of o, which the schema allows without naming it, into m.
+func DecodeExtra[T any](o *Object, m *map[string]T, dec func(*Decoder) T) {
+	name := o.key()
+	if _, ok := (*m)[name]; ok {
+		o.duplicate()
+		return
+	}
+	if *m == nil {
+		*m = map[string]T{}
+	}
+	v := dec(o.d)
+	(*m)[name] = v
+}
+
 func encodeMap[T any](e *Encoder, m map[string]T, value func(*Encoder, T)) {
+	e.BeginObject()
+	writeMembers(e, m, value)
+	e.EndObject()
+}
+
+// writeMembers writes members into the open object, sorted by name.
+func writeMembers[T any](e *Encoder, m map[string]T, value func(*Encoder, T)) {
 	outer := len(e.keys)
 	for k := range m {
 		e.keys = append(e.keys, k)
 	}
 	keys := e.keys[outer:]
 	slices.Sort(keys)
-	e.BeginObject()
 	for _, k := range keys {
 		e.Key(k)
 		value(e, m[k])
 	}
-	e.EndObject()
 	clear(e.keys[outer:]) // not keys: an inner map may have moved them
 	e.keys = e.keys[:outer]
 }

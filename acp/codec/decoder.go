@@ -714,6 +714,9 @@ func (o *Object) Once(i int) {
 
 func (o *Object) duplicate() { o.d.Failf("duplicate member %.64q", o.d.name) }
 
+// Refuse fails because the current member must not be there.
+func (o *Object) Refuse() { o.d.Failf("the member %.64q must not be there", o.d.name) }
+
 // Require fails unless all members were seen; names[i] is the one that was noted by Once(i). It is
 // called when Next has returned false.
 func (o *Object) Require(names ...string) {
@@ -807,6 +810,13 @@ func (d *Decoder) peekTag(name, absent string) (tag []byte, ok bool) {
 	return tag, ok
 }
 
+// OwnTag is Tag for objects that have the tag among their own members: who reads the object meets it.
+func (d *Decoder) OwnTag(name string) (tag []byte, ok bool) {
+	tag, ok = d.Tag(name)
+	d.tagEnd = 0
+	return tag, ok
+}
+
 // NoTag fails because Tag found no such member where one is required.
 func (d *Decoder) NoTag(name string) {
 	if d.Kind() == '{' {
@@ -855,6 +865,62 @@ func (d *Decoder) ItemHas(name string) bool {
 	}
 	d.Rewind(m)
 	return ok && d.err == nil
+}
+
+// HasValue reports whether the object that comes next has a member of that name with that value, a string, a
+// number or a boolean, without reading on.
+func (d *Decoder) HasValue(name, value string) bool {
+	m := d.Mark()
+	ok := d.seek(name) && d.is(value)
+	d.Rewind(m)
+	return ok && d.err == nil
+}
+
+// Fixed reads a value that must be that one: a string, a number or a boolean.
+func (d *Decoder) Fixed(value string) {
+	at := d.Offset()
+	if !d.is(value) && d.err == nil {
+		d.failText(at, "want "+value)
+	}
+}
+
+// is reads any value and reports whether it is that one.
+func (d *Decoder) is(value string) bool {
+	if kind := value[0]; d.Kind() == '"' && kind == '"' {
+		start := d.i
+		content, size := d.str()
+		if d.err != nil {
+			return false
+		}
+		if size == len(content) && len(content) == len(value)-2 {
+			return string(content) == value[1:len(value)-1]
+		}
+		want := Decoder{data: []byte(value)}
+		return d.unescape(start, content, size) == want.Str()
+	}
+	start := d.i
+	d.Skip()
+	if d.err != nil {
+		return false
+	}
+	text := d.data[start:d.i]
+	return string(text) == value || sameNumber(text, []byte(value))
+}
+
+// sameNumber reports whether two JSON texts are the same number.
+func sameNumber(a, b []byte) bool {
+	number := func(text []byte) bool { return text[0] == '-' || text[0]-'0' < 10 }
+	if !number(a) || !number(b) {
+		return false
+	}
+	x, err := strconv.ParseFloat(string(a), 64)
+	y, err2 := strconv.ParseFloat(string(b), 64)
+	if err != nil || err2 != nil || x != y {
+		return false
+	}
+	v, err := parseInteger(bytes.TrimPrefix(a, []byte("-")))
+	w, err2 := parseInteger(bytes.TrimPrefix(b, []byte("-")))
+	return (err == nil) == (err2 == nil) && v == w
 }
 
 // seek moves to the value of the member of that name, if an object with one comes next.

@@ -295,6 +295,12 @@ func (e *Encoder) Tag(name, value string) {
 	e.buf = append(b, '"')
 }
 
+// Fixed writes a member of any name whose value is that JSON text.
+func (e *Encoder) Fixed(name, value string) {
+	e.Key(name)
+	e.buf = append(e.buf, value...)
+}
+
 // Raw writes a value that is JSON already, without the white space between its tokens. Anything
 // else than exactly one valid value is an error.
 func (e *Encoder) Raw(v json.RawMessage) {

@@ -2813,6 +2813,7 @@ func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 		e.Name("data")
 		e.Raw(x.Data)
 	}
+	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw, "code", "message", "data")
 	e.EndObject()
 }
 
@@ -2832,7 +2833,7 @@ func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 			o.Once(2)
 			x.Data = d.Raw()
 		default:
-			d.Skip()
+			codec.DecodeExtra(&o, &x.Extra, (*codec.Decoder).Raw)
 		}
 	}
 	o.Require("code", "message")

@@ -1665,6 +1665,10 @@ type MCPError struct {
 
 	// Optional error data. Explicit null is retained.
 	Data json.RawMessage `json:"data,omitzero"`
+
+	// Extra holds the members that the schema allows but does not name. They are written after the
+	// others.
+	Extra map[string]json.RawMessage `json:"-"`
 }
 
 // MessageMCPNotification: **UNSTABLE**

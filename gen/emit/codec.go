@@ -62,12 +62,13 @@ func (g *generator) structCodec(f *jen.File, s *model.Struct) {
 		missing := jen.If(x.Clone().Op("==").Nil()).Block(
 			call(e, "FailObject", jen.Lit("a variant that is a nil %T"), x),
 			jen.Return())
-		add(f, g.encoder(s.Go, "encodeMembers").Block(append([]jen.Code{missing}, g.encodeFields(s.Fields)...)...))
-		add(f, g.decoder(s.Go, "decodeMembers").Block(g.decodeObject(s.Fields)...))
+		add(f, g.encoder(s.Go, "encodeMembers").Block(append([]jen.Code{missing}, g.encodeStruct(s)...)...))
+		add(f, g.decoder(s.Go, "decodeMembers").Block(g.decodeObject(s.Fields, s)...))
 		return
 	}
-	add(f, encodeDoc(), g.encoder(s.Go, "EncodeJSON").Block(object(g.encodeFields(s.Fields)...)...))
-	add(f, decodeDoc(), g.decoder(s.Go, "DecodeJSON").Block(g.decodeFields(s.Go, s.Fields)...))
+	add(f, encodeDoc(), g.encoder(s.Go, "EncodeJSON").Block(object(g.encodeStruct(s)...)...))
+	body := []jen.Code{jen.Op("*").Add(x).Op("=").Id(s.Go).Values()}
+	add(f, decodeDoc(), g.decoder(s.Go, "DecodeJSON").Block(append(body, g.decodeObject(s.Fields, s)...)...))
 }
 
 // object returns the statements that write an object with those members.
@@ -92,6 +93,35 @@ func (g *generator) coders(f *jen.File, name string, encode, decode []jen.Code) 
 	}
 	add(f, encodeDoc(), g.encoder(name, "EncodeJSON").Add(body(encode)))
 	add(f, decodeDoc(), g.decoder(name, "DecodeJSON").Add(body(decode)))
+}
+
+// encodeStruct returns the statements that write the members of a struct.
+func (g *generator) encodeStruct(s *model.Struct) []jen.Code {
+	var out []jen.Code
+	for _, f := range s.Fixed {
+		out = append(out, call(e, "Fixed", jen.Lit(f.JSON), jen.Lit(string(f.Value))))
+	}
+	out = append(out, g.encodeFields(s.Fields)...)
+	if s.Extra == nil {
+		return out
+	}
+	args := []jen.Code{e, x.Clone().Dot(s.Extra.Go), g.checkedWriter(s.Extra.Elem)}
+	for _, name := range names(s) {
+		args = append(args, jen.Lit(name))
+	}
+	return append(out, g.codecName("EncodeExtra").Call(args...))
+}
+
+// names returns the names of the members that an object has beside those that are kept in Extra.
+func names(s *model.Struct) []string {
+	var out []string
+	for _, f := range s.Fixed {
+		out = append(out, f.JSON)
+	}
+	for _, f := range s.Fields {
+		out = append(out, f.JSON)
+	}
+	return append(out, s.Elsewhere()...)
 }
 
 // encodeFields returns the statements that write members.
@@ -390,13 +420,9 @@ func (g *generator) mapKind(t model.Map) string {
 	return "Map"
 }
 
-// decodeFields returns the body of a method that reads the members of x.
-func (g *generator) decodeFields(name string, fields []*model.Field) []jen.Code {
-	body := []jen.Code{jen.Op("*").Add(x).Op("=").Id(name).Values()}
-	return append(body, g.decodeObject(fields)...)
-}
-
-func (g *generator) decodeObject(fields []*model.Field) []jen.Code {
+// decodeObject returns the statements that read the members of x: fields and, of a struct, what else it says
+// about members.
+func (g *generator) decodeObject(fields []*model.Field, s *model.Struct) []jen.Code {
 	var cases, required []jen.Code
 	for _, f := range fields {
 		if f.Flat {
@@ -408,10 +434,25 @@ func (g *generator) decodeObject(fields []*model.Field) []jen.Code {
 			required = append(required, jen.Lit(f.JSON))
 		}
 	}
-	if len(cases) == 0 {
+	other := call(d, "Skip")
+	if s != nil {
+		fixed, names := fixedMembers(s, len(required))
+		cases, required = append(cases, fixed...), append(required, names...)
+		if s.Extra != nil {
+			var elsewhere []jen.Code
+			for _, name := range s.Elsewhere() {
+				elsewhere = append(elsewhere, jen.Lit(name))
+			}
+			if len(elsewhere) > 0 {
+				cases = append(cases, jen.Case(elsewhere...).Block(call(d, "Skip")))
+			}
+			other = g.codecName("DecodeExtra").Call(jen.Op("&").Add(o), jen.Op("&").Add(x).Dot(s.Extra.Go), g.checkedReader(s.Extra.Elem, false))
+		}
+	}
+	if len(cases) == 0 && (s == nil || s.Extra == nil) {
 		return []jen.Code{jen.For(o.Clone().Op(":=").Add(call(d, "Object")), call(o, "Next"), jen.Empty()).Block(call(d, "Skip"))}
 	}
-	cases = append(cases, jen.Default().Block(call(d, "Skip")))
+	cases = append(cases, jen.Default().Block(other))
 	body := jen.Switch(jen.String().Call(call(o, "Name"))).Block(cases...)
 	if len(required) == 0 {
 		return []jen.Code{jen.For(o.Clone().Op(":=").Add(call(d, "Object")), call(o, "Next"), jen.Empty()).Block(body)}
@@ -421,6 +462,19 @@ func (g *generator) decodeObject(fields []*model.Field) []jen.Code {
 		jen.For(call(o, "Next")).Block(body),
 		call(o, "Require", required...),
 	}
+}
+
+// fixedMembers returns the cases of the members that are no fields, and the names of those that must be there:
+// their numbers follow those of the fields that must.
+func fixedMembers(s *model.Struct, required int) (cases, names []jen.Code) {
+	for i, f := range s.Fixed {
+		cases = append(cases, jen.Case(jen.Lit(f.JSON)).Block(call(o, "Once", jen.Lit(required+i)), call(d, "Fixed", jen.Lit(string(f.Value)))))
+		names = append(names, jen.Lit(f.JSON))
+	}
+	for _, name := range s.Without {
+		cases = append(cases, jen.Case(jen.Lit(name)).Block(call(o, "Refuse")))
+	}
+	return cases, names
 }
 
 func (g *generator) decodeField(f *model.Field) []jen.Code {

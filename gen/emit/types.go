@@ -19,7 +19,7 @@ func (g *generator) types(f *jen.File) {
 		switch d := d.(type) {
 		case *model.Struct:
 			if d.Variant == nil {
-				g.structType(f, d.Go, g.declDoc(&d.Common, "is an object of the protocol."), d.Fields)
+				g.structType(f, d.Go, g.declDoc(&d.Common, "is an object of the protocol."), d.Fields, g.extra(d)...)
 				g.structMethods(f, d)
 			}
 		case *model.Newtype:
@@ -80,6 +80,16 @@ func (g *generator) structType(f *jen.File, name string, doc []string, fields []
 	add(f, append(comment(doc), decl)...)
 }
 
+// extra returns the field for members that the schema does not name, if they are kept.
+func (g *generator) extra(s *model.Struct) []jen.Code {
+	if s.Extra == nil {
+		return nil
+	}
+	text := s.Extra.Go + " holds the members that the schema allows but does not name. They are written after the others."
+	return append(comment(wrap(text, "", "", width-3-4)),
+		jen.Id(s.Extra.Go).Map(jen.String()).Add(g.goType(s.Extra.Elem)).Tag(map[string]string{"json": "-"}))
+}
+
 func (g *generator) field(f *model.Field) []jen.Code {
 	const indent = 4
 	if f.Flat {
@@ -115,6 +125,9 @@ func (g *generator) structMethods(f *jen.File, d *model.Struct) {
 			} else {
 				cond = cond.Op("&&").Line().Add(zero(field))
 			}
+		}
+		if d.Extra != nil {
+			cond = cond.Op("&&").Line().Len(x.Clone().Dot(d.Extra.Go)).Op("==").Lit(0)
 		}
 		add(f,
 			jen.Comment("// IsZero reports whether nothing is set, which says the same as leaving x out."),

@@ -3,6 +3,8 @@
 package emit
 
 import (
+	"slices"
+
 	"github.com/dave/jennifer/jen"
 
 	"github.com/acpgo/sdk/gen/model"
@@ -28,7 +30,7 @@ func (g *generator) unionCodec(f *jen.File, u *model.Union) {
 	add(f, decodeDoc(), g.decoder(u.Go, "DecodeJSON").Block(append(body, call(x, "decodeVariant", d))...))
 	add(f,
 		jen.Comment("// decodeMembers reads what the variants have in common."),
-		g.decoder(u.Go, "decodeMembers").Block(g.decodeObject(u.Fields)...))
+		g.decoder(u.Go, "decodeMembers").Block(g.decodeObject(u.Fields, nil)...))
 	add(f, g.decoder(u.Go, "decodeVariant").Block(g.decodeVariant(u)...))
 }
 
@@ -68,9 +70,9 @@ func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 		return object(g.encodeInto(v)...)
 	}
 	switch {
-	case v.Tag == "" && v.Union.KeepsTag():
+	case v == v.Union.Untagged && v.Union.KeepsTag():
 		return []jen.Code{g.codecName("EncodeDefault").Call(e, written(v.Union.Tag), x.Clone().Dot(v.Union.KeptTag), payload(v))}
-	case v.Tag == "":
+	case !v.Tagged || v.OwnTag:
 		return []jen.Code{g.codecName("EncodePayload").Call(e, payload(v))}
 	}
 	return []jen.Code{g.codecName("EncodeVariant").Call(e, written(v.Union.Tag), written(v.Tag), payload(v))}
@@ -92,7 +94,7 @@ func (g *generator) encodeInto(v *model.Variant) []jen.Code {
 	}
 	var code []jen.Code
 	var names []string
-	if v.Tag != "" {
+	if v.Tagged && !v.OwnTag {
 		code = append(code, call(e, "Tag", written(u.Tag), written(v.Tag)))
 		names = append(names, u.Tag)
 	}
@@ -136,6 +138,8 @@ func (g *generator) decodeTagged(u *model.Union) []jen.Code {
 		name = "LenientTag"
 	case u.TagNull:
 		name = "NullableTag"
+	case slices.ContainsFunc(u.Variants, func(v *model.Variant) bool { return v.OwnTag }):
+		name = "OwnTag"
 	}
 	noTag := []jen.Code{call(d, "NoTag", jen.Lit(u.Tag))}
 	if u.Untagged != nil {
@@ -143,7 +147,7 @@ func (g *generator) decodeTagged(u *model.Union) []jen.Code {
 	}
 	var cases []jen.Code
 	for _, v := range u.Variants {
-		if v.Tag != "" {
+		if v.Tagged {
 			cases = append(cases, jen.Case(jen.Lit(v.Tag)).Block(g.decodeInto(v)...))
 		}
 	}
@@ -161,7 +165,7 @@ func (g *generator) decodeOrDefault(u *model.Union) []jen.Code {
 	fits := jen.Id("fits")
 	var cases []jen.Code
 	for _, v := range u.Variants {
-		if v.Tag != "" {
+		if v.Tagged {
 			cases = append(cases, jen.Case(jen.Lit(v.Tag)).Block(
 				jen.If(jen.Op("!").Add(fits).Op("||").Add(call(d, "Fits", memberKinds(v)...))).
 					Block(append(g.decodeInto(v), jen.Return())...)))
@@ -188,6 +192,11 @@ func (g *generator) decodeUnknown(u *model.Union) []jen.Code {
 // may be of.
 func memberKinds(v *model.Variant) []jen.Code {
 	var out []jen.Code
+	if s, ok := v.Payload.(*model.Struct); ok {
+		for _, f := range s.Fixed {
+			out = append(out, jen.Lit(f.JSON), jen.Lit(""))
+		}
+	}
 	for _, f := range model.Fields(v.Payload) {
 		if f.Presence == model.Required || f.Presence == model.RequiredNull {
 			out = append(out, jen.Lit(f.JSON), kinds(kindsOfMember(f)))
@@ -306,6 +315,9 @@ func byKind(u *model.Union) []*group {
 		}
 		found.variants = append(found.variants, v)
 	}
+	for _, g := range out {
+		slices.SortStableFunc(g.variants, func(a, b *model.Variant) int { return a.Rank - b.Rank })
+	}
 	return out
 }
 
@@ -360,11 +372,20 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 		cases = append(cases, jen.Default().Block(g.decodeInto(first)...))
 	default:
 		var keys []string
+		last := g.noVariant
 		for _, v := range group.variants {
+			if v.Key == "" {
+				last = func(*model.Union, string) []jen.Code { return g.decodeInto(v) }
+				continue
+			}
 			keys = append(keys, v.Key)
-			cases = append(cases, jen.Case(call(d, "Has", jen.Lit(v.Key))).Block(g.decodeInto(v)...))
+			test := call(d, "Has", jen.Lit(v.Key))
+			if v.KeyValue != nil {
+				test = call(d, "HasValue", jen.Lit(v.Key), jen.Lit(string(v.KeyValue)))
+			}
+			cases = append(cases, jen.Case(test).Block(g.decodeInto(v)...))
 		}
-		cases = append(cases, jen.Default().Block(g.noVariant(u, ": none of the members "+list(keys)+" is there")...))
+		cases = append(cases, jen.Default().Block(last(u, ": none of the members "+list(keys)+" is there")...))
 	}
 	return []jen.Code{jen.Switch().Block(cases...)}
 }

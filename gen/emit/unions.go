@@ -120,14 +120,14 @@ func (g *generator) variant(f *jen.File, v *model.Variant) {
 	}
 	instead := "is a variant of [" + v.Union.Go + "]."
 	doc := g.describe(v.Go, v.Doc, instead, 0)
-	if v.Tag != "" {
+	if v.Tagged {
 		doc = beforeLinks(doc, v.Union.Tag+": "+strconv.Quote(v.Tag))
 	}
 	doc = deprecate(doc, v.Deprecated)
 	switch {
 	case v.Inline:
 		s := v.Payload.(*model.Struct)
-		g.structType(f, v.Go, doc, s.Fields)
+		g.structType(f, v.Go, doc, s.Fields, g.extra(s)...)
 		g.structMethods(f, s)
 	case v.Payload != nil:
 		add(f, append(comment(doc), jen.Type().Id(v.Go).Id(v.Payload.Base().Go))...)

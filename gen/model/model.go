@@ -54,11 +54,45 @@ func (c *Common) Base() *Common { return c }
 type Struct struct {
 	Common
 	Fields []*Field
+	// Fixed are the members that always have the same value: they are no fields.
+	Fixed []*Fixed
+	// Without are the names of members that must not be there.
+	Without []string
+	// Extra is where members are kept that the schema does not name, nil where they are dropped.
+	Extra *Extra
 	// Variant is set for the members that one variant of a union adds in place, without a definition
 	// of their own.
 	Variant *Variant
 	// ZeroTest says that the struct is somewhere left out when it is zero, which needs an IsZero.
 	ZeroTest bool
+}
+
+// Fixed is a required member with one value.
+type Fixed struct {
+	Pointer string
+	JSON    string // the member's name
+	Doc     string
+	Value   json.RawMessage // a string, a number or a boolean
+}
+
+// Extra is the map of the members that the schema allows but does not name.
+type Extra struct {
+	Elem Type   // of their values
+	Go   string // the Go field, set by naming
+}
+
+// Elsewhere returns the names of members that stand in the object of s but are not its own: of a variant, the tag
+// and the members that all variants share.
+func (s *Struct) Elsewhere() []string {
+	if s.Variant == nil {
+		return nil
+	}
+	u := s.Variant.Union
+	names := u.Names()
+	if u.Tag != "" && !slices.ContainsFunc(s.Fields, func(f *Field) bool { return f.JSON == u.Tag }) {
+		names = append([]string{u.Tag}, names...)
+	}
+	return names
 }
 
 // Enum is a named scalar type with known values.
@@ -152,7 +186,7 @@ func (u *Union) KeepsTag() bool {
 		return false
 	}
 	s, ok := u.Untagged.Payload.(*Struct)
-	return ok && !slices.ContainsFunc(s.Fields, func(f *Field) bool { return f.JSON == u.Tag })
+	return ok && !slices.Contains(s.Without, u.Tag) && !slices.ContainsFunc(s.Fields, func(f *Field) bool { return f.JSON == u.Tag })
 }
 
 // Merged reports whether the union shares its object with common fields.
@@ -190,11 +224,14 @@ func (u *Union) Objects() bool {
 type Variant struct {
 	Common
 	Union *Union
-	// Tag is the tag's value; empty for an untagged variant.
-	Tag string
+	// Tag is the tag's value, if Tagged says that there is one.
+	Tag    string
+	Tagged bool
 	// Payload is what the variant consists of beside the tag: a *Struct or a *Union, nil for values
 	// that are no objects.
 	Payload Decl
+	// OwnTag says that the payload has the tag among its own members and writes it.
+	OwnTag bool
 	// Self says that the payload's own type is the variant.
 	Self bool
 	// Inline says that Payload is declared by this variant.
@@ -202,8 +239,12 @@ type Variant struct {
 	// Type is the value of a variant that is no object, else nil.
 	Type Type
 	// Key is the required member that tells an object, or the first item of an array, from the other
-	// untagged variants; "" when nothing has to be told apart.
+	// untagged variants; "" when nothing has to be told apart, or when none of the others being there does.
 	Key string
+	// KeyValue is the value that the member must have for that, nil if any does.
+	KeyValue json.RawMessage
+	// Rank is the order in which a decoder asks for Key.
+	Rank int
 	// Room is what Payload nearly always holds by a pointer, so that both are allocated together, or
 	// nil.
 	Room Decl

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -201,8 +202,16 @@ func (w *walker) discriminator(at string, n *Node) error {
 	if err := w.value(at, &value); err != nil {
 		return err
 	}
-	if len(value) != 1 || json.Unmarshal(value["propertyName"], &n.Discriminator) != nil {
-		w.problem(at, "a discriminator must have one member, propertyName")
+	if json.Unmarshal(value["propertyName"], &n.Discriminator) != nil || n.Discriminator == "" {
+		w.problem(at, "a discriminator must have the member propertyName")
+	}
+	if mapping, ok := value["mapping"]; ok && json.Unmarshal(mapping, &n.Mapping) != nil {
+		w.problem(at+"/mapping", "must be an object of strings")
+	}
+	for name := range value {
+		if name != "propertyName" && name != "mapping" {
+			w.problem(at+"/"+Escape(name), "unknown member of a discriminator")
+		}
 	}
 	return nil
 }
@@ -312,36 +321,60 @@ func notJSON(at string, err error) error {
 func (d *Document) resolve() error {
 	var problems []error
 	d.Walk(func(n *Node) {
-		ref := n.ref
+		if n.ref == "" {
+			return
+		}
+		name, ok := DefinitionOf(n.ref)
+		n.name = name
 		switch {
-		case ref == "":
-		case !strings.HasPrefix(ref, refPrefix):
-			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference %q leaves $defs", ref)})
-		case d.Def(n.Ref()) == nil:
-			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference to %q, which is not defined", n.Ref())})
+		case !ok:
+			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference %q leaves $defs", n.ref)})
+		case d.Def(name) == nil:
+			problems = append(problems, &Error{Pointer: n.Pointer, Msg: fmt.Sprintf("reference to %q, which is not defined", name)})
 		}
 	})
 	if len(problems) > 0 {
 		return errors.Join(problems...)
 	}
+	const (
+		onTheWay = iota + 1
+		known
+	)
+	state := map[*Node]int{}
 	for _, def := range d.Defs {
-		seen := map[*Node]bool{}
-		for n := def.Node; n != nil; n = d.detour(n) {
-			if seen[n] {
-				problems = append(problems, &Error{Pointer: def.Pointer, Msg: "the definition refers to nothing but itself"})
-				break
-			}
-			seen[n] = true
+		var way []*Node
+		n := def.Node
+		for ; n != nil && state[n] == 0; n = d.detour(n) {
+			state[n] = onTheWay
+			way = append(way, n)
+		}
+		if n != nil && state[n] == onTheWay {
+			problems = append(problems, &Error{Pointer: def.Pointer, Msg: "the definition refers to nothing but itself"})
+		}
+		for _, n := range way {
+			state[n] = known
 		}
 	}
 	return errors.Join(problems...)
 }
 
+// DefinitionOf returns the name of the definition that a reference names: a JSON pointer in a URI fragment.
+func DefinitionOf(ref string) (name string, ok bool) {
+	decoded, err := url.PathUnescape(ref)
+	token, found := strings.CutPrefix(decoded, refPrefix)
+	if err != nil || !found || strings.Contains(token, "/") {
+		return "", false
+	}
+	for _, escaped := range strings.Split(token, "~")[1:] {
+		if !strings.HasPrefix(escaped, "0") && !strings.HasPrefix(escaped, "1") {
+			return "", false
+		}
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"), true
+}
+
 // detour returns the definition that n stands for when it is only a reference, or nil.
 func (d *Document) detour(n *Node) *Node {
-	if n.Has("properties") {
-		return nil
-	}
 	if n.ref != "" {
 		return d.Def(n.Ref())
 	}

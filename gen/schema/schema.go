@@ -53,6 +53,8 @@ type Node struct {
 	Not                   *Node
 	OneOf, AnyOf, AllOf   []*Node
 	Discriminator         string // the property that discriminator names
+	// Mapping is what discriminator says about the values of that property: references by value.
+	Mapping map[string]string
 
 	// Values as they are written, so that numbers stay exact; nil when the keyword is absent.
 	Const, Default json.RawMessage
@@ -66,9 +68,15 @@ type Node struct {
 	DefaultOnError, DefaultOnNull, SkipInvalidItems bool
 
 	ref      string
+	name     string // of the definition that ref names
 	types    []string
 	keywords []string                   // in the order of the document
 	plain    map[string]json.RawMessage // the values of those that are not read into fields
+
+	// Of canonical forms: where keywords stand, and what is left of several nots.
+	at     map[string]string
+	nots   []*Node
+	except []json.RawMessage
 }
 
 // Has reports whether the schema uses the keyword.
@@ -78,7 +86,7 @@ func (n *Node) Has(keyword string) bool { return slices.Contains(n.keywords, key
 func (n *Node) Value(keyword string) json.RawMessage { return n.plain[keyword] }
 
 // Ref returns the name of the definition that $ref names, or "".
-func (n *Node) Ref() string { return strings.TrimPrefix(n.ref, refPrefix) }
+func (n *Node) Ref() string { return n.name }
 
 // Property returns the property of that name, or nil.
 func (n *Node) Property(name string) *Node {

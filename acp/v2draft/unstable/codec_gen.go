@@ -2661,6 +2661,7 @@ func (x *MCPError) EncodeJSON(e *codec.Encoder) {
 		e.Name("data")
 		e.Raw(x.Data)
 	}
+	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw, "code", "message", "data")
 	e.EndObject()
 }
 
@@ -2680,7 +2681,7 @@ func (x *MCPError) DecodeJSON(d *codec.Decoder) {
 			o.Once(2)
 			x.Data = d.Raw()
 		default:
-			d.Skip()
+			codec.DecodeExtra(&o, &x.Extra, (*codec.Decoder).Raw)
 		}
 	}
 	o.Require("code", "message")
