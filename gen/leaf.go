@@ -65,7 +65,7 @@ func enumOf(n *schema.Node) *enumShape {
 			}
 		}
 	}
-	if !listed {
+	if !listed || shape.open && len(n.OneOf) > 0 { // which would forbid what is listed
 		return nil
 	}
 	return shape

@@ -28,16 +28,18 @@ func EncodeValue[T any, P interface {
 	P(&v).EncodeJSON(e)
 }
 
-// EncodePointer writes what v points to.
+// EncodePointer writes what v points to. It stops at the first failure, which is how deep a value that contains
+// itself gets.
 func EncodePointer[T any, P interface {
 	*T
 	EncodeJSON(*Encoder)
 }](e *Encoder, v *T) {
-	if v == nil {
+	switch {
+	case v == nil:
 		e.Failf("a nil %T", v)
-		return
+	case e.err == nil:
+		P(v).EncodeJSON(e)
 	}
-	P(v).EncodeJSON(e)
 }
 
 // EncodeNullable writes null, or a value by enc.

@@ -2,6 +2,7 @@ package codec_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -287,6 +288,26 @@ func TestEncodePointer(t *testing.T) {
 		t.Errorf("got %s, %v", text, err)
 	}
 	if _, err := codec.Append(nil, new(encoding(func(e *codec.Encoder) { codec.EncodePointer[codec.ID](e, nil) }))); err == nil || err.Error() != "a nil *codec.ID" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// node may contain itself, and then cannot be written.
+type node struct{ next *node }
+
+func (x *node) EncodeJSON(e *codec.Encoder) {
+	e.BeginObject()
+	if x.next != nil {
+		e.Name("next")
+		codec.EncodePointer(e, x.next)
+	}
+	e.EndObject()
+}
+
+func TestCycle(t *testing.T) {
+	x := &node{}
+	x.next = &node{x}
+	if _, err := codec.Append(nil, x); !errors.Is(err, codec.ErrDepth) {
 		t.Errorf("got %v", err)
 	}
 }
