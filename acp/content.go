@@ -10,8 +10,8 @@ func (x ContentBlock) Text() (text string, ok bool) {
 	return "", false
 }
 
-// AgentText returns the text of an update with a piece of the agent's answer; ok is false for other updates,
-// and for pieces that are no text.
+// AgentText returns the text of an update with a piece of the agent's answer; ok is false for other updates, and for
+// pieces that are not text.
 func (x SessionUpdate) AgentText() (text string, ok bool) {
 	if c, is := x.Variant.(*SessionUpdateAgentMessageChunk); is {
 		return c.Content.Text()

@@ -48,8 +48,8 @@ func WithOutput(v any) ToolCallOption {
 	return func(u *ToolCallUpdate) { u.RawOutput = Raw(v) }
 }
 
-// UpdateToolCall is an update about a tool call that was started: what the options say changes, all else stays
-// as it is.
+// UpdateToolCall is an update about a tool call that was started. What the options name is changed, and everything
+// else stays as it is.
 func UpdateToolCall(id ToolCallID, options ...ToolCallOption) SessionUpdate {
 	return NewSessionUpdateToolCallUpdate(AboutToolCall(id, options...))
 }
@@ -90,9 +90,9 @@ func RejectAlways(id PermissionOptionID, name string) PermissionOption {
 // notEncoded begins what Raw returns for a value that cannot be encoded. It is no JSON.
 const notEncoded = "not encoded: "
 
-// Raw is v as JSON, for members that hold any value, such as the input of a tool. Where v cannot be encoded it
-// returns text that is no JSON and says why: what contains it cannot be sent, and the call that should send it
-// returns an error with that text or with the place where it stands. Use json.Marshal to know at once.
+// Raw is v as JSON, for members that hold any value, such as the input of a tool. Where v cannot be encoded it returns
+// text that is no JSON and says why: what contains it cannot be sent, and the call that should send it returns an
+// error with that text or with the place where it stands. Use json.Marshal to see the error at once.
 func Raw(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/acpgo/sdk/internal/engine"
 )
 
-// Update sends an update (session/update). Updates arrive in the order in which they were sent, and
-// before the answer to the prompt if they are sent before its handler returns. It returns when the update is on
-// its way, and blocks while too much is unsent, up to the end of ctx. With the context of a turn that was
-// cancelled it still sends, and blocks for at most ten seconds. An update that the client did not say it
-// understands, such as a notice, fails with ErrUnsupported.
+// Update sends an update (session/update). Updates arrive in the order in which they were sent, and before the answer
+// to the prompt if they are sent before its handler returns. It returns when the update is on its way, and blocks
+// while too much is unsent, up to the end of ctx. With the context of a turn that was cancelled it still sends, and
+// blocks for at most ten seconds. A kind of update that needs a capability, such as a notice, fails with
+// ErrUnsupported if the client did not advertise it.
 func (s *AgentSession) Update(ctx context.Context, update SessionUpdate) error {
 	ctx, done := lasting(ctx)
 	defer done()
@@ -106,8 +106,8 @@ type Turn struct {
 // ErrOverflow.
 func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
 
-// Context returns the context for calls that the body of a loop over Updates makes: that with which the turn was
-// started, and the mark that the loop waits for them. It does not end with the turn.
+// Context returns the context for calls that the body of a loop over Updates makes: the one with which the turn was
+// started, marked so that the connection knows that the loop waits for the calls. It does not end with the turn.
 func (t *Turn) Context() context.Context { return t.turn.Context() }
 
 // Discard throws away the updates that were not read, and those to come.
@@ -121,8 +121,8 @@ func (t *Turn) Cancel() { t.turn.Cancel() }
 // there is none.
 func (t *Turn) Result() (*PromptResponse, error) { return t.turn.Result() }
 
-// Done is closed when the turn is over. Updates may still be there to be read. To wait for it without
-// reading them or calling Discard holds up the agent.
+// Done is closed when the turn is over. Updates may still be there to be read. A program that waits for Done, and
+// neither reads the updates nor calls Discard, holds up the agent.
 func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
 // Stream starts a turn whose updates are read as they come; see [Turn]. A loop over them inside the client's handler

@@ -29,7 +29,7 @@ func ToolEdit(path, oldText, newText string) ToolCallContent {
 	return ToolCallContent{Variant: &ToolCallContentDiff{Path: path, OldText: Some(oldText), NewText: newText}}
 }
 
-// ModeUpdate is an update that the session is in another of its modes, which the agent has chosen.
+// ModeUpdate is an update that says that the agent has put the session into another of its modes.
 func ModeUpdate(mode SessionModeID) SessionUpdate {
 	return NewSessionUpdateCurrentModeUpdate(CurrentModeUpdate{CurrentModeID: mode})
 }
@@ -49,8 +49,8 @@ func TitleUpdate(title string) SessionUpdate {
 	return NewSessionUpdateSessionInfoUpdate(SessionInfoUpdate{Title: Some(title)})
 }
 
-// StartToolCall is an update that a tool call begins; further ones about it are made by [UpdateToolCall]. It is
-// pending unless an option says otherwise.
+// StartToolCall is an update that says that a tool call begins; [UpdateToolCall] makes the later updates about it. The
+// tool call is pending unless an option says otherwise.
 func StartToolCall(id ToolCallID, title string, options ...ToolCallOption) SessionUpdate {
 	u := AboutToolCall(id, options...)
 	call := ToolCall{ToolCallID: id, Title: title, Status: ToolCallStatusPending}

@@ -119,8 +119,8 @@ type Finding struct {
 	// error; in the whole message when Definition is Envelope.
 	Pointer string
 	Message string
-	// Definition is the schema's definition that the value breaks ("PlanEntry"), with the tag when it
-	// is a variant of a union ("ContentBlock text").
+	// Definition is the schema's definition that the value violates ("PlanEntry"), with the tag when it is a variant of
+	// a union ("ContentBlock text").
 	Definition string
 }
 

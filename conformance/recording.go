@@ -83,7 +83,8 @@ type entry struct {
 	Bytes []byte  `json:"bytes,omitempty"`
 }
 
-// WriteMessage writes a message as one line of a recording's file, as WriteTo and ReadRecording have it:
+// WriteMessage writes a message as one line of a recording's file, in the form that WriteTo writes and ReadRecording
+// reads:
 //
 //	{"from":"client","raw":"{\"jsonrpc\":\"2.0\",…}"}
 //

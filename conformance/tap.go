@@ -10,8 +10,8 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-// TB has the methods of *testing.T, *testing.B and *testing.F that a Tap uses. With it, programs that
-// are no tests do not link package testing.
+// TB has the methods of *testing.T, *testing.B and *testing.F that a Tap uses. Because of it, programs that are not
+// tests need not link package testing.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)

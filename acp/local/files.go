@@ -16,15 +16,14 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultMaxFileSize is the longest text, in bytes, that is read or written when nothing else is asked
-// for. Should all of it be control characters, of which JSON makes six bytes each, it still fits a
-// message of the default size.
+// DefaultMaxFileSize is the longest text, in bytes, that is read or written when nothing else is asked for. Even if
+// all of it is control characters, which take six bytes each in JSON, it fits in a message of the default size.
 const DefaultMaxFileSize = 10 << 20
 
 // FilesOptions configure [NewFiles].
 type FilesOptions struct {
-	// MaxSize bounds a text that is read or written, in bytes; 0 is DefaultMaxFileSize. Of a larger
-	// file, windows of lines that are short enough can be read.
+	// MaxSize bounds a text that is read or written, in bytes; 0 is DefaultMaxFileSize. A request for some lines of a
+	// larger file is served if those lines are short enough.
 	MaxSize int64
 	// ReadOnly refuses writing.
 	ReadOnly bool

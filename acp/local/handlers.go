@@ -28,10 +28,10 @@ func RegisterFiles[S Session](
 	}
 }
 
-// ReadTextFile returns the lines of a text file that the request asks for, and all of them if it does
-// not say (fs/read_text_file). Lines end after "\n"; lines behind the end of the file are empty. A
-// missing file is rpc.ErrResourceNotFound with the file's URI as data and "No such file or directory" in its
-// message; other refusals are rpc.ErrInvalidParams.
+// ReadTextFile returns the lines of a text file that the request asks for, or the whole file if it names no lines
+// (fs/read_text_file). Lines end after "\n"; lines after the end of the file are an empty text. A missing file is
+// rpc.ErrResourceNotFound with the file's URI as data and "No such file or directory" in its message; other refusals
+// are rpc.ErrInvalidParams.
 func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 	lines := window{first: req.Line.Or(1), count: -1}
 	if count, ok := req.Limit.Get(); ok {
@@ -44,13 +44,12 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.Read
 	return &acp.ReadTextFileResponse{Content: text}, nil
 }
 
-// WriteTextFile makes the content that of the file (fs/write_text_file). A missing file is created, and
-// so are missing directories, with the permissions that the umask leaves. An existing file is replaced
-// in one step and keeps its permissions and owner, so that a crash leaves the old text or the new one.
-// Where that is impossible the file is overwritten in place: when it is reached by a symbolic link,
-// which stays a link, when its directory takes no new files, when its owner cannot be kept, and when
-// it is a mount point. Refusals are rpc.ErrInvalidParams, or rpc.ErrMethodNotFound if the files are
-// read-only.
+// WriteTextFile replaces the content of a file (fs/write_text_file). A missing file is created, and so are missing
+// directories, with the permissions that the umask leaves. An existing file is replaced in one step and keeps its
+// permissions and owner, so that a crash leaves the old text or the new one. Where that is impossible the file is
+// overwritten in place: when it is reached by a symbolic link, which stays a link, when its directory takes no new
+// files, when its owner cannot be kept, and when it is a mount point. Refusals are rpc.ErrInvalidParams, or
+// rpc.ErrMethodNotFound if the files are read-only.
 func (f *Files) WriteTextFile(_ context.Context, session Session, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 	if err := f.write(keyOf(session), req.Path, req.Content); err != nil {
 		return nil, forPeer(err)
@@ -133,9 +132,9 @@ func (t *Terminals) KillTerminal(ctx context.Context, session Session, req *acp.
 	return &acp.KillTerminalResponse{}, nil
 }
 
-// ReleaseTerminal ends a command as KillTerminal does, frees its terminal and returns when nothing of
-// it is left (terminal/release). From its beginning on, the id is unknown. A terminal that the session
-// does not have is rpc.ErrResourceNotFound.
+// ReleaseTerminal ends a command as KillTerminal does, frees its terminal and returns when nothing of it is left
+// (terminal/release). As soon as it is called, the id is unknown. A terminal that the session does not have is
+// rpc.ErrResourceNotFound.
 func (t *Terminals) ReleaseTerminal(ctx context.Context, session Session, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
 	if err := t.release(ctx, keyOf(session), req.TerminalID); err != nil {
 		return nil, forPeer(err)

@@ -60,10 +60,10 @@ func OpenRoots(dirs ...string) (*Roots, error) {
 	return &Roots{fixed: fixed, sessions: make(map[sessionKey]rootSet), conns: newWatcher()}, nil
 }
 
-// SetSession gives a session its own directories: the cwd and the additional directories with which it
-// is created, loaded or resumed. They replace the fixed ones, and those of an earlier call, until the
-// session's connection ends. A session that is to be loaded or resumed gets them before the agent can ask
-// for files: ClientConn.Session returns it by its id.
+// SetSession gives a session its own directories: the cwd and the additional directories with which it is created,
+// loaded or resumed. They replace the fixed ones, and those of an earlier call, until the session's connection ends.
+// For a session that is loaded or resumed, call it first, because the agent may ask for files at once;
+// ClientConn.Session returns the session for its id.
 //
 // It fails with ErrClosed when the Roots are closed or the connection is over, and otherwise when a directory
 // cannot be opened; the session then keeps what it had.
@@ -107,7 +107,7 @@ func (r *Roots) removeAll(conn *rpc.Conn) {
 	}
 }
 
-// Close closes all directories. Requests in progress may fail, later ones do. It returns nil.
+// Close closes all directories. Requests in progress may fail, and later ones fail. It returns nil.
 func (r *Roots) Close() error {
 	r.mu.Lock()
 	if !r.closed {

@@ -11,8 +11,8 @@ import (
 )
 
 // Session is a session as a client's handlers are given it: an *acp.ClientSession, or the ClientSession of
-// acp/unstable. Connection and id together say which session it is, because agents choose the ids. The
-// handlers of this package go by the session that they are given, not by the id in the request.
+// acp/unstable. Connection and id together say which session it is, because agents choose the ids. The handlers of
+// this package use the session that they are given, not the id in the request.
 type Session interface {
 	ID() acp.SessionID
 	RPC() *rpc.Conn

@@ -26,14 +26,13 @@ const (
 
 // TerminalsOptions configure [NewTerminals].
 type TerminalsOptions struct {
-	// Env is the environment of commands, over which that of a request is laid; nil is that of this
-	// process.
+	// Env is the environment of commands; nil is that of this process. Variables in a request are added to it, and
+	// replace those of the same name.
 	Env []string
-	// Shell, such as [DefaultShell], is a program with its arguments that gets the command of a request
-	// as one more argument, if the request has no args and there is no executable of that name: some
-	// agents put a whole command line, such as "go test ./... | tail", into command. Nil runs no shell;
-	// the request of such an agent then fails. A shell makes a script of the agent's words, but gives
-	// it no more than it has already, as it may name a shell itself.
+	// Shell, such as [DefaultShell], is a program with its arguments that gets the command of a request as one more
+	// argument, if the request has no args and there is no executable of that name: some agents put a whole command
+	// line, such as "go test ./... | tail", into command. Nil runs no shell; the request of such an agent then fails. A
+	// shell runs the agent's text as a script. That gives the agent nothing new: it could name a shell as the command.
 	Shell []string
 	// OutputLimit is how much output is kept, in bytes, if a request does not say; 0 is
 	// DefaultOutputLimit. MaxOutputLimit is the most that a request gets, whatever it says; 0 is
@@ -42,9 +41,9 @@ type TerminalsOptions struct {
 	// MaxTerminals is how many terminals may exist, in all sessions together; 0 is
 	// DefaultMaxTerminals.
 	MaxTerminals int
-	// KillGrace is how long a command may take to end after SIGTERM before it gets SIGKILL; 0 is
-	// DefaultKillGrace, and when it is negative SIGKILL comes at once. Windows knows no SIGTERM:
-	// there commands always end at once, with exit code 1.
+	// KillGrace is how long a command may take to end after SIGTERM before it gets SIGKILL; 0 is DefaultKillGrace, and
+	// when it is negative SIGKILL comes at once. Windows has no SIGTERM: there commands always end at once, with exit
+	// code 1.
 	KillGrace time.Duration
 	// OnOutput, if set, gets the output of each terminal as it comes, byte for byte, to show it to
 	// the user. The calls for one terminal come in order and from one goroutine, the first possibly
@@ -62,9 +61,9 @@ type TerminalsOptions struct {
 // input is empty, its output is read from a pipe, stdout and stderr in the order they were written. It
 // starts in the first of the session's directories, or in the one inside them that the request names.
 //
-// Killing reaches all processes of the command but those that put themselves into a session or group
-// of their own. What a command leaves running when it exits goes on until the terminal is killed or
-// released; its output still counts.
+// Killing reaches all processes of the command, except those that have moved to a session or process group of their
+// own. What a command leaves running when it exits goes on until the terminal is killed or released; its output is
+// still kept.
 //
 // When a connection ends, all terminals of its sessions are released.
 //

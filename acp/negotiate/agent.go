@@ -27,8 +27,8 @@ type Agent struct {
 // initialize request, calls V2 if that asks for version 2 or a newer one, or else V1, and returns what
 // that returned. The transport that they get begins with that request; the choice is final.
 //
-// Before that it answers as an agent does that waits for initialize: other requests are refused,
-// notifications ignored, and an initialize request for no version that there is gets the error −32022.
+// Before that it answers as an agent does that waits for initialize: other requests are refused, notifications
+// ignored, and an initialize request for a version that does not exist gets the error −32022.
 func (a Agent) Serve(ctx context.Context, transport rpc.Transport) error {
 	switch {
 	case a.V1 == nil && a.V2 == nil:

@@ -46,8 +46,7 @@ type CommandTransport struct {
 // Command returns the transport that starts cmd. Its fields may be set before it is connected.
 func Command(cmd *exec.Cmd) *CommandTransport { return &CommandTransport{Cmd: cmd} }
 
-// Connect starts the process. Its context bounds nothing: use the connection's Close to end the
-// process.
+// Connect starts the process. The context does not end it: Close of the connection does.
 func (t *CommandTransport) Connect(context.Context) (Stream, error) {
 	if err := t.once.use(); err != nil {
 		return nil, err
@@ -270,22 +269,22 @@ func (p *process) ReadLine(beforeWait func()) ([]byte, error) {
 	select {
 	case <-p.exited:
 		if state := p.cmd.ProcessState; state != nil {
-			exit := &ExitError{State: state, ProcessOutput: p.said()}
+			exit := &ExitError{State: state, ProcessOutput: p.outputSoFar()}
 			if errors.Is(err, io.ErrUnexpectedEOF) {
 				return nil, fmt.Errorf("%w: %w", err, exit)
 			}
 			err = exit
 		}
 	default:
-		if said := p.said(); said.String() != "" {
-			err = fmt.Errorf("subprocess has closed its output (%s): %w", said, err)
+		if output := p.outputSoFar(); output.String() != "" {
+			err = fmt.Errorf("subprocess has closed its output (%s): %w", output, err)
 		}
 	}
 	return nil, err
 }
 
-// said is what the process has said so far beside its messages.
-func (p *process) said() ProcessOutput {
+// outputSoFar is what the process has written so far besides its messages.
+func (p *process) outputSoFar() ProcessOutput {
 	now := time.Duration(p.endedAt.Load())
 	if now == 0 {
 		now = time.Since(p.began)

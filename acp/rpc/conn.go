@@ -13,15 +13,15 @@ import (
 
 // Conn is one connection to a peer. All methods are safe for concurrent use.
 //
-// It runs one reader, one writer, one worker for each session that has notifications waiting, and one
-// goroutine for each request in progress; up to 256 that are done wait for the next. All belong to the
-// Conn: Wait returns after they have ended, or with ErrStuck.
+// It runs one reader, one writer, one worker for each session that has notifications waiting, and one goroutine for
+// each request in progress; up to 256 of these goroutines are kept for later requests. All belong to the Conn: Wait
+// returns after they have ended, or with ErrStuck.
 //
-// Notifications of one session are handled in the order in which they came, one at a time. The answer
-// to a call is given to its caller after every notification that the same session received before it
-// was handled, and a request is handled after those too. A call made with the context of a
-// notification handler is exempt, because it could never return; so are requests, and calls made with
-// their contexts, while such a handler of the session waits for a call.
+// Notifications of one session are handled in the order in which they came, one at a time. The answer to a call is
+// given to its caller after every notification that the same session received before it was handled, and a request is
+// handled after those too. A call made with the context of a notification handler does not wait for that handler,
+// because it could never return. While such a handler waits for a call, requests of its session, and calls made with
+// their contexts, do not wait for it either.
 type Conn engine.Conn
 
 // A Caller is what calls go through: a *Conn, or a connection or a session of package acp.
@@ -37,8 +37,8 @@ func Connect(ctx context.Context, transport Transport, ext *Extensions[Conn], op
 	return ConnectRoutes(ctx, transport, func(c *Conn) ([]engine.Route, error) { return ext.bind(c) }, opts)
 }
 
-// ConnectRoutes is Connect for the packages of this module that serve the protocol's own methods; others cannot
-// name its types.
+// ConnectRoutes is Connect for the packages of this module that serve the protocol's own methods. Other modules cannot
+// use it, because its types are internal.
 func ConnectRoutes(
 	ctx context.Context, transport Transport, routes func(*Conn) ([]engine.Route, error), opts *Options,
 ) (*Conn, error) {

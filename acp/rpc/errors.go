@@ -79,11 +79,11 @@ func (c Code) WithData(v any) *Error { return c.withMessage().WithData(v) }
 // WithMessagef returns an Error with the code and a formatted message, which is sent to the peer.
 func (c Code) WithMessagef(format string, args ...any) *Error { return Errorf(c, format, args...) }
 
-// Error is a JSON-RPC error object: what a peer answered, or what a handler wants the peer to see. A
-// handler that returns one, possibly wrapped, has it sent as it is. Any other error is sent as ErrInternal with a
-// neutral message. So is the error of a call that the handler made, also if it wraps an Error: what a peer answered
-// (a CallError), or why the call was not sent. An Error is not
-// changed after it was made, so one value may be shared.
+// Error is a JSON-RPC error object: what a peer answered, or what a handler wants the peer to see. A handler that
+// returns one, possibly wrapped, has it sent as it is. Any other error is sent as ErrInternal with a neutral message.
+// The same holds for the error of a call that the handler made, even if it wraps an Error: it says what a peer
+// answered (a CallError), or why the call was not sent. An Error is not changed after it was made, so one value may be
+// shared.
 type Error struct {
 	// Code says what kind of failure it is.
 	Code Code
@@ -109,7 +109,7 @@ func (e *CallError) Error() string { return e.Method + ": " + e.Err.Error() }
 // Unwrap returns the peer's error.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Errors of this side's runtime; they never travel.
+// Errors of this side's runtime. They are never sent to the peer.
 const (
 	// ErrClosed says that the connection is over. What it is joined with says why: io.EOF when the
 	// peer ended it, io.ErrUnexpectedEOF when it did so within a message, an *ExitError when a
@@ -119,9 +119,9 @@ const (
 	ErrUnsupported = engine.ErrUnsupported
 	// ErrTurnCancelled is the cause of the context of a turn that its client cancelled.
 	ErrTurnCancelled = engine.ErrTurnCancelled
-	// ErrOverflow is what a call returns that had to be given up because its own caller held up a
-	// queue of updates that reached its hard limit, Options.QueueLimit; and what a turn returns whose loop over
-	// its updates had to be ended for that.
+	// ErrOverflow says that a queue of updates reached Options.QueueLimit while its handler, or the loop that reads it,
+	// waited for a call. Either the call was given up and returns this error, or the loop was ended and its turn
+	// returns it.
 	ErrOverflow = engine.ErrOverflow
 	// ErrStuck says that handlers still run although the connection is over and Options.CloseTime has passed.
 	// Nobody waits for them any more.

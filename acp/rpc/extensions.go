@@ -70,7 +70,8 @@ func HandleNotificationMethod[C, P any](
 	ext.handlers = append(ext.handlers, handler)
 }
 
-// Routes is for the packages of this module that serve the protocol's own methods; others cannot name its types.
+// Routes is for the packages of this module that serve the protocol's own methods. Other modules cannot use it,
+// because its types are internal.
 func (ext *Extensions[C]) Routes(conn *C) ([]engine.Route, error) {
 	if ext == nil {
 		return nil, nil

@@ -25,21 +25,21 @@ type Options struct {
 	// nothing more is read; 0 means 4 MiB. A single message may exceed it. All sessions together
 	// may have four times as much, and MaxRequests sessions may have notifications waiting.
 	QueueBytes int
-	// QueueLimit is how far such a queue grows while its own handler waits for a call, which could
-	// otherwise never be answered; then the call fails with ErrOverflow. The same holds for the
-	// updates that wait for a loop over a turn's updates whose body calls with the turn's context. Default 64 MiB.
+	// QueueLimit is how far such a queue grows while its own handler waits for a call, which could otherwise never be
+	// answered. At the limit the call fails with ErrOverflow. The same holds for the updates that wait for a loop over
+	// a turn's updates whose body calls with the turn's context. Default 64 MiB.
 	QueueLimit int
 	// DrainTime bounds how long requests may still be answered, and notifications handled, after
 	// the peer has ended the stream. Then the contexts of their handlers end. Default 2 s.
 	DrainTime time.Duration
-	// CloseTime bounds how long the end of a connection, by Close or by the peer, waits for handlers whose
-	// contexts have ended, and for unsent messages, together. A handler that runs on is left alone, and Close
-	// and Wait say so: ErrStuck. Default 5 s.
+	// CloseTime bounds how long the end of a connection, by Close or by the peer, waits for handlers whose contexts
+	// have ended, and for unsent messages, together. A handler that still runs then is not waited for, and Close and
+	// Wait return ErrStuck. Default 5 s.
 	CloseTime time.Duration
 	// CancelGrace is how long a cancelled turn waits for the agent's answer. Default 30 s.
 	CancelGrace time.Duration
-	// SkipNoise lets lines pass that do not begin like JSON, as agents print them by mistake: they
-	// are reported to Hooks.Invalid and not answered.
+	// SkipNoise skips lines that do not begin like JSON, such as output that agents print by mistake. They are reported
+	// to Hooks.Invalid and not answered.
 	SkipNoise bool
 	// ConcurrentTurns lets a session have more than one turn at a time, for agents that queue
 	// prompts or take them into the turn that runs. Otherwise a second prompt is refused.
@@ -49,17 +49,16 @@ type Options struct {
 // Hooks are called by the connection, by several goroutines at once. They must be quick, and must not
 // call the peer; only Serve and Call may wait, as what they wrap does. Each may be nil.
 type Hooks struct {
-	// Repair is told of each leniency with which a message was read: the method, and what was
-	// dropped or replaced where.
+	// Repair is called for each part of a message that is wrong and was dropped, replaced, or kept all the same, with
+	// the method of the message.
 	Repair func(method string, repair codec.Repair)
-	// Invalid is told of what was refused, ignored or skipped: lines that are not a JSON-RPC message, responses that
-	// answer no call, notifications that cannot be decoded. line is the line, its beginning, or the
-	// parameters of a notification; it is valid during the call, and nil when it is not known. reason
-	// repeats its first 256 bytes.
+	// Invalid is called for what was refused, ignored or skipped: lines that are not a JSON-RPC message, responses that
+	// answer no call, notifications that cannot be decoded. line is the line, its beginning, or the parameters of a
+	// notification; it is valid during the call, and nil when it is not known. reason repeats its first 256 bytes.
 	Invalid func(line []byte, reason error)
-	// Message is told of every message, as it is on the wire. It is valid during the call.
+	// Message is called for every message, as it is on the wire. The bytes are valid during the call.
 	Message func(sent bool, message []byte)
-	// Panic is told of a handler's panic. The peer only sees an internal error.
+	// Panic is called for a handler's panic. The peer only sees an internal error.
 	Panic func(method string, value any, stack []byte)
 
 	// Serve wraps every handler, and Call every call to the peer, turns and notifications among them; see
@@ -79,8 +78,8 @@ type Hooks struct {
 // returns.
 //
 // For a handler of a request the error of next is what the peer will get: errors.AsType finds that *Error, and
-// errors.Is and errors.As find what the handler returned. It is nil where a turn that was cancelled is answered so,
-// whatever its handler returned.
+// errors.Is and errors.As find what the handler returned. It is nil for a turn that was cancelled, because the answer
+// is then a result, whatever the handler returned.
 type Middleware func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
 
 // CallInfo describes the call or the request that a Middleware wraps.

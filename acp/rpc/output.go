@@ -28,13 +28,13 @@ type ProcessOutput struct {
 // noiseTail is how much is kept of what is no message, in bytes.
 const noiseTail = 1 << 10
 
-// ProcessOutputOf returns what the subprocess behind a stream has said so far, for an error of somebody who
+// ProcessOutputOf returns what the subprocess behind a stream has written so far, for an error of somebody who
 // waits for it. ok is false if the stream is neither that of a CommandTransport nor made of one by [Wrap].
 // It may be called at any time and by any goroutine.
 func ProcessOutputOf(stream Stream) (out ProcessOutput, ok bool) {
 	for s := wire.Stream(stream); ; {
 		if p, ok := s.(*process); ok {
-			return p.said(), true
+			return p.outputSoFar(), true
 		}
 		u, ok := s.(interface{ Unwrap() wire.Stream })
 		if !ok {

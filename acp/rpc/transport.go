@@ -63,7 +63,7 @@ type FastStream interface {
 	// does not call it while it has a whole message.
 	ReadLine(beforeWait func()) ([]byte, error)
 
-	// WriteLines is Write for one or more lines, which are best sent at once.
+	// WriteLines is Write for one or more lines, which should be sent in one write.
 	WriteLines(lines []byte) error
 
 	// TryWriteLines is WriteLines if that can be done without waiting. If it returns false, it has sent none or only a

@@ -39,8 +39,8 @@ type Turn struct {
 // ErrOverflow.
 func (t *Turn) Updates() iter.Seq[SessionUpdate] { return t.turn.Updates() }
 
-// Context returns the context for calls that the body of a loop over Updates makes: that with which the turn was
-// started, and the mark that the loop waits for them. It does not end with the turn.
+// Context returns the context for calls that the body of a loop over Updates makes: the one with which the turn was
+// started, marked so that the connection knows that the loop waits for the calls. It does not end with the turn.
 func (t *Turn) Context() context.Context { return t.turn.Context() }
 
 // Discard throws away the updates that were not read, and those to come.
@@ -54,8 +54,8 @@ func (t *Turn) Cancel() { t.turn.Cancel() }
 // there is none.
 func (t *Turn) Result() (*TurnResult, error) { return t.turn.Result() }
 
-// Done is closed when the turn is over. Updates may still be there to be read. To wait for it without
-// reading them or calling Discard holds up the agent.
+// Done is closed when the turn is over. Updates may still be there to be read. A program that waits for Done, and
+// neither reads the updates nor calls Discard, holds up the agent.
 func (t *Turn) Done() <-chan struct{} { return t.turn.Done() }
 
 // Prompt runs a turn and waits for its end; updates go to the client's handler. When ctx ends, the turn is

@@ -25,9 +25,9 @@ func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) e
 	sent, err := c.wire.TryNotify(method, params)
 	if !sent {
 		// It waits for the peer as a call does, and the peer may wait for what our queues hold.
-		var f *flight
-		ctx, f = c.enter(ctx)
-		defer c.exit(f)
+		var f *nestedCall
+		ctx, f = c.beginCall(ctx)
+		defer c.endCall(f)
 		err = c.wire.Notify(ctx, method, params)
 	}
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *Conn) failure(ctx context.Context, err error) (ended bool, _ error) {
 
 // run sends the request and waits for its answer.
 func (p *pending) run(ctx context.Context, params wire.Encodable) error {
-	ctx, f := p.conn.enter(ctx)
-	defer p.conn.exit(f)
+	ctx, f := p.conn.beginCall(ctx)
+	defer p.conn.endCall(f)
 	err := p.start(ctx, params)
 	if err != nil {
 		return named(p.method, err)

@@ -37,7 +37,7 @@ type Conn struct {
 	inbound  map[ID]*inbound // requests in progress, by the peer's id
 	serving  int
 	idle     []chan task // of goroutines that wait for a task
-	flying   flying
+	calls    callsInFlight
 	load     load
 	room     bell // for the reader
 
@@ -63,7 +63,7 @@ func Start(ctx context.Context, stream wire.Stream, routes func(*Conn) ([]Route,
 		sniff:         codec.NewDecoder(nil),
 		sessions:      map[string]*session{},
 		inbound:       map[ID]*inbound{},
-		flying:        flying{nested: map[*flight]struct{}{}, stalled: map[*flow]struct{}{}},
+		calls:         callsInFlight{nested: map[*nestedCall]struct{}{}, stalled: map[*flow]struct{}{}},
 		room:          newBell(),
 	}
 	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))

@@ -20,12 +20,12 @@ func Left(c *Conn) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	bytes, workers, nested := c.load.bytes.Load(), c.load.workers.Load(), c.load.nested.Load()
-	waits := int(c.flying.waits.Load())
-	if n := len(c.inbound) + c.serving + len(c.flying.nested) + len(c.flying.stalled) + waits; n == 0 && bytes|workers|nested == 0 {
+	waits := int(c.calls.waits.Load())
+	if n := len(c.inbound) + c.serving + len(c.calls.nested) + len(c.calls.stalled) + waits; n == 0 && bytes|workers|nested == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d requests, %d being served, %d calls nested, %d callers; load: %d bytes, %d workers, %d calls",
-		len(c.inbound), c.serving, len(c.flying.nested), waits, bytes, workers, nested)
+		len(c.inbound), c.serving, len(c.calls.nested), waits, bytes, workers, nested)
 }
 
 // AwaitHandled waits until what a session has queued was handled.

@@ -43,36 +43,36 @@ func holderOf(ctx context.Context) holder {
 	return h
 }
 
-// flight is a call that holders wait for.
-type flight struct {
+// nestedCall is a call that holders wait for.
+type nestedCall struct {
 	cancel  context.CancelCauseFunc
 	holders []holder
 }
 
-// flying are the calls in flight.
-type flying struct {
-	waits   atomic.Int64         // callers that wait for the peer
-	nested  map[*flight]struct{} // those that a holder waits for; guarded by Conn.mu
-	stalled map[*flow]struct{}   // loops that hold up the reader; guarded by Conn.mu
-	stalls  atomic.Int32         // how many these are; spares callers the lock
+// callsInFlight are the calls that wait for the peer.
+type callsInFlight struct {
+	waits   atomic.Int64             // callers that wait for the peer
+	nested  map[*nestedCall]struct{} // those that a holder waits for; guarded by Conn.mu
+	stalled map[*flow]struct{}       // loops that hold up the reader; guarded by Conn.mu
+	stalls  atomic.Int32             // how many these are; spares callers the lock
 }
 
-// enter notes that the caller waits for the peer. It must wait with the context that is returned, and then leave.
-func (c *Conn) enter(ctx context.Context) (context.Context, *flight) {
+// beginCall notes that the caller waits for the peer. It must wait with the context that is returned, and then call endCall.
+func (c *Conn) beginCall(ctx context.Context) (context.Context, *nestedCall) {
 	h := holderOf(ctx)
 	if h == nil {
-		return ctx, c.enterIn(nil, nil)
+		return ctx, c.beginCallIn(nil, nil)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	return ctx, c.enterIn(h, cancel)
+	return ctx, c.beginCallIn(h, cancel)
 }
 
-// enterIn is enter for a caller within a holder, or nil. cancel ends its waiting.
-func (c *Conn) enterIn(h holder, cancel context.CancelCauseFunc) *flight {
-	c.flying.waits.Add(1)
-	if c.flying.stalls.Load() > 0 {
+// beginCallIn is beginCall for a caller within a holder, or nil. cancel ends its waiting.
+func (c *Conn) beginCallIn(h holder, cancel context.CancelCauseFunc) *nestedCall {
+	c.calls.waits.Add(1)
+	if c.calls.stalls.Load() > 0 {
 		c.mu.Lock()
-		for w := range c.flying.stalled {
+		for w := range c.calls.stalled {
 			w.room.ring()
 		}
 		c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *Conn) enterIn(h holder, cancel context.CancelCauseFunc) *flight {
 	if h == nil {
 		return nil
 	}
-	f := &flight{cancel: cancel}
+	f := &nestedCall{cancel: cancel}
 	// Under the lock, so that whoever finds that a holder waits for a call finds the call.
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,18 +89,18 @@ func (c *Conn) enterIn(h holder, cancel context.CancelCauseFunc) *flight {
 			f.holders = append(f.holders, h)
 		}
 	}
-	c.flying.nested[f] = struct{}{}
+	c.calls.nested[f] = struct{}{}
 	return f
 }
 
-// exit is called when the caller waits no more.
-func (c *Conn) exit(f *flight) {
-	c.flying.waits.Add(-1)
+// endCall is called when the caller no longer waits.
+func (c *Conn) endCall(f *nestedCall) {
+	c.calls.waits.Add(-1)
 	if f == nil {
 		return
 	}
 	c.mu.Lock()
-	delete(c.flying.nested, f)
+	delete(c.calls.nested, f)
 	c.mu.Unlock()
 	f.cancel(context.Canceled)
 	for _, h := range f.holders {
@@ -112,7 +112,7 @@ func (c *Conn) exit(f *flight) {
 func (c *Conn) overflow(match func(holder) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for f := range c.flying.nested {
+	for f := range c.calls.nested {
 		if slices.ContainsFunc(f.holders, match) {
 			f.cancel(ErrOverflow)
 		}
@@ -167,7 +167,7 @@ func (w *flow) throwAway() {
 // await waits for more. In a handler of notifications, or another loop, that is a call.
 func (w *flow) await(cancel context.CancelCauseFunc) {
 	if w.starter != nil {
-		defer w.conn.exit(w.conn.enterIn(w.starter, cancel))
+		defer w.conn.endCall(w.conn.beginCallIn(w.starter, cancel))
 	}
 	<-w.more
 }
@@ -179,7 +179,7 @@ func (w *flow) await(cancel context.CancelCauseFunc) {
 func (w *flow) makeRoom(size int) {
 	c, stalled := w.conn, false
 	for w.bytes > 0 && w.bytes+size > c.opts.QueueBytes && !w.discard && !w.ended {
-		full, calls, waits := w.bytes+size > c.opts.QueueLimit, w.calls > 0, c.flying.waits.Load() > 0
+		full, calls, waits := w.bytes+size > c.opts.QueueLimit, w.calls > 0, c.calls.waits.Load() > 0
 		if !full && (calls || waits) {
 			break
 		}
@@ -218,10 +218,10 @@ func (c *Conn) stall(w *flow, stalled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stalled {
-		c.flying.stalled[w] = struct{}{}
-		c.flying.stalls.Add(1)
+		c.calls.stalled[w] = struct{}{}
+		c.calls.stalls.Add(1)
 	} else {
-		delete(c.flying.stalled, w)
-		c.flying.stalls.Add(-1)
+		delete(c.calls.stalled, w)
+		c.calls.stalls.Add(-1)
 	}
 }

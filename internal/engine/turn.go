@@ -187,7 +187,7 @@ func (c *Conn) turn(ctx context.Context, p *pending, params wire.Encodable, turn
 	defer cancel(context.Canceled)
 	defer context.AfterFunc(c.base, func() { cancel(context.Cause(c.base)) })()
 	if turn.session == nil {
-		defer c.exit(c.enterIn(holderOf(ctx), cancel))
+		defer c.endCall(c.beginCallIn(holderOf(ctx), cancel))
 		c.begin(ctx, cancel, turn)
 	}
 	defer c.leave(turn)
@@ -420,8 +420,8 @@ func (t *Turn[U, R]) Cancel() {
 func (t *Turn[U, R]) Result() (*R, error) {
 	t.Discard()
 	if !isClosed(t.done) {
-		f := t.conn.enterIn(t.starter, t.cancel)
-		defer t.conn.exit(f)
+		f := t.conn.beginCallIn(t.starter, t.cancel)
+		defer t.conn.endCall(f)
 		if f != nil && slices.ContainsFunc(f.holders, isHandling) {
 			t.once.Do(func() { close(t.inside) })
 		}

@@ -95,10 +95,10 @@ func newMessageID() MessageID { return MessageID("msg_" + rand.Text()) }
 type foreground struct {
 	session *AgentSession
 
-	mu      sync.Mutex // also held while a state is sent, so that states are sent in order
-	turns   int        // that were taken and are not over
-	asks    int        // questions to the user that are open
-	running bool       // that work goes on was reported
+	mu        sync.Mutex // also held while a state is sent, so that states are sent in order
+	turns     int        // that were taken and are not over
+	questions int        // questions to the user that are open
+	running   bool       // that work goes on was reported
 }
 
 // enter notes that a turn was taken.
@@ -189,7 +189,7 @@ func (f *foreground) leave(ctx context.Context, free func(), idle IdleStateUpdat
 	}
 	if f.running {
 		// What cannot be sent any more nobody waits for: the connection is over.
-		_ = f.settle(ctx, NewStateUpdateIdle(idle))
+		_ = f.reportFinally(ctx, NewStateUpdateIdle(idle))
 	}
 	f.turns = -1
 	conn := f.session.conn
@@ -223,18 +223,18 @@ func requiringAction[R any](ctx context.Context, s *AgentSession, ask func() (*R
 func (f *foreground) asking(ctx context.Context, change int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asks += change
+	f.questions += change
 	switch {
-	case change > 0 && f.asks == 1:
+	case change > 0 && f.questions == 1:
 		return f.report(ctx, NewStateUpdateRequiresAction(RequiresActionStateUpdate{}))
-	case change < 0 && f.asks == 0 && !errors.Is(context.Cause(ctx), ErrTurnCancelled):
-		return f.settle(ctx, running())
+	case change < 0 && f.questions == 0 && !errors.Is(context.Cause(ctx), ErrTurnCancelled):
+		return f.reportFinally(ctx, running())
 	}
 	return nil
 }
 
-// settle is report for what the client must hear, also when ctx has ended, unless the connection has.
-func (f *foreground) settle(ctx context.Context, state StateUpdate) error {
+// reportFinally is report for what the client must hear, also when ctx has ended, unless the connection has.
+func (f *foreground) reportFinally(ctx context.Context, state StateUpdate) error {
 	err := f.report(ctx, state)
 	if err == nil || ctx.Err() == nil || errors.Is(err, ErrClosed) {
 		return err
@@ -285,7 +285,7 @@ func (s *AgentSession) repeatState(ctx context.Context) error {
 		defer f.mu.Unlock()
 		switch {
 		case f.turns < 0: // they have just ended
-		case f.asks > 0:
+		case f.questions > 0:
 			state = NewStateUpdateRequiresAction(RequiresActionStateUpdate{})
 		case f.running:
 			state = running()
