@@ -3,8 +3,9 @@
 // Usage:
 //
 //	acpgen [-check] [-root DIR]
-//	acpgen [-check] -schema FILE -package NAME [-out DIR] [-runtime PATH] [-protocol NAME] [-facade] [-tests] [-versions FILE]
-//	acpgen -api [-package NAME] [-runtime PATH] [-protocol NAME] [-facade] OLD NEW
+//	acpgen [-check] -schema FILE -package NAME [-out DIR] [-runtime PATH] [-protocol NAME] [-overrides FILE] [-facade] [-tests] [-versions FILE]
+//	acpgen -api [-json] [-package NAME] [-runtime PATH] [-protocol NAME] [-overrides FILE] [-facade] OLD NEW
+//	acpgen -describe [-protocol NAME] [-overrides FILE] SCHEMA
 //
 // The first form generates what this repository holds: the package that embeds the schemas which
 // schema/VERSIONS lists, and the packages of gen.Targets. Its root is -root, or else the nearest parent
@@ -14,10 +15,34 @@
 // of, to apply what this project has decided about that, and to add handlers, connections and sessions, which
 // need hand-written files beside them.
 //
-// The third form writes nothing. It prints, as Markdown, what the step from one schema to another does to
-// programs that use the generated package: what breaks them first, what is to be looked at, what was
-// added, and what is only read differently. It runs the go command, in a module that has the runtime. Its
-// exit status is 1 if something breaks. Which release a schema is of, a schema/VERSIONS beside it says.
+// The third form writes no files. It prints, as Markdown or with -json as JSON, what the step from one schema to
+// another does to programs that use the generated package: what breaks them first, what is to be looked at, what
+// was added, and what is only read differently. It runs the go command, in a module that has the runtime. Its
+// exit status is 1 if something breaks. Which release a schema is of, a schema/VERSIONS beside it says. Two
+// folders like the root of this repository are compared package by package.
+//
+// The fourth form prints what is understood of a schema, as tables: the types with their members, the unions and
+// how each variant is told apart, the methods and what gates them, and what is kept or dropped of values that the
+// schema does not describe.
+//
+// A file of overrides decides what a schema does not say, one thing in a line: what is decided, about what, the
+// decision, and why. Errors say which override resolves a clash of names. Those that are not used are errors, all
+// of them at once.
+//
+//	Member       Thing/a_b = AUnderB        # aB has the name by rule
+//	Value        Color/dark_red = DarkRed2  # dark-red has the name by rule
+//	Constructor  Shape/circle = Circle      # the name by rule is long
+//	Name         Thing/part = Detail        # the name by rule is taken
+//
+// The kinds Name, Member, Value, Variant and Constructor name a type, a field, a constant, a variant's type and its
+// constructor; what they are about is a definition, or after slashes the part of one, or the JSON pointer that an
+// error gives. All kinds are documented at gen.Kind, the format at gen.ParseOverrides.
+//
+// A method that looks as if a capability gated it, and has no gate, is a question: acpgen prints it and goes on. An
+// override answers it.
+//
+// All files are written or none, also those of several packages, unless the process is killed while it renames
+// them. Only files that begin as acpgen's do are replaced or removed.
 //
 // With -check nothing is written: acpgen names the files that it would have changed, and its exit
 // status is 1 if there are any. For wrong usage and wrong schemas it is 2; then nothing was written
@@ -25,7 +50,8 @@
 package main
 
 import (
-	"bytes"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -33,7 +59,6 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -42,9 +67,14 @@ import (
 
 	"github.com/acpgo/sdk/gen"
 	"github.com/acpgo/sdk/gen/api"
-	"github.com/acpgo/sdk/gen/emit"
 	"github.com/acpgo/sdk/gen/schema"
+	"github.com/acpgo/sdk/gen/text"
 )
+
+// source is this file, whose package comment -help prints.
+//
+//go:embed main.go
+var source []byte
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -63,14 +93,16 @@ const (
 )
 
 type options struct {
-	schema, pkg, out, root, module, protocol, versions string
+	schema, pkg, out, root, module, protocol, versions, overrides string
 
-	base                      *gen.Base // of a target of this repository
-	facade, tests, check, api bool
+	base                                      *gen.Base // of a target of this repository
+	facade, tests, check, api, json, describe bool
+
+	stderr io.Writer
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	var o options
+	o := options{stderr: stderr}
 	flags := flag.NewFlagSet("acpgen", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.schema, "schema", "", "schema `file`")
@@ -80,10 +112,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.module, "runtime", module, "import `path` of the module that holds acp/codec and acp/rpc")
 	flags.StringVar(&o.protocol, "protocol", "", "`protocol` of the schema, for what is decided about it by hand: v1, v1.unstable, v2, v2.unstable")
 	flags.StringVar(&o.versions, "versions", "", "`file` like schema/VERSIONS, which must list the schema")
+	flags.StringVar(&o.overrides, "overrides", "", "`file` of what is decided about the schema by hand, beside that of -protocol")
 	flags.BoolVar(&o.facade, "facade", false, "also generate handlers, connections and sessions")
 	flags.BoolVar(&o.tests, "tests", false, "also generate the tables that tests of the package need")
 	flags.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would change")
 	flags.BoolVar(&o.api, "api", false, "write nothing; compare two schemas, and exit with 1 if the step breaks programs")
+	flags.BoolVar(&o.json, "json", false, "print the report of -api as JSON")
+	flags.BoolVar(&o.describe, "describe", false, "write nothing; print what is understood of a schema")
+	flags.Usage = func() {
+		usage(stderr)
+		flags.PrintDefaults()
+	}
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return ok
@@ -92,23 +131,46 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	status, err := o.run(flags.Args(), stdout)
 	if err != nil {
-		fmt.Fprintf(stderr, "acpgen: %v\n", err)
+		for _, problem := range gen.Problems(err) {
+			fmt.Fprintf(stderr, "acpgen: %s\n", text.Line(problem.Error()))
+		}
 		return failed
 	}
 	return status
 }
 
+// usage prints the package comment.
+func usage(w io.Writer) {
+	file, err := parser.ParseFile(token.NewFileSet(), "main.go", source, parser.ParseComments|parser.PackageClauseOnly)
+	if err != nil {
+		panic(err) // it compiled
+	}
+	fmt.Fprintf(w, "%s\nFlags:\n\n", file.Doc.Text())
+}
+
+// ask prints questions about a schema.
+func (o *options) ask(file string, questions []gen.Question) {
+	for _, q := range questions {
+		fmt.Fprintf(o.stderr, "acpgen: %s: question: %s\n", text.Line(file), text.Line(q.String()))
+	}
+}
+
 // run does what the options say and returns the exit status.
 func (o *options) run(args []string, stdout io.Writer) (status int, err error) {
-	if o.api {
+	switch {
+	case o.api:
 		return o.compare(args, stdout)
+	case o.json:
+		return 0, errors.New("want -json with -api; -help explains")
+	case o.describe:
+		return ok, o.table(args, stdout)
 	}
 	changed, err := o.generate(len(args))
 	if err != nil || !o.check || len(changed) == 0 {
 		return ok, err
 	}
-	for _, line := range changed {
-		fmt.Fprintln(stdout, line)
+	for _, c := range changed {
+		fmt.Fprintln(stdout, text.Line(c.String()))
 	}
 	return differs, nil
 }
@@ -116,8 +178,8 @@ func (o *options) run(args []string, stdout io.Writer) (status int, err error) {
 // compare prints how the packages of two schemas differ, or, for two folders like this repository's root,
 // all packages of gen.Targets whose schemas both have.
 func (o *options) compare(args []string, stdout io.Writer) (status int, err error) {
-	if len(args) != 2 || o.schema != "" || o.root != "" || o.check {
-		return 0, errors.New("want -api with two schema files, and neither -schema, -root nor -check; -help explains")
+	if len(args) != 2 || o.schema != "" || o.root != "" || o.check || o.describe {
+		return 0, errors.New("want -api with two schema files, and neither -schema, -root, -check nor -describe; -help explains")
 	}
 	imports, err := api.Importer(".", o.module+"/acp/rpc")
 	if err != nil {
@@ -127,7 +189,9 @@ func (o *options) compare(args []string, stdout io.Writer) (status int, err erro
 	if isFolder(args[0]) && isFolder(args[1]) {
 		pairs = targets(o.module, args[0], args[1])
 	}
-	for i, p := range pairs {
+	var reports []*api.Report
+	var markdown []string
+	for _, p := range pairs {
 		report, err := p.report(imports)
 		if err != nil {
 			return 0, err
@@ -135,15 +199,39 @@ func (o *options) compare(args []string, stdout io.Writer) (status int, err erro
 		if report.Breaks() {
 			status = differs
 		}
-		text := report.Markdown()
-		if i > 0 {
-			text = "\n" + text
-		}
-		if _, err := io.WriteString(stdout, text); err != nil {
-			return 0, err
-		}
+		reports, markdown = append(reports, report), append(markdown, report.Markdown())
 	}
-	return status, nil
+	if !o.json {
+		_, err = io.WriteString(stdout, strings.Join(markdown, "\n"))
+		return status, err
+	}
+	enc := json.NewEncoder(stdout)
+	enc.SetIndent("", "  ")
+	return status, enc.Encode(reports)
+}
+
+// table prints what is understood of a schema.
+func (o *options) table(args []string, stdout io.Writer) error {
+	if len(args) != 1 || o.schema != "" || o.root != "" || o.check {
+		return errors.New("want -describe with one schema file, and neither -schema, -root nor -check; -help explains")
+	}
+	data, err := readSchema(args[0])
+	if err != nil {
+		return err
+	}
+	if o.pkg == "" {
+		o.pkg = "generated"
+	}
+	c, decided, err := o.config(data)
+	if err != nil {
+		return err
+	}
+	out, err := gen.Describe(c)
+	if err != nil {
+		return decided.located(args[0], err)
+	}
+	_, err = io.WriteString(stdout, out)
+	return err
 }
 
 // A pair is two schema files, and the options for what they become.
@@ -162,7 +250,7 @@ func targets(module, old, new string) []pair {
 	var out []pair
 	for _, t := range gen.Targets {
 		p := pair{
-			options{pkg: t.Package, module: module, protocol: t.Protocol, facade: true},
+			options{pkg: t.Package, module: module, protocol: t.Protocol, facade: true, stderr: io.Discard},
 			filepath.Join(old, filepath.FromSlash(t.Schema)), filepath.Join(new, filepath.FromSlash(t.Schema)),
 		}
 		if _, err := os.Stat(p.old); err == nil {
@@ -182,7 +270,7 @@ func (p pair) report(imports types.Importer) (*api.Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		if configs[i], err = p.config(data); err != nil {
+		if configs[i], _, err = p.config(data); err != nil {
 			return nil, err
 		}
 		configs[i].Source = release(file, data)
@@ -203,16 +291,11 @@ func release(file string, data []byte) string {
 	return filepath.ToSlash(file)
 }
 
-// A folder is what is generated into one.
-type folder struct {
-	dir   string
-	files map[string][]byte
-}
-
 // generate returns what it changed or would have changed. Everything is generated before anything is
 // written.
-func (o *options) generate(extra int) (changed []string, err error) {
+func (o *options) generate(extra int) ([]change, error) {
 	var folders []folder
+	var err error
 	switch {
 	case extra > 0:
 		return nil, errors.New("want flags only; -help explains")
@@ -226,14 +309,11 @@ func (o *options) generate(extra int) (changed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range folders {
-		lines, err := f.apply(o.check)
-		if err != nil {
-			return nil, err
-		}
-		changed = append(changed, lines...)
+	changed, err := changes(folders)
+	if err != nil || o.check {
+		return changed, err
 	}
-	return changed, nil
+	return changed, (&transaction{rename: os.Rename}).apply(changed)
 }
 
 // single generates one package.
@@ -242,7 +322,7 @@ func (o *options) single() ([]folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.config(data)
+	c, decided, err := o.config(data)
 	if err != nil {
 		return nil, err
 	}
@@ -263,24 +343,58 @@ func (o *options) single() ([]folder, error) {
 	if !documented {
 		c.Doc = fmt.Sprintf("Package %s holds the types and methods that %s describes, generated by acpgen.", o.pkg, filepath.Base(o.schema))
 	}
-	files, err := gen.Generate(c)
+	result, err := gen.Run(c)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.schema, err)
+		return nil, decided.located(o.schema, err)
 	}
-	return []folder{{o.out, files}}, nil
+	o.ask(o.schema, result.Questions)
+	return []folder{{o.out, result.Files}}, nil
 }
 
-// config returns what the options say about a schema.
-func (o *options) config(data []byte) (gen.Config, error) {
+// config returns what the options say about a schema, and where it is decided.
+func (o *options) config(data []byte) (gen.Config, decisions, error) {
 	c := gen.Config{Schema: data, Package: o.pkg, Module: o.module, Facade: o.facade, Base: o.base}
+	d := decisions{file: o.overrides}
 	if o.protocol != "" {
 		overrides, known := gen.Overrides[o.protocol]
 		if !known {
-			return c, fmt.Errorf("unknown protocol %q", o.protocol)
+			return c, d, fmt.Errorf("unknown protocol %q", o.protocol)
 		}
 		c.Overrides = overrides
 	}
-	return c, nil
+	if o.overrides != "" {
+		table, err := os.ReadFile(o.overrides)
+		if err != nil {
+			return c, d, err
+		}
+		if d.overrides, d.lines, err = gen.ParseOverrides(string(table)); err != nil {
+			return c, d, gen.In(o.overrides, err)
+		}
+		c.Overrides = slices.Concat(c.Overrides, d.overrides)
+	}
+	return c, d, nil
+}
+
+// decisions are the overrides of a file.
+type decisions struct {
+	file      string
+	overrides []gen.Override
+	lines     []int
+}
+
+// located says of each problem where it is: in the file of overrides, if one of them is stale, or in the schema.
+func (d decisions) located(schema string, err error) error {
+	var out []error
+	for _, problem := range gen.Problems(err) {
+		where := schema
+		if stale, ok := errors.AsType[*gen.Stale](problem); ok {
+			if i := slices.Index(d.overrides, stale.Override); i >= 0 {
+				where, problem = fmt.Sprintf("%s: line %d", d.file, d.lines[i]), stale
+			}
+		}
+		out = append(out, gen.In(where, problem))
+	}
+	return errors.Join(out...)
 }
 
 // repository generates what this repository holds.
@@ -310,25 +424,63 @@ func (o *options) repository() ([]folder, error) {
 		return nil, err
 	}
 	folders := []folder{{root, files}}
+	var problems []error
+	failed := map[string]bool{}
 	for _, t := range gen.Targets {
 		target := options{
 			schema: filepath.Join(root, filepath.FromSlash(t.Schema)), versions: filepath.Join(root, versionsFile),
 			pkg: t.Package, out: filepath.Join(root, filepath.FromSlash(t.Dir)), protocol: t.Protocol, module: module,
-			facade: true, tests: true,
+			facade: true, tests: true, stderr: o.stderr,
 		}
 		if target.base, err = base(root, t); err != nil {
 			return nil, err
 		}
 		more, err := target.single()
 		if err != nil {
-			return nil, err
+			failed[t.Dir] = true
+			for _, problem := range gen.Problems(err) {
+				if !failed[t.Base] || !strings.Contains(problem.Error(), ": the base: ") { // which was said
+					problems = append(problems, problem)
+				}
+			}
+			continue
 		}
 		if err := share(root, t, more[0].files); err != nil {
 			return nil, err
 		}
 		folders = append(folders, more...)
 	}
+	if len(problems) > 0 {
+		return nil, together(root, problems)
+	}
 	return folders, nil
+}
+
+// together returns the problems of all schemas, and each stale override once, with the schemas that have no use for
+// it.
+func together(root string, problems []error) error {
+	var out []error
+	var overrides []gen.Override
+	stale := map[gen.Override][]string{}
+	for _, problem := range problems {
+		s, ok := errors.AsType[*gen.Stale](problem)
+		if !ok {
+			out = append(out, problem)
+			continue
+		}
+		file, _, _ := strings.Cut(problem.Error(), ": ")
+		if path, err := filepath.Rel(root, file); err == nil {
+			file = filepath.ToSlash(path)
+		}
+		if stale[s.Override] == nil {
+			overrides = append(overrides, s.Override)
+		}
+		stale[s.Override] = append(stale[s.Override], file+": "+s.Because)
+	}
+	for _, o := range overrides {
+		out = append(out, fmt.Errorf("gen/overrides.go: the override {%v, %q, %q} is not used for %s", o.Kind, o.Subject, o.Value, strings.Join(stale[o], ", ")))
+	}
+	return errors.Join(out...)
 }
 
 // base returns the package that a target extends, or nil.
@@ -449,94 +601,4 @@ func readSchema(file string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, schema.MaxSize+1))
-}
-
-// apply makes the folder be as generated, or with check only says how it differs.
-func (f folder) apply(check bool) (changed []string, err error) {
-	for _, name := range slices.Sorted(maps.Keys(f.files)) {
-		path := filepath.Join(f.dir, name)
-		old, err := os.ReadFile(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			changed = append(changed, path+": missing")
-		case err != nil:
-			return nil, err
-		case bytes.Equal(old, f.files[name]):
-			continue
-		default:
-			changed = append(changed, path+": differs")
-		}
-		if !check {
-			if err := write(path, f.files[name]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	stale, err := staleFiles(f.dir, f.files)
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range stale {
-		changed = append(changed, path+": stale")
-		if !check {
-			if err := os.Remove(path); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return changed, nil
-}
-
-// staleFiles returns the generated files of the folder that are not among files.
-func staleFiles(dir string, files map[string][]byte) ([]string, error) {
-	var paths []string
-	for _, pattern := range []string{"*_gen.go", "*_gen_test.go"} {
-		found, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, found...)
-	}
-	var out []string
-	for _, path := range paths {
-		if _, current := files[filepath.Base(path)]; current {
-			continue
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		if bytes.HasPrefix(text, []byte(emit.Header)) {
-			out = append(out, path)
-		}
-	}
-	return out, nil
-}
-
-// write replaces a file in one step, so that no reader sees half of it.
-func write(path string, data []byte) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
