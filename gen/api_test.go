@@ -5,6 +5,7 @@ package gen
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	gobuild "go/build"
@@ -51,7 +52,11 @@ func TestCompare(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, path, archive, map[string][]byte{"report.md": []byte(report.Markdown())})
+			data, err := json.MarshalIndent(report, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, path, archive, map[string][]byte{"report.md": []byte(report.Markdown()), "report.json": append(data, '\n')})
 
 			user := member(t, archive, "user.go")
 			requireBreaks(t, user, declarations(t, before), declarations(t, after), runtime, report)

@@ -335,7 +335,7 @@ func (n *namer) methods(methods []*model.Method) {
 		if m.Var = m.Go + "Method"; m.Var == m.Const {
 			m.Var = "MethodDescriptor"
 		}
-		if !n.facade {
+		if !n.facade && n.taken[m.Const] == what.pointer { // or else the clash was said
 			n.take(n.taken, m.Var, what)
 		}
 	}

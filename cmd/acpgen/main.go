@@ -460,8 +460,8 @@ func (o *options) repository() ([]folder, error) {
 // it.
 func together(root string, problems []error) error {
 	var out []error
-	var overrides []gen.Override
-	stale := map[gen.Override][]string{}
+	var found []gen.Stale
+	schemas := map[gen.Stale][]string{}
 	for _, problem := range problems {
 		s, ok := errors.AsType[*gen.Stale](problem)
 		if !ok {
@@ -472,13 +472,13 @@ func together(root string, problems []error) error {
 		if path, err := filepath.Rel(root, file); err == nil {
 			file = filepath.ToSlash(path)
 		}
-		if stale[s.Override] == nil {
-			overrides = append(overrides, s.Override)
+		if schemas[*s] == nil {
+			found = append(found, *s)
 		}
-		stale[s.Override] = append(stale[s.Override], file+": "+s.Because)
+		schemas[*s] = append(schemas[*s], file)
 	}
-	for _, o := range overrides {
-		out = append(out, fmt.Errorf("gen/overrides.go: the override {%v, %q, %q} is not used for %s", o.Kind, o.Subject, o.Value, strings.Join(stale[o], ", ")))
+	for _, s := range found {
+		out = append(out, fmt.Errorf("gen/overrides.go: %w (%s)", &s, strings.Join(schemas[s], ", ")))
 	}
 	return errors.Join(out...)
 }

@@ -25,12 +25,20 @@ const (
 	OnWire
 )
 
+// String returns the name of a level in JSON.
+func (l Level) String() string {
+	return [...]string{Breaking: "breaking", Silent: "silent", Notable: "notable", Addition: "addition", OnWire: "wire"}[l]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
 // Change is one difference.
 type Change struct {
-	Level Level
+	Level Level `json:"level"`
 	// Subject is a Go name of the package: Type, Type.Field, Type.Method or Func.
-	Subject string
-	Text    string // a line of Markdown
+	Subject string `json:"subject"`
+	Text    string `json:"text"` // a line of Markdown
 }
 
 // A comparison compares two versions of a package.

@@ -4,6 +4,7 @@ package api
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"go/types"
 	"slices"
@@ -84,6 +85,20 @@ func merge(changes, wire []Change) []Change {
 // Breaks reports whether there are breaking changes, silent ones included.
 func (r *Report) Breaks() bool {
 	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Level <= Silent })
+}
+
+// MarshalJSON implements json.Marshaler: what the report says, and whether something breaks.
+func (r *Report) MarshalJSON() ([]byte, error) {
+	list := func(texts []string) []string { return append([]string{}, texts...) }
+	return json.Marshal(struct {
+		Old       string   `json:"old"`
+		New       string   `json:"new"`
+		Breaks    bool     `json:"breaks"`
+		Changes   []Change `json:"changes"`
+		Described int      `json:"descriptionsChanged"`
+		Stale     []string `json:"staleOverrides"`
+		Questions []string `json:"questions"`
+	}{r.Old, r.New, r.Breaks(), append([]Change{}, r.Changes...), r.Described, list(r.Stale), list(r.Questions)})
 }
 
 // Markdown returns the report as text for people, the worst first.

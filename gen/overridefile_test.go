@@ -1,0 +1,212 @@
+package gen
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/acpgo/sdk/gen/text"
+)
+
+func TestParseOverrides(t *testing.T) {
+	const table = `
+# what is decided
+Name         Command = SlashCommand   # Command is what starts an agent
+Member	A/a_b	= AUnderB	# aB has the name
+Needs        session/prompt prompt.image = caps.image# not a reason # marked
+
+Derived      initialize # the handshake # follows
+Value        "A/x = y # z" = XY # it has an equals sign
+CallNote     m = "It has a # and \"quotes\"." # beyond
+Variant      A/a=b = AB # marks stand between spaces
+`
+	want := []Override{
+		{Name, "Command", "SlashCommand", "Command is what starts an agent"},
+		{Member, "A/a_b", "AUnderB", "aB has the name"},
+		{Needs, "session/prompt prompt.image", "caps.image# not a reason", "marked"},
+		{Derived, "initialize", "", "the handshake # follows"},
+		{Value, "A/x = y # z", "XY", "it has an equals sign"},
+		{CallNote, "m", `It has a # and "quotes".`, "beyond"},
+		{Variant, "A/a=b", "AB", "marks stand between spaces"},
+	}
+	got, lines, err := ParseOverrides(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]int{3, 4, 5, 7, 8, 9, 10}, lines); diff != "" {
+		t.Errorf("lines, -want +got:\n%s", diff)
+	}
+
+	// Every wrong line is said, and no right one is lost.
+	const wrong = "Nmae A = B # typo\n" +
+		"Name\n" +
+		"Name A # no value\n" +
+		"Name A = # no value\n" +
+		"Name A = B\n" +
+		"Name A = B #\n" +
+		"Derived m = x # a value\n" +
+		"Name \"A = B # no end\n" +
+		"Name A = B # first\n" +
+		"Name A = C # second\n" +
+		"Name A\x1b[31m = B # control\n" +
+		"Name \"A\" B = C # garbage\n" +
+		"Always\n"
+	_, _, err = ParseOverrides(wrong)
+	if err == nil {
+		t.Fatal("it was read")
+	}
+	wantLines := []string{
+		`line 1: unknown kind "Nmae": want one of Name, Member,`,
+		`line 2: Name has no subject`,
+		`line 3: {Name, "A"} decides nothing: want = and a value after the subject`,
+		`line 4: {Name, "A"} decides nothing`,
+		`line 5: {Name, "A"} has no reason: want # and one at the end`,
+		`line 6: {Name, "A"} has no reason`,
+		`line 7: {Derived, "m"} has no value: want nothing but a reason after the subject`,
+		`line 8: a string does not end`,
+		`line 10: {Name, "A"} is decided in line 9`,
+		`line 11: "A\x1b[31m" has characters that do not show: write it as a string of Go`,
+		`line 12: {Name, "A"} decides nothing`,
+		`line 13: Always has no subject`,
+	}
+	problems := Problems(err)
+	if len(problems) != len(wantLines) {
+		t.Errorf("got %d problems, want %d:\n%v", len(problems), len(wantLines), err)
+	}
+	for i, problem := range problems[:min(len(problems), len(wantLines))] {
+		if s := problem.Error(); !strings.HasPrefix(s, wantLines[i]) || text.Line(s) != s {
+			t.Errorf("got %s, want %s", s, wantLines[i])
+		}
+	}
+}
+
+// What the table of this project says can be said in a file, and so can whatever a schema says.
+func TestOverridesAsText(t *testing.T) {
+	var all []Override
+	for _, list := range Overrides {
+		all = append(all, list...)
+	}
+	for _, s := range append(slices.Clone(hostileTexts), `"`, "=", "#", "a =", "# b", " a ", "a\tb") {
+		all = append(all, Override{Member, s, s, "hostile"}, Override{Ungated, s, "", "hostile"})
+	}
+	for _, o := range all {
+		got, _, err := ParseOverrides(o.String())
+		if err != nil || len(got) != 1 || got[0] != o {
+			t.Errorf("%s: got %q, %v, want %q", o, got, err, o)
+		}
+	}
+}
+
+// hint is how an error says which override resolves it.
+var hint = regexp.MustCompile(`an override \{(\w+), ("(?:[^"\\]|\\.)*")\} can name it$`)
+
+// Every clash of names can be resolved by the overrides that the errors tell, and by their pointers in the place of their
+// subjects.
+func TestClashesAreResolved(t *testing.T) {
+	paths, err := filepath.Glob("testdata/errors/name_*.txtar")
+	if err != nil || len(paths) < 10 {
+		t.Fatalf("no clashes: %v", err)
+	}
+	check := newChecker(t)
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, byPointer := range []bool{false, true} {
+			config := Config{Schema: member(t, archive, "schema.json"), Source: "schema.json", Package: "golden", Module: module}
+			files, err := Generate(config)
+			for round := 0; err != nil && round < 5; round++ {
+				for _, problem := range Problems(err) {
+					m := hint.FindStringSubmatch(problem.Error())
+					if m == nil {
+						t.Fatalf("%s: %v", path, problem)
+					}
+					subject, err := strconv.Unquote(m[2])
+					if err != nil {
+						t.Fatal(err)
+					}
+					o := Override{Kind(slices.Index(kindNames[:], m[1])), subject, fmt.Sprintf("Resolved%d", len(config.Overrides)), "a clash"}
+					if byPointer {
+						o.Subject, _, _ = strings.Cut(problem.Error(), ": ")
+					}
+					if !slices.ContainsFunc(config.Overrides, o.same) {
+						config.Overrides = append(config.Overrides, o)
+					}
+				}
+				files, err = Generate(config)
+			}
+			if err != nil {
+				t.Errorf("%s: with %v: %v", path, config.Overrides, err)
+				continue
+			}
+			if _, err := check.check(files); err != nil {
+				t.Errorf("%s: with %v it does not compile: %v", path, config.Overrides, err)
+			}
+		}
+	}
+}
+
+// What is named twice by rule and is the same thing is no clash.
+func TestNamesDoNotClashWithThemselves(t *testing.T) {
+	check := newChecker(t)
+	for name, schema := range map[string]string{
+		"a variant with the name of its value": `{"Value":{"anyOf":[{"title":"Text","$ref":"#/$defs/ValueText"},{"title":"List","$ref":"#/$defs/ValueList"},{"title":"Flag","type":"boolean"}]},
+			"ValueText":{"type":"string"},"ValueList":{"type":"array","items":{"type":"string"}}}`,
+		"a method called method": `{"MethodRequest":{"type":"object","properties":{},"x-method":"method","x-side":"agent"}}`,
+		"parameters of keywords": `{"U":{"oneOf":[{"type":"object","properties":{"t":{"type":"string","const":"a"},"func":{"type":"string"},"interface":{"type":"string"},"select":{"type":"string"}},"required":["t","func","interface","select"]}]}}`,
+		"small letters":          `{"名":{"type":"object","properties":{"éa":{"type":"string"},"3d":{"type":"string"}}}}`,
+	} {
+		files, err := Generate(Config{Schema: []byte(`{"$defs":` + schema + `}`), Source: "schema.json", Package: "golden", Module: module, Tests: true})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		delete(files, "definitions_gen_test.go")
+		if _, err := check.check(files); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An override cannot put anything into Go but a name.
+func TestHostileOverrides(t *testing.T) {
+	schema, err := os.ReadFile("testdata/api/methods.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := txtar.Parse(schema)
+	config := Config{Schema: member(t, archive, "new.json"), Source: "s", Package: "golden", Module: module, Facade: true, keepStale: true}
+	for _, s := range hostileTexts {
+		config.Overrides = append(overridesOf(archive),
+			Override{CallNote, "list", s, ""}, Override{HandlerNote, "list", s, ""}, Override{CallNote, "question", s, ""}, Override{HandlerNote, "ask", s, ""})
+		out, err := generate(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, source := range out.files {
+			requireShown(t, name, source)
+		}
+		for _, o := range []Override{
+			{Name, "Caps", s, ""}, {Member, "Caps/list", s, ""}, {Handler, "ListRequest", s, ""},
+		} {
+			config.Overrides = append(overridesOf(archive), o)
+			if _, err := generate(config); err == nil {
+				t.Errorf("%v was accepted", o)
+			} else {
+				requireLines(t, err)
+			}
+		}
+	}
+}

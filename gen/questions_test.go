@@ -1,0 +1,150 @@
+package gen
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/gen/schema"
+)
+
+// configOf returns how a package of this repository is generated from a schema.
+func configOf(t *testing.T, target Target, path string) Config {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{Schema: data, Source: target.Schema, Package: target.Package, Module: module, Overrides: Overrides[target.Protocol], Facade: true}
+}
+
+// No question about the schemas of this repository is open, and each gate of the table would be asked for without it.
+func TestQuestions(t *testing.T) {
+	asked := 0
+	for _, target := range Targets {
+		config := configOf(t, target, filepath.Join("..", filepath.FromSlash(target.Schema)))
+		open := func(overrides []Override) []Question {
+			doc, err := schema.Parse(config.Schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pkg, err := build(doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := newJudgements(overrides)
+			if err := judge(pkg, j); err != nil {
+				t.Fatal(err)
+			}
+			return questions(pkg, j)
+		}
+		for _, q := range open(config.Overrides) {
+			t.Errorf("%s: %v", target.Schema, q)
+		}
+		for i, o := range config.Overrides {
+			if o.Kind != Capability && o.Kind != Ungated {
+				continue
+			}
+			without := open(slices.Delete(slices.Clone(config.Overrides), i, i+1))
+			if len(without) != 1 || without[0].Method != o.Subject {
+				t.Errorf("%s without %v: %v", target.Schema, o, without)
+			}
+			asked++
+		}
+	}
+	t.Logf("%d gates are asked for", asked)
+}
+
+// What makes a method look gated is its description, that of a capability, or its name.
+func TestLooksGated(t *testing.T) {
+	const template = `{"$defs":{
+		"Caps":{"type":"object","properties":{
+			"log":{"type":"boolean","description":"Whether the agent can log: LOG"},
+			"session":{"$ref":"#/$defs/SessionCaps"},"_meta":{"type":"object"}}},
+		"SessionCaps":{"type":"object","description":"All agents have sessions.","properties":{"fork":{"type":"boolean"}}},
+		"GoRequest":{"description":"DOC","type":"object","properties":{},"x-method":"METHOD","x-side":"agent"},
+		"GoResponse":{"type":"object","properties":{},"x-method":"METHOD","x-side":"agent"},
+		"OtherRequest":{"type":"object","properties":{},"x-method":"log/other","x-side":"agent"},
+		"OtherResponse":{"type":"object","properties":{},"x-method":"log/other","x-side":"agent"}}}`
+	tests := []struct{ name, method, doc, log, want string }{
+		{"nothing", "go", "Goes.", "", ""},
+		{"its description", "go", "Goes. Only if the agent has the x.go capability.", "", `Its description says "Only if the agent has the x.go capability"`},
+		{"its description, without that word", "go", "Clients may send it if the agent supports it.", "", `Its description says "Clients may send it if the agent supports it"`},
+		{"what all unstable things say", "go", "**UNSTABLE**\\n\\nThis capability is not part of the spec yet, and may change.", "", ""},
+		{"the description of a capability", "trace/go", "", "it has `trace/go`.", "The description of the capability log names it"},
+		{"that of another method", "trace/go", "", "it has `trace/gone`.", ""},
+		{"its name", "session/fork", "", "", "The capability session.fork goes by its name"},
+		{"its name, in another order", "fork_session", "", "", ""},
+		{"its family", "log/go", "", "", "The capability log gates log/other"},
+		{"another side", "go", "", "", ""},
+	}
+	for _, test := range tests {
+		text := strings.NewReplacer("METHOD", test.method, "DOC", test.doc, "LOG", test.log).Replace(template)
+		if test.name == "another side" {
+			text = strings.Replace(text, `"x-side":"agent"`, `"x-side":"client"`, 2)
+		}
+		config := Config{Schema: []byte(text), Source: "s", Package: "p", Module: module,
+			Overrides: []Override{{Capabilities, "agent", "Caps", ""}, {Capability, "log/other", "log", ""}}}
+		out, err := Run(config)
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		got := ""
+		if len(out.Questions) > 0 {
+			got = out.Questions[0].Text
+		}
+		if got != test.want || len(out.Questions) > 1 {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+		// An answer ends the question, and one that nobody asked for is stale.
+		config.Overrides = append(config.Overrides, Override{Ungated, test.method, "", "tested"})
+		out, err = Run(config)
+		if (err == nil) != (test.want != "") || err == nil && len(out.Questions) > 0 {
+			t.Errorf("%s, answered: %v, %v", test.name, out, err)
+		}
+	}
+}
+
+// A step back to 2.0.0 says all overrides that are stale then at once: without them, and with nothing else, all schemas
+// of 2.0.0 become packages. The step to the present ones needs no more.
+func TestStaleTogether(t *testing.T) {
+	dir := installPublished(t)
+	if dir == "" {
+		t.Skip("the old schemas need npm")
+	}
+	files := map[string]string{"v1": "v1/schema.json", "v1.unstable": "v1/schema.unstable.json", "v2": "v2/schema.json", "v2.unstable": "v2/schema.unstable.json"}
+	for _, target := range Targets {
+		for _, release := range []string{"2.0.0", "2.4.0"} {
+			config := configOf(t, target, filepath.Join(dir, "node_modules", "acp-"+release, "schema", filepath.FromSlash(files[target.Protocol])))
+			_, err := Run(config)
+			if release == "2.0.0" && target.Protocol != "v1" && err == nil {
+				t.Errorf("%s of %s: nothing is stale", target.Protocol, release)
+			}
+			if err == nil {
+				continue
+			}
+			stale := 0
+			for _, problem := range Problems(err) {
+				s := staleOf(problem)
+				if s == nil {
+					t.Errorf("%s of %s: %v", target.Protocol, release, problem)
+					continue
+				}
+				stale++
+				config.Overrides = slices.DeleteFunc(slices.Clone(config.Overrides), func(o Override) bool { return o == s.Override })
+			}
+			if _, err := Run(config); err != nil {
+				t.Errorf("%s of %s, without the stale overrides: %v", target.Protocol, release, err)
+			}
+			t.Logf("%s of %s: %d stale overrides in one report", target.Protocol, release, stale)
+		}
+	}
+}
+
+func staleOf(err error) *Stale {
+	s, _ := errors.AsType[*Stale](err)
+	return s
+}
