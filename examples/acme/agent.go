@@ -61,14 +61,14 @@ func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp
 			return err
 		}
 		if limited && left == 0 {
-			if err := tell(vendoracp.NewIndexEventLimit()); err != nil {
+			if err := tell(vendoracp.LimitReached()); err != nil {
 				return err
 			}
 			return fs.SkipAll
 		}
 		left--
 		files[string(language)]++
-		return tell(vendoracp.NewIndexEventFile(vendoracp.IndexedFile{Path: path, Language: language}))
+		return tell(vendoracp.FileIndexed(path, language))
 	})
 	if err != nil {
 		return nil, acp.Public(err)
@@ -80,7 +80,7 @@ func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp
 }
 
 // languages are the languages of the files that are indexed.
-var languages = map[string]vendoracp.Language{".go": vendoracp.LanguageGo, ".ts": vendoracp.LanguageTypescript, ".json": "json"}
+var languages = map[string]vendoracp.Language{".go": vendoracp.LanguageGo, ".ts": vendoracp.LanguageTypeScript, ".json": "json"}
 
 // prompt says what is in the session's index.
 func (a *agent) prompt(ctx context.Context, session *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {

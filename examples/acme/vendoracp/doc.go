@@ -2,4 +2,4 @@
 // the Agent Client Protocol.
 package vendoracp
 
-//go:generate go tool acpgen -schema ../vendor.json -package vendoracp
+//go:generate go tool acpgen -schema ../vendor.json -package vendoracp -overrides ../vendor.overrides

@@ -11,14 +11,14 @@ type Language string
 // The known values of Language.
 const (
 	LanguageGo         Language = "go"
-	LanguageTypescript Language = "typescript"
+	LanguageTypeScript Language = "typescript"
 )
 
 // Known reports whether x is one of the values that the schema lists.
 func (x Language) Known() bool {
 	switch x {
 	case LanguageGo,
-		LanguageTypescript:
+		LanguageTypeScript:
 		return true
 	}
 	return false

@@ -41,12 +41,12 @@ func (*IndexEventFile) isIndexEvent()    {}
 func (*IndexEventLimit) isIndexEvent()   {}
 func (*IndexEventUnknown) isIndexEvent() {}
 
-// NewIndexEventFile returns an [IndexEvent] that is an [IndexEventFile].
-func NewIndexEventFile(payload IndexedFile) IndexEvent {
-	return IndexEvent{Variant: (*IndexEventFile)(&payload)}
+// FileIndexed returns an [IndexEvent] that is an [IndexEventFile].
+func FileIndexed(path string, language Language) IndexEvent {
+	return IndexEvent{Variant: &IndexEventFile{Path: path, Language: language}}
 }
 
-// NewIndexEventLimit returns an [IndexEvent] that is an [IndexEventLimit].
-func NewIndexEventLimit() IndexEvent {
+// LimitReached returns an [IndexEvent] that is an [IndexEventLimit].
+func LimitReached() IndexEvent {
 	return IndexEvent{Variant: &IndexEventLimit{}}
 }

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file of overrides resolves clashes. What is wrong with it, and what in it is not used, is said by line.
+func TestOverridesFile(t *testing.T) {
+	dir := t.TempDir()
+	schema, table, out := filepath.Join(dir, "schema.json"), filepath.Join(dir, "overrides.txt"), filepath.Join(dir, "pkg")
+	writeFile(t, schema, `{"$defs":{"Thing":{"type":"object","properties":{"a_b":{"type":"string"},"aB":{"type":"string"},"level":{"type":"string","enum":["x y","x-y"]}}}}}`)
+	args := []string{"-schema", schema, "-package", "pkg", "-out", out, "-overrides", table}
+	tests := []struct {
+		name, table string
+		want        []string
+	}{
+		{"nothing decided", "", []string{
+			schema + `: /$defs/Thing/properties/level/enum/1: the name ThingLevelXY is taken by /$defs/Thing/properties/level/enum/0; an override {Value, "Thing/level/x-y"} can name it`,
+			schema + `: /$defs/Thing/properties/aB: the name AB is taken by /$defs/Thing/properties/a_b; an override {Member, "Thing/aB"} can name it`,
+		}},
+		{"wrong lines", "Member Thing/aB\n\nMembr Thing/aB = B # b\n", []string{
+			table + `: line 1: {Member, "Thing/aB"} decides nothing: want = and a value after the subject`,
+			table + `: line 3: unknown kind "Membr": want one of Name, `,
+		}},
+		{"some decided, some not used", "Member Thing/aB = CapitalB # a clash\nMember Thing/c = C # gone\n# next\nUngated m # gone\n", []string{
+			schema + `: /$defs/Thing/properties/level/enum/1: the name ThingLevelXY is taken`,
+			table + `: line 2: the override {Member, "Thing/c", "C"} is not used: the schema has no such thing`,
+			table + `: line 4: the override {Ungated, "m", ""} is not used: the schema has no such thing`,
+		}},
+		{"no file", "-", []string{"open " + table}},
+	}
+	for _, test := range tests {
+		if test.table == "-" {
+			if err := os.Remove(table); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			writeFile(t, table, test.table)
+		}
+		status, text := acpgen(t, args...)
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		if status != failed || len(lines) != len(test.want) {
+			t.Errorf("%s: got %d and\n%s", test.name, status, text)
+			continue
+		}
+		for i, line := range lines {
+			if !strings.HasPrefix(line, "acpgen: "+test.want[i]) {
+				t.Errorf("%s: got %s, want %s", test.name, line, test.want[i])
+			}
+		}
+	}
+	writeFile(t, table, "Member Thing/aB = CapitalB # a clash\nValue /$defs/Thing/properties/level/enum/1 = ThingLevelDash # a clash, by pointer\nName Thing/level = Level # short\n")
+	if status, text := acpgen(t, args...); status != ok || text != "" {
+		t.Fatalf("got %d and %s", status, text)
+	}
+	if got := contents(t, out); !strings.Contains(got["types_gen.go"], "\tCapitalB codec.Opt[string] `json:\"aB,omitzero\"`\n") ||
+		!strings.Contains(got["enums_gen.go"], "ThingLevelDash Level = \"x-y\"\n") {
+		t.Errorf("the overrides were not applied:\n%s%s", got["types_gen.go"], got["enums_gen.go"])
+	}
+}
+
+// A new release says in one run which overrides all its schemas have no use for, each once, and asks what people must
+// answer.
+func TestBumpSaysAll(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "schema"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	bump := func(edit func(defs map[string]any)) (status int, text string) {
+		var versions strings.Builder
+		for _, file := range []string{"schema.json", "schema/v1.unstable.json", "schema/v2.json", "schema/v2.unstable.json"} {
+			data, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var schema map[string]any
+			if err := json.Unmarshal(data, &schema); err != nil {
+				t.Fatal(err)
+			}
+			edit(schema["$defs"].(map[string]any))
+			if data, err = json.Marshal(schema); err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, filepath.Join(root, filepath.FromSlash(file)), string(data))
+			fmt.Fprintf(&versions, "%s some-package 9.9.9 2026-01-01 %x\n", file, sha256.Sum256(data))
+		}
+		writeFile(t, filepath.Join(root, "schema", "VERSIONS"), versions.String())
+		return acpgen(t, "-root", root)
+	}
+
+	status, text := bump(func(defs map[string]any) {
+		members := defs["InitializeResponse"].(map[string]any)["properties"].(map[string]any)
+		for _, member := range members {
+			if m := member.(map[string]any); m["default"] != nil {
+				m["default"] = map[string]any{}
+			}
+		}
+		for _, name := range []string{"AgentCapabilities", "SessionCapabilities"} {
+			if d, ok := defs[name].(map[string]any); ok {
+				delete(d["properties"].(map[string]any), "loadSession")
+				delete(d["properties"].(map[string]any), "delete")
+				delete(d["properties"].(map[string]any), "title")
+			}
+		}
+	})
+	want := []string{
+		`gen/overrides.go: the override {Capability, "session/load", "loadSession"} is not used: "AgentCapabilities" has no "loadSession" (schema.json, schema/v1.unstable.json)`,
+		`gen/overrides.go: the override {Capability, "session/delete", "sessionCapabilities.delete"} is not used: "AgentCapabilities" has no "delete" (schema.json, schema/v1.unstable.json)`,
+		`gen/overrides.go: the override {Capability, "session/set_title", "sessionCapabilities.title"} is not used: "AgentCapabilities" has no "title" (schema/v1.unstable.json)`,
+		`gen/overrides.go: the override {Capability, "session/delete", "session.delete"} is not used: "AgentCapabilities" has no "delete" (schema/v2.json, schema/v2.unstable.json)`,
+		`gen/overrides.go: the override {Capability, "session/set_title", "session.title"} is not used: "AgentCapabilities" has no "title" (schema/v2.unstable.json)`,
+	}
+	if got := strings.Split(strings.TrimSuffix(text, "\n"), "\n"); status != failed || len(got) != len(want) {
+		t.Errorf("got %d and\n%s", status, text)
+	} else {
+		for _, line := range want {
+			if !strings.Contains(text, "acpgen: "+line+"\n") {
+				t.Errorf("got\n%s\nwant %s", text, line)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "acp")); err == nil {
+		t.Error("something was written")
+	}
+
+	status, text = bump(func(defs map[string]any) {
+		for _, last := range []string{"Request", "Response"} {
+			defs["PauseSession"+last] = map[string]any{"type": "object", "properties": map[string]any{}, "x-method": "session/pause", "x-side": "agent",
+				"description": "Only available if the agent advertises the `pause` capability."}
+		}
+	})
+	if asked := `question: /$defs/PauseSessionRequest: does a capability gate session/pause? `; status != ok || strings.Count(text, asked) != 4 || strings.Count(text, "\n") != 4 {
+		t.Errorf("got %d and\n%s\nwant %d and four times %s", status, text, ok, asked)
+	}
+}
+
+// What is understood of a schema is printed, and so is a report for tools.
+func TestDescribeAndJSON(t *testing.T) {
+	dir := t.TempDir()
+	old, new, table := filepath.Join(dir, "old.json"), filepath.Join(dir, "new.json"), filepath.Join(dir, "overrides.txt")
+	writeFile(t, old, schemaText)
+	writeFile(t, new, strings.Replace(schemaText, "name", "title", 2))
+	writeFile(t, table, "Member Thing/title = Heading # clearer\n")
+	status, text := acpgen(t, "-describe", "-overrides", table, new)
+	if want := "Types\n\nGO          IS                SCHEMA\nThing       object            /$defs/Thing\n  .Heading  string, required  title\n"; status != ok || !strings.HasPrefix(text, want) {
+		t.Errorf("got %d and\n%s\nwant %d and\n%s", status, text, ok, want)
+	}
+	status, text = acpgen(t, "-api", "-json", old, new)
+	var reports []struct {
+		Old, New string
+		Breaks   bool
+		Changes  []struct{ Level, Subject, Text string }
+	}
+	if err := json.Unmarshal([]byte(text), &reports); err != nil || status != differs || len(reports) != 1 {
+		t.Fatalf("got %d and %s, %v", status, text, err)
+	}
+	if r := reports[0]; !r.Breaks || len(r.Changes) != 2 || r.Changes[0].Level != "breaking" || r.Changes[0].Subject != "Thing.Name" || r.New != filepath.ToSlash(new) {
+		t.Errorf("got %+v", r)
+	}
+	for _, args := range [][]string{
+		{"-describe"}, {"-describe", old, new}, {"-describe", "-check", old}, {"-describe", "-api", old, new}, {"-json", old, new}, {"-json"},
+		{"-describe", filepath.Join(dir, "none.json")}, {"-describe", table},
+	} {
+		if status, text := acpgen(t, args...); status != failed || strings.Count(text, "\n") != 1 {
+			t.Errorf("%q: got %d and %s", args, status, text)
+		}
+	}
+	if status, text := acpgen(t, "-help"); status != ok || !strings.Contains(text, "acpgen -describe [-protocol NAME]") || !strings.Contains(text, "-overrides file") {
+		t.Errorf("got %d and %s", status, text)
+	}
+}
