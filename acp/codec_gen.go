@@ -3675,6 +3675,7 @@ func (x *ClientSessionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *CompactionCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
+	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw)
 	e.EndObject()
 }
 
@@ -3682,7 +3683,7 @@ func (x *CompactionCapabilities) EncodeJSON(e *codec.Encoder) {
 func (x *CompactionCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = CompactionCapabilities{}
 	for o := d.Object(); o.Next(); {
-		d.Skip()
+		codec.DecodeExtra(&o, &x.Extra, (*codec.Decoder).Raw)
 	}
 }
 
@@ -3735,6 +3736,7 @@ func (x *BooleanConfigOptionCapabilities) DecodeJSON(d *codec.Decoder) {
 // EncodeJSON writes x; it is for generated code.
 func (x *NoticeCapabilities) EncodeJSON(e *codec.Encoder) {
 	e.BeginObject()
+	codec.EncodeExtra(e, x.Extra, (*codec.Encoder).Raw)
 	e.EndObject()
 }
 
@@ -3742,7 +3744,7 @@ func (x *NoticeCapabilities) EncodeJSON(e *codec.Encoder) {
 func (x *NoticeCapabilities) DecodeJSON(d *codec.Decoder) {
 	*x = NoticeCapabilities{}
 	for o := d.Object(); o.Next(); {
-		d.Skip()
+		codec.DecodeExtra(&o, &x.Extra, (*codec.Decoder).Raw)
 	}
 }
 

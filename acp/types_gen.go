@@ -1698,7 +1698,11 @@ type ClientSessionCapabilities struct {
 }
 
 // CompactionCapabilities declares client support for ID-addressed context compaction updates.
-type CompactionCapabilities struct{}
+type CompactionCapabilities struct {
+	// Extra holds the members that the schema allows but does not name. They are written after the
+	// others.
+	Extra map[string]json.RawMessage `json:"-"`
+}
 
 // SessionConfigOptionsCapabilities: Session configuration option capabilities supported by the
 // client.
@@ -1723,7 +1727,11 @@ type BooleanConfigOptionCapabilities struct {
 }
 
 // NoticeCapabilities declares client support for presenting live notices to the user.
-type NoticeCapabilities struct{}
+type NoticeCapabilities struct {
+	// Extra holds the members that the schema allows but does not name. They are written after the
+	// others.
+	Extra map[string]json.RawMessage `json:"-"`
+}
 
 // AuthCapabilities holds the authentication capabilities supported by the client.
 //

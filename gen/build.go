@@ -161,11 +161,24 @@ func boundsOf(of model.Restricted, more ...string) []string {
 func (b *builder) fillStruct(s *model.Struct, form *schema.Node, tag string) {
 	b.take(form, "an object with members", "type", "properties", "required", "additionalProperties")
 	s.Fields = b.fields(s, form, tag)
-	if more := form.AdditionalProperties; more != nil && (more.Bool == nil || *more.Bool) {
+	if more := others(form); more != nil {
 		s.Extra = &model.Extra{Elem: b.element(more, s, "extra")}
 		if len(s.Without) > 0 {
 			b.problem(form.At("additionalProperties"), "any member but %q has no Go shape", s.Without[0])
 		}
+	}
+}
+
+// others returns the schema of the members that a form of objects allows without naming them, or nil if they are
+// dropped: there are some that it names, and it says nothing of others, or that there are none.
+func others(form *schema.Node) *schema.Node {
+	switch more := form.AdditionalProperties; {
+	case more == nil && !form.Has("properties"):
+		return &schema.Node{Pointer: form.Pointer}
+	case more == nil || more.Bool != nil && !*more.Bool:
+		return nil
+	default:
+		return more
 	}
 }
 
@@ -224,7 +237,7 @@ func (b *builder) fields(owner model.Decl, n *schema.Node, tag string) []*model.
 // pinned notes a member that always has the same value, or must not be there, and reports whether it is one.
 func (b *builder) pinned(s *model.Struct, n *schema.Node, p schema.Property) bool {
 	form := b.shapes.Of(p.Node)
-	if _, never := form.Impossible(); never {
+	if form.Forbidden() {
 		s.Without = append(s.Without, p.Name)
 		return true
 	}
@@ -385,6 +398,7 @@ func (b *builder) object(n *schema.Node, owner model.Decl, part string) model.Ty
 // relate decides what depends on more than one definition: what absence means where, which unions
 // share their object with another, what is allocated together, and that no value contains itself.
 func (b *builder) relate() {
+	b.checkUnions()
 	b.point()
 	for _, d := range b.pkg.Decls {
 		for _, f := range model.Fields(d) {

@@ -119,3 +119,32 @@ func (t *tarjan) visit(d model.Decl) {
 		t.found = append(t.found, cycle)
 	}
 }
+
+// checkUnions refuses unions that are variants of themselves: nothing tells how often.
+func (b *builder) checkUnions() {
+	const (
+		open = iota + 1
+		done
+	)
+	state := map[*model.Union]int{}
+	var visit func(u *model.Union)
+	visit = func(u *model.Union) {
+		state[u] = open
+		for _, v := range u.Variants {
+			inner, ok := valueOf(v).(*model.Union)
+			switch {
+			case !ok || state[inner] == done:
+			case state[inner] == open:
+				b.problem(v.Pointer, "the union is a variant of itself")
+			default:
+				visit(inner)
+			}
+		}
+		state[u] = done
+	}
+	for _, d := range b.pkg.Decls {
+		if u, ok := d.(*model.Union); ok && state[u] == 0 {
+			visit(u)
+		}
+	}
+}

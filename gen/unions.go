@@ -87,7 +87,7 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 // shared reports whether what stands beside the choice is not only about members that no branch knows, and about
 // the tag as any string: then it is part of each branch.
 func (b *builder) shared(u *model.Union, n *schema.Node, choices []*branch) bool {
-	if more := n.AdditionalProperties; more != nil && (more.Bool == nil || *more.Bool) {
+	if n.AdditionalProperties != nil && others(n) != nil {
 		return true
 	}
 	for _, name := range n.Required {
@@ -182,7 +182,7 @@ func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
 	}
 	b.checkOpen(u, open, tags)
 	if u.Tag == "" {
-		b.tellApart(u, described)
+		b.tellApart(u, described, len(n.OneOf) > 0)
 	}
 	b.checkMapping(u, n, choices)
 	for i, v := range u.Variants {
@@ -316,6 +316,9 @@ func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v
 			case never:
 			case isNull(form):
 				u.TagNull = true
+				if required {
+					b.problem(tag.Pointer, "a tag that must be null has no Go shape")
+				}
 			case required && slices.Equal(form.Asserted(), []string{"type", "not"}) || required && len(form.Except()) > 0:
 				u.Unknown.Pointer, u.Unknown.Doc = n.Pointer, n.Description
 				u.Open = true
@@ -489,7 +492,7 @@ func (b *builder) payload(v *model.Variant, br *branch) model.Decl {
 		return nil
 	}
 	def, _ := b.form(b.doc.Def(br.refs[0]))
-	if more := def.AdditionalProperties; (u.Tag != "" || u.Merged()) && more != nil && (more.Bool == nil || *more.Bool) {
+	if (u.Tag != "" || u.Merged()) && len(def.Branches()) == 0 && others(def) != nil {
 		return nil // it would keep the tag, and what all variants share, as members of its own
 	}
 	if u.Tag != "" && b.members(def).all[u.Tag] {
@@ -526,14 +529,21 @@ func (b *builder) isMembers(d model.Decl) bool {
 
 // tellApart finds for each variant of an untagged union how a decoder knows it: by its kind of value,
 // or among objects, and among arrays by their first item, by a required member that no other has.
-func (b *builder) tellApart(u *model.Union, choices []*branch) {
+func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 	groups := map[string][]int{}
 	for i, br := range choices {
 		groups[br.kind] = append(groups[br.kind], i)
 	}
+	if len(groups["integer"]) > 0 && len(groups["number"]) > 0 && oneOf {
+		b.problem(u.Pointer, "an integer is a number too, so that oneOf forbids it")
+	}
 	for _, kind := range slices.Sorted(maps.Keys(groups)) {
 		group := groups[kind]
 		if len(group) == 1 {
+			continue
+		}
+		if kind == "object" && slices.ContainsFunc(group, func(i int) bool { return len(b.members(choices[i].form).all) == 0 }) {
+			b.problem(u.Pointer, "any object is one of its variants, so no other can be told from it")
 			continue
 		}
 		if kind != "object" && kind != "array" {
@@ -689,9 +699,7 @@ func (b *builder) members(form *schema.Node) *memberNames {
 			out.values[p.Name] = string(value)
 		}
 	}
-	if more := form.AdditionalProperties; more != nil && (more.Bool == nil || *more.Bool) {
-		out.open = true
-	}
+	out.open = len(form.Branches()) == 0 && others(form) != nil
 	b.choiceMembers(out, form)
 	return out
 }

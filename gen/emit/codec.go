@@ -449,8 +449,8 @@ func (g *generator) decodeObject(fields []*model.Field, s *model.Struct) []jen.C
 			other = g.codecName("DecodeExtra").Call(jen.Op("&").Add(o), jen.Op("&").Add(x).Dot(s.Extra.Go), g.checkedReader(s.Extra.Elem, false))
 		}
 	}
-	if len(cases) == 0 && (s == nil || s.Extra == nil) {
-		return []jen.Code{jen.For(o.Clone().Op(":=").Add(call(d, "Object")), call(o, "Next"), jen.Empty()).Block(call(d, "Skip"))}
+	if len(cases) == 0 {
+		return []jen.Code{jen.For(o.Clone().Op(":=").Add(call(d, "Object")), call(o, "Next"), jen.Empty()).Block(other)}
 	}
 	cases = append(cases, jen.Default().Block(other))
 	body := jen.Switch(jen.String().Call(call(o, "Name"))).Block(cases...)

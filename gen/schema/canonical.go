@@ -210,6 +210,7 @@ func (c *Canonical) split(n *Node) parts {
 		base.forget("$ref")
 		base.forget("allOf")
 	}
+	c.checkValues(base)
 	if !base.Any() || n.Bool == nil && base.describes() {
 		add(parts{own: []*Node{base}})
 	}
@@ -221,6 +222,19 @@ func (c *Canonical) split(n *Node) parts {
 	}
 	c.parts[n] = p
 	return p
+}
+
+// checkValues refuses listed values that are not of the type which stands beside them.
+func (c *Canonical) checkValues(n *Node) {
+	values, listed := n.values()
+	if !listed || !n.Has("type") {
+		return
+	}
+	for i, v := range values {
+		if !hasKind(n.types, KindOfValue(v)) {
+			c.problem(n.ValueAt(i), "the value %s is not of the type", v)
+		}
+	}
 }
 
 // whole returns all parts of n in one, what it refers to included.
@@ -280,7 +294,9 @@ func (c *Canonical) merge(n *Node, all []*Node) *Node {
 	for i, p := range all {
 		if p.Bool != nil {
 			if !*p.Bool {
-				return c.never(n, p.Pointer)
+				out := c.never(n, p.Pointer)
+				out.forbidden = true
+				return out
 			}
 			continue
 		}
@@ -439,7 +455,7 @@ func (c *Canonical) one(out, p *Node, keyword string, a, b []*Node) []*Node {
 }
 
 func (c *Canonical) clash(out, p *Node, keyword string) {
-	c.problem(p.At(keyword), "together with %s it has no Go shape", out.At(keyword))
+	c.problem(out.Pointer, "%s of %s and %s together has no Go shape", keyword, out.At(keyword), p.At(keyword))
 }
 
 // addPlain merges a keyword whose value is kept as it is written, such as a bound.
@@ -834,13 +850,6 @@ func (c *Canonical) byKind(out *Node) *Node {
 				br.at[k] = out.At(k)
 			}
 		}
-		if values, ok := out.values(); ok {
-			used["const"], used["enum"] = true, true
-			br.Const = nil
-			br.setValues(slices.DeleteFunc(slices.Clone(values), func(v json.RawMessage) bool {
-				return !hasKind(br.types, KindOfValue(v))
-			}), out.At("enum"))
-		}
 		if except := slices.DeleteFunc(slices.Clone(out.except), func(v json.RawMessage) bool {
 			return !hasKind(br.types, KindOfValue(v))
 		}); len(except) > 0 {
@@ -1069,7 +1078,8 @@ func (c *Canonical) expandValues(branches []*Node) ([]*Node, bool) {
 			}
 		}
 		for _, m := range inner {
-			if p := c.split(m); len(p.own) != 1 || len(p.refs) > 0 || len(p.own[0].Branches()) > 0 {
+			p := c.split(m)
+			if len(p.refs) > 0 || slices.ContainsFunc(p.own, func(own *Node) bool { return len(own.Branches()) > 0 }) {
 				return nil, false
 			}
 			form := c.Of(m)
@@ -1148,6 +1158,9 @@ func (n *Node) describes() bool { return n.Format != "" || n.plain["contentEncod
 
 // Except returns the values that not excludes.
 func (n *Node) Except() []json.RawMessage { return n.except }
+
+// Forbidden reports whether the canonical form is the schema false.
+func (n *Node) Forbidden() bool { return n.Bool != nil && !*n.Bool && (n.forbidden || n.at == nil) }
 
 // Impossible reports whether no value fits the canonical form, and why: the place of a keyword.
 func (n *Node) Impossible() (at string, ok bool) {

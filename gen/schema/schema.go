@@ -77,6 +77,8 @@ type Node struct {
 	at     map[string]string
 	nots   []*Node
 	except []json.RawMessage
+	// forbidden says that the schema false is a part.
+	forbidden bool
 }
 
 // Has reports whether the schema uses the keyword.
