@@ -194,7 +194,7 @@ func TestAgentCallsAreChecked(t *testing.T) {
 
 // A name that the protocol does not have may be passed on in the member in which it was read.
 func TestReadNamesMayBeSent(t *testing.T) {
-	a, c := acp.Pipe() // not tapped: the names are wrong on purpose
+	a, c := acp.Pipe()
 	passed := make(chan error, 3)
 	agent := willingAgent()
 	agent.Prompt = func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {

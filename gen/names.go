@@ -8,11 +8,10 @@
 // a digit or with a letter that has no capital, gets an X in front (3d → X3d, 名 → X名).
 //
 //   - type: the definition's name (McpServerHttp → MCPServerHTTP), unless overrides.go names it. What has
-//     no definition is named after its owner and the property that it belongs to; an item of an array or a
-//     map that is neither an object nor a choice, and then Item.
+//     no definition is named after its owner and the property that it belongs to.
 //   - field: the property's name (_meta → Meta). A second choice in one object is called AnyOf,
 //     the map of the members that the schema allows without naming them Extra.
-//   - enum constant: the type and the value; for an integer enum, the value's title.
+//   - enum constant: the type and the value; for a number the title, or else Value or Minus and the number.
 //   - variant: the union and the tag; without a tag, the union and the title; without that, the union
 //     and the definition, the member that tells the variant apart or the kind of value. Where that is the name of the payload's
 //     definition (MCPServerHTTP), or the title is (TextResourceContents), the definition is the variant.
