@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -30,11 +31,24 @@ import (
 	"github.com/acpgo/sdk/internal/badlines"
 )
 
-// empty answers with the zero value.
-func empty[Peer, P, R any](context.Context, *Peer, *P) (*R, error) { return new(R), nil }
-
-// ignore takes a notification.
-func ignore[Peer, P any](context.Context, *Peer, *P) error { return nil }
+// serveAll sets the handlers that are nil: they answer requests with the zero value, and take notifications.
+func serveAll(handlers any) {
+	h := reflect.ValueOf(handlers).Elem()
+	for i := range h.NumField() {
+		f := h.Field(i)
+		if f.Kind() != reflect.Func || !f.IsNil() {
+			continue
+		}
+		t := f.Type()
+		f.Set(reflect.MakeFunc(t, func([]reflect.Value) []reflect.Value {
+			out := []reflect.Value{reflect.Zero(t.Out(t.NumOut() - 1))}
+			if t.NumOut() == 2 {
+				out = slices.Insert(out, 0, reflect.New(t.Out(0).Elem()))
+			}
+			return out
+		}))
+	}
+}
 
 // willingAgent serves every method. A prompt says something and asks; nothing waits for more than a
 // second.
@@ -53,17 +67,8 @@ func willingAgent() acp.AgentHandlers {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		},
 	}
-	h.Authenticate = empty
-	h.Logout = empty
 	h.NewSession = newSession
-	h.LoadSession = empty
-	h.ListSessions = empty
-	h.DeleteSession = empty
-	h.ResumeSession = empty
-	h.CloseSession = empty
-	h.SetSessionMode = empty
-	h.SetSessionConfigOption = empty
-	h.Cancel = ignore
+	serveAll(&h)
 	return h
 }
 
@@ -96,16 +101,10 @@ func willingClient() acp.ClientHandlers {
 			return nil
 		},
 	}
-	h.WriteTextFile = empty
-	h.ReadTextFile = empty
 	h.CreateTerminal = func(context.Context, *acp.ClientSession, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
 		return &acp.CreateTerminalResponse{TerminalID: "t"}, nil
 	}
-	h.TerminalOutput = empty
-	h.ReleaseTerminal = empty
-	h.WaitForTerminalExit = empty
-	h.KillTerminal = empty
-	h.CompleteElicitation = ignore
+	serveAll(&h)
 	return h
 }
 
