@@ -93,6 +93,17 @@ func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	return engine.AfterResponse(ctx, fn)
 }
 
+// Reserve waits until the handler of the request that ctx belongs to may make an answer that takes n bytes. A handler
+// calls it before it makes a large answer, the text of a file for example, so that many such requests at once are
+// answered one after the other: an eighth of Options.MaxBytes may be reserved, and one answer that is longer. What is
+// reserved is free again when the answer was handed to the writer, or the request is over; between Reserve and its
+// answer a handler does not wait for the peer.
+//
+// Another call replaces what the request has reserved: fewer bytes give the rest back. It never waits, because requests
+// that hold a part of what they need would wait for each other, and fails if there is no room for more. Reserve returns
+// the cause of ctx when that ends first. Outside the handler of a request it does nothing.
+func Reserve(ctx context.Context, n int) error { return engine.Reserve(ctx, n) }
+
 // observed shows every message to Hooks.Message.
 func observed(stream Stream, message func(sent bool, message []byte)) Stream {
 	return Wrap(stream, Wrapper{

@@ -21,6 +21,12 @@ type Options struct {
 	// MaxRequests is how many requests of the peer may be in progress; one more is refused with an
 	// error. Default 4096.
 	MaxRequests int
+	// MaxBytes is how many bytes of messages the connection holds at most, whatever the peer sends and however slowly it
+	// reads. Default 256 MiB. A half is for requests in progress, from when they are read until they were answered and
+	// their handlers have returned: each counts as its message and 8 KiB, and one more is refused with an error, unless it
+	// is alone. An eighth is for the answers that handlers have announced with [Reserve]. The rest is for notifications,
+	// see QueueBytes and QueueLimit, which follow from MaxBytes.
+	MaxBytes int
 	// QueueBytes is how much of one session's notifications may wait for their handler before
 	// nothing more is read; 0 means 4 MiB. A single message may exceed it. All sessions together
 	// may have four times as much, and MaxRequests sessions may have notifications waiting.
@@ -115,6 +121,7 @@ func (o *Options) config() engine.Config {
 	return engine.Config{
 		Logger:          logger,
 		MaxRequests:     o.MaxRequests,
+		MaxBytes:        o.MaxBytes,
 		QueueBytes:      o.QueueBytes,
 		QueueLimit:      o.QueueLimit,
 		DrainTime:       o.DrainTime,

@@ -24,6 +24,7 @@ type (
 type Config struct {
 	Logger          *slog.Logger
 	MaxRequests     int
+	MaxBytes        int
 	QueueBytes      int
 	QueueLimit      int
 	DrainTime       time.Duration
@@ -108,8 +109,9 @@ func (c Config) withDefaults() Config {
 	}
 	c.Serve, c.Call = c.Serve.once(), c.Call.once()
 	setDefault(&c.MaxRequests, 4096)
-	setDefault(&c.QueueBytes, 4<<20)
-	setDefault(&c.QueueLimit, 64<<20)
+	setDefault(&c.MaxBytes, 256<<20)
+	setDefault(&c.QueueBytes, c.MaxBytes/queuePart)
+	setDefault(&c.QueueLimit, c.MaxBytes/limitPart)
 	setDefault(&c.DrainTime, 2*time.Second)
 	setDefault(&c.CloseTime, 5*time.Second)
 	setDefault(&c.CancelGrace, 30*time.Second)

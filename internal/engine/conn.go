@@ -32,15 +32,17 @@ type Conn struct {
 	gathered gathered       // the reader's
 	sniff    *codec.Decoder // of whoever sends a request
 
-	mu       connLock
-	sessions map[string]*session
-	inbound  map[ID]*inbound // requests in progress, by the peer's id
-	serving  int
-	idle     []chan task // of goroutines that wait for a task
-	calls    callsInFlight
-	load     load
-	room     bell // for the reader
+	mu        connLock
+	sessions  map[string]*session
+	inbound   map[ID]*inbound // requests in progress, by the peer's id
+	serving   int
+	reserving reserving
+	idle      []chan task // of goroutines that wait for a task
+	calls     callsInFlight
+	load      load
+	room      bell // for the reader
 
+	requested atomic.Int64 // the bytes of requests in progress
 	following atomic.Int32 // turns of this side that go on after their answer
 	feeding   atomic.Int32 // turns of this side whose updates are read
 	stopped   bool         // no more tasks

@@ -90,12 +90,16 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	}
 	session := sessionOf(c.decode, params)
 
+	size := requestSize(id, method, params)
+
 	c.mu.Lock()
 	s := c.sessionLocked(session)
 	in.session = s
 	var do effects
 	if c.serving >= c.opts.MaxRequests {
 		err = refusal(codeInternalError, "too many requests in progress", nil)
+	} else if !c.takes(size) {
+		err = refusal(codeInternalError, "the requests in progress are too long together", nil)
 	} else if do = s.step(event{kind: requestRead, in: in}); do.refuse != nil {
 		err = refusal(codeInvalidRequest, "the session is busy with another turn",
 			map[string]string{memberSession: echoed(session)})
@@ -108,6 +112,8 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	}
 	c.wire.Accept(&in.req, id, method)
 	c.serving++
+	in.size = size
+	c.requested.Add(int64(size))
 	if _, taken := c.inbound[id]; !taken {
 		c.inbound[id] = in
 	}
@@ -117,7 +123,9 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	c.carryOut(effects{end: do.end}, nil)
 	switch {
 	case len(do.withdraw) > 0 && in.withdraw():
+		c.wire.AwaitFlood(c.base)
 		in.answerCancelled()
+		in.discharge()
 		return nil
 	case route.Inline:
 		in.after = 0 // it does not wait
@@ -362,10 +370,13 @@ type inbound struct {
 	session *session
 	params  any
 	meta    map[string]json.RawMessage // of the parameters, for middleware
+	size    int                        // what the message counts for
 	after   uint64                     // the notifications of the session that come first
 	ends    []*inbound                 // the turns that end first
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // of a turn: closed when the answer was sent, and the turn is over
+
+	reserved atomic.Int64 // for the answer; changed by the rules of reserving
 
 	// The session's, see session.step.
 	freed     bool        // its session may take the next turn; guarded by Conn.mu
@@ -423,6 +434,7 @@ func (in *inbound) run() {
 
 // markDone says that nothing more belongs to the request, unless whoever has withdrawn it is still to answer.
 func (in *inbound) markDone() {
+	in.discharge()
 	in.mu.Lock()
 	withdrawn := in.withdrawn
 	in.mu.Unlock()
@@ -466,8 +478,23 @@ func (in *inbound) finish(result any, err error) {
 	if in.wasAnswered() {
 		return
 	}
-	if !in.route.Inline { // the reader does not wait
-		in.req.AwaitRoom(in.conn.base)
+	first, err := in.conclude(result, err)
+	in.reportUnsent(err)
+	if first {
+		in.followUp()
+		in.carryOn()
+	}
+}
+
+// conclude waits until there is room for the answer, and answers; see answer. Meanwhile what the handler has reserved
+// for it stays reserved.
+func (in *inbound) conclude(result any, err error) (first bool, _ error) {
+	defer in.unreserve(false)
+	if in.route.Inline { // the reader waits
+		in.conn.wire.AwaitFlood(in.conn.base)
+	} else {
+		room := in.req.AwaitRoom(in.conn.base, int(in.reserved.Load()))
+		defer in.req.LeaveRoom(room)
 	}
 	if err == nil {
 		result = wire.Ready(encodable(result))
@@ -479,12 +506,7 @@ func (in *inbound) finish(result any, err error) {
 		in.conn.reportFailure(in, "request failed", in.req.Method, err, hidden)
 		answer = wire.Answer{Failure: e}
 	}
-	first, err := in.answer(answer)
-	in.reportUnsent(err)
-	if first {
-		in.followUp()
-		in.carryOn()
-	}
+	return in.answer(answer)
 }
 
 // answer answers the request and reports true, if nobody has; the error says why the answer was not sent as it was.

@@ -171,10 +171,15 @@ func (c *Conn) Close(ctx context.Context) error {
 // Notify sends a notification. It returns when the message was handed to the writer, and waits before
 // that, up to ctx, while too much is unsent.
 func (c *Conn) Notify(ctx context.Context, method string, params Encodable) error {
-	if err := c.out.room(ctx, highWater); err != nil {
-		return c.because(err)
+	params = Ready(params)
+	for {
+		if err := c.out.room(ctx, highWater); err != nil {
+			return c.because(err)
+		}
+		if err := c.post(highWater, method, params); err != errFull {
+			return err
+		}
 	}
-	return c.Post(method, params)
 }
 
 // TryNotify is Notify without waiting; it sends nothing, and says so, when too much is unsent.
@@ -182,14 +187,21 @@ func (c *Conn) TryNotify(method string, params Encodable) (sent bool, err error)
 	if c.out.full(highWater) {
 		return false, nil
 	}
-	return true, c.Post(method, params)
+	if err = c.post(highWater, method, Ready(params)); err == errFull {
+		return false, nil
+	}
+	return true, err
 }
 
 // Post is Notify without waiting: for what must get out however much is unsent.
 func (c *Conn) Post(method string, params Encodable) error {
-	params = Ready(params)
-	err := c.out.append(false, func(dst []byte) ([]byte, error) { return appendNotification(dst, method, params) })
-	return c.because(err)
+	return c.post(unlimited, method, Ready(params))
+}
+
+func (c *Conn) post(limit int, method string, params Encodable) error {
+	return c.because(c.out.append(limit, false, func(dst []byte) ([]byte, error) {
+		return appendNotification(dst, method, params)
+	}))
 }
 
 // A Call is a request of ours. It is used once.
@@ -225,13 +237,16 @@ type Response struct {
 
 // Start sends a request. It waits, up to ctx, while too much is unsent.
 func (c *Conn) Start(ctx context.Context, call *Call, method string, params Encodable, caller Caller) error {
-	if err := c.out.room(ctx, highWater); err != nil {
-		return c.because(err)
-	}
 	call.conn, call.method, call.params, call.caller = c, method, Ready(params), caller
-	err := c.lib.send(ctx, call)
-	call.params = nil // they may be long
-	return c.because(err)
+	defer func() { call.params = nil }() // they may be long
+	for {
+		if err := c.out.room(ctx, highWater); err != nil {
+			return c.because(err)
+		}
+		if err := c.lib.send(ctx, call); err != errFull {
+			return c.because(err)
+		}
+	}
 }
 
 // ID is the id under which the request was sent.
@@ -300,10 +315,28 @@ type Answer struct {
 
 var errAnswered = errors.New("the request was answered before")
 
-// AwaitRoom waits, up to ctx, while too much is unsent. What is answered gets out all the same.
-func (r *Request) AwaitRoom(ctx context.Context) {
-	// What keeps messages from being sent is said when that is tried.
-	_ = r.conn.out.room(ctx, highWater)
+// AwaitRoom waits, up to ctx, while too much is unsent, or will be when those have answered for whom there was room
+// before. It returns how much room there is for the answer, which may take size bytes or, if that is 0, is as most are.
+// LeaveRoom gives it back when the request was answered. What is answered gets out all the same.
+func (r *Request) AwaitRoom(ctx context.Context, size int) (room int) {
+	size = max(size, usualAnswer)
+	if r.conn.out.claim(ctx, highWater, size) != nil {
+		return 0 // what keeps messages from being sent is said when that is tried
+	}
+	return size
+}
+
+// LeaveRoom gives back what AwaitRoom has returned.
+func (r *Request) LeaveRoom(room int) {
+	if room > 0 {
+		r.conn.out.unclaim(room)
+	}
+}
+
+// AwaitFlood waits, up to ctx, while so much is unsent that also who reads must wait. It is for answers that the
+// reader makes, or waits for.
+func (c *Conn) AwaitFlood(ctx context.Context) {
+	_ = c.out.room(ctx, floodWater) // as AwaitRoom
 }
 
 // Answer answers the request, however much is unsent. A result that cannot be encoded is answered as an
@@ -323,7 +356,7 @@ func (r *Request) write(a Answer) (invalid error) {
 	c.mu.Unlock()
 	if a.Failure == nil {
 		result := Ready(a.Result)
-		err := c.out.append(alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, result) })
+		err := c.out.append(unlimited, alone, func(dst []byte) ([]byte, error) { return appendResult(dst, &r.ID, result) })
 		bad, ok := errors.AsType[*codec.Error](err)
 		if !ok {
 			return err
@@ -332,7 +365,7 @@ func (r *Request) write(a Answer) (invalid error) {
 		a.Failure = &Error{Code: codeInternal, Message: "Internal error"}
 	}
 	fail := func(e *Error) error {
-		return c.out.append(alone, func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, e) })
+		return c.out.append(unlimited, alone, func(dst []byte) ([]byte, error) { return appendError(dst, &r.ID, e) })
 	}
 	err := fail(a.Failure)
 	if bad, ok := errors.AsType[*codec.Error](err); ok {
@@ -361,7 +394,7 @@ func (c *Conn) writeRequest(call *Call) error {
 	c.mu.Lock()
 	alone := len(c.calls) == 0
 	c.mu.Unlock()
-	return c.out.append(alone, func(dst []byte) ([]byte, error) {
+	return c.out.append(highWater, alone, func(dst []byte) ([]byte, error) {
 		dst, err := appendRequest(dst, call.id, call.method, call.params, call.caller.Sent)
 		if err != nil {
 			return dst, err
@@ -617,7 +650,7 @@ func (c *Conn) Accept(r *Request, id ID, method string) {
 func (c *Conn) Refuse(id ID, failure *Error) {
 	err := c.out.room(c.life, floodWater)
 	if err == nil {
-		err = c.out.append(false, func(dst []byte) ([]byte, error) { return appendError(dst, &id, failure) })
+		err = c.out.append(unlimited, false, func(dst []byte) ([]byte, error) { return appendError(dst, &id, failure) })
 	}
 	if err != nil {
 		c.log.Debug("refusal unsent", "error", err)

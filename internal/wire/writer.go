@@ -7,6 +7,7 @@ package wire
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"strconv"
 	"sync"
@@ -22,7 +23,15 @@ const (
 	// not read its answers is not read either. It is far above highWater, because two readers that
 	// wait for each other's writers would wait forever.
 	floodWater = 16 << 20
+	// usualAnswer is what an answer is taken for before it is encoded, if nobody knows better. As many wait for
+	// the writer's lock at the same time as make highWater; with fewer, many small answers would wait for each other.
+	usualAnswer = 8 << 10
+	// unlimited is the limit of what is sent however much is unsent.
+	unlimited = math.MaxInt
 )
+
+// errFull says that as much is unsent as may be.
+var errFull = errors.New("too much is unsent")
 
 // writer is the sending half of a connection. Its goroutine is started by newWriter and ended by
 // close; all methods are safe for concurrent use.
@@ -34,6 +43,9 @@ type writer struct {
 
 	// What is unsent, or more than anything while nothing can be sent; spares senders the lock.
 	level atomic.Int64
+	// What answers will take for which there was room, and which are not appended yet.
+	claims  atomic.Int64
+	waiting atomic.Int32 // how many wait in await; spares those who give room back the lock
 
 	mu      sync.Mutex
 	pending []byte // appended, not taken yet
@@ -135,17 +147,21 @@ func (w *writer) signal() {
 	}
 }
 
-// append adds one message, made by fill, and never blocks. An error of fill leaves nothing behind. A small
+// append adds one message, made by fill, and never blocks: if as much as limit is unsent, it adds nothing and
+// returns errFull. An error of fill leaves nothing behind. A small
 // message that is alone, because nothing else is under way, is written at once if that takes no waiting;
 // others are left to the goroutine, to be written together. The shortest turn takes 10 % less time without
 // that goroutine.
-func (w *writer) append(alone bool, fill func([]byte) ([]byte, error)) error {
+func (w *writer) append(limit int, alone bool, fill func([]byte) ([]byte, error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.failure(); err != nil {
 		return err
 	}
 	n := len(w.pending)
+	if n >= limit {
+		return errFull
+	}
 	if n == 0 {
 		if buf, ok := w.shelf.take(0); ok { // long messages come
 			w.pending = buf[:0]
@@ -187,12 +203,40 @@ func (w *writer) measure() {
 	w.level.Store(int64(len(w.pending)))
 }
 
-// room waits until fewer than limit bytes are unsent.
+// room waits until fewer than limit bytes are unsent. Others may append before who has waited does.
 func (w *writer) room(ctx context.Context, limit int) error {
 	if w.level.Load() < int64(limit) {
 		return nil
 	}
 	return w.await(ctx, func() bool { return len(w.pending) < limit })
+}
+
+// claim waits until fewer than limit bytes are unsent, or will be when what was claimed before is appended, and claims
+// size bytes, which unclaim gives back when they are appended or given up. Those who wait thereby append one after the
+// other, and not all of them at once.
+func (w *writer) claim(ctx context.Context, limit, size int) error {
+	for {
+		claims, level := w.claims.Load(), w.level.Load()
+		if level < int64(limit) && level+claims < int64(limit) {
+			if w.claims.CompareAndSwap(claims, claims+int64(size)) {
+				return nil
+			}
+			continue
+		}
+		err := w.await(ctx, func() bool { return int64(len(w.pending))+w.claims.Load() < int64(limit) })
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (w *writer) unclaim(size int) {
+	w.claims.Add(int64(-size))
+	if w.waiting.Load() > 0 {
+		w.mu.Lock()
+		w.changed()
+		w.mu.Unlock()
+	}
 }
 
 // full reports whether as much is unsent as limit.
@@ -211,6 +255,8 @@ func (w *writer) flush(ctx context.Context) error {
 }
 
 func (w *writer) await(ctx context.Context, ready func() bool) error {
+	w.waiting.Add(1)
+	defer w.waiting.Add(-1)
 	for {
 		w.mu.Lock()
 		if err := w.failure(); err != nil || ready() {

@@ -49,7 +49,7 @@ func TestAloneIsWrittenAtOnce(t *testing.T) {
 		g := &gate{room: room, open: make(chan struct{})}
 		w := newWriter(g, func(error) {}, func() error { return nil })
 		add := func(alone bool, text string) {
-			if err := w.append(alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
+			if err := w.append(unlimited, alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,7 +83,7 @@ func TestWrittenBehindATry(t *testing.T) {
 		close(g.open)
 		w := newWriter(g, func(error) {}, func() error { return nil })
 		add := func(alone bool, text string) {
-			if err := w.append(alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
+			if err := w.append(unlimited, alone, func(dst []byte) ([]byte, error) { return append(dst, text...), nil }); err != nil {
 				t.Error(err)
 			}
 		}
@@ -123,7 +123,7 @@ func TestLongBufferIsPutBack(t *testing.T) {
 		close(g.open)
 		w := newWriter(g, func(error) {}, func() error { return nil })
 		add := func(n int, err error) {
-			got := w.append(true, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, n)...), err })
+			got := w.append(unlimited, true, func(dst []byte) ([]byte, error) { return append(dst, make([]byte, n)...), err })
 			if got != err {
 				t.Fatal(got)
 			}
