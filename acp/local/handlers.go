@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // Register sets the handlers ReadTextFile and, unless the files are read-only, WriteTextFile, and with
@@ -37,9 +38,16 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.Read
 	if count, ok := req.Limit.Get(); ok {
 		lines.count = int64(count)
 	}
+	// As much as may be read, and then what was: the answers to many requests are made one after the other.
+	if err := rpc.Reserve(ctx, int(min(f.maxSize, math.MaxInt))); err != nil {
+		return nil, err
+	}
 	text, err := f.read(ctx, keyOf(session), req.Path, lines)
 	if err != nil {
 		return nil, forPeer(err)
+	}
+	if err := rpc.Reserve(ctx, len(text)); err != nil {
+		return nil, err
 	}
 	return &acp.ReadTextFileResponse{Content: text}, nil
 }
@@ -97,10 +105,16 @@ func (t *Terminals) CreateTerminal(_ context.Context, session Session, req *acp.
 // TerminalOutput returns the end of what a command has written, valid UTF-8 of at most as many bytes as
 // were asked for, and its exit status once it has ended (terminal/output). A terminal that the session
 // does not have is rpc.ErrResourceNotFound.
-func (t *Terminals) TerminalOutput(_ context.Context, session Session, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+func (t *Terminals) TerminalOutput(ctx context.Context, session Session, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+	if err := rpc.Reserve(ctx, t.options.MaxOutputLimit); err != nil { // as for a file
+		return nil, err
+	}
 	text, truncated, exit, err := t.tail(keyOf(session), req.TerminalID)
 	if err != nil {
 		return nil, forPeer(err)
+	}
+	if err := rpc.Reserve(ctx, len(text)); err != nil {
+		return nil, err
 	}
 	res := &acp.TerminalOutputResponse{Output: text, Truncated: truncated}
 	if exit != nil {
