@@ -21,11 +21,15 @@ func Left(c *Conn) string {
 	defer c.mu.Unlock()
 	bytes, workers, nested := c.load.bytes.Load(), c.load.workers.Load(), c.load.nested.Load()
 	waits := int(c.calls.waits.Load())
-	if n := len(c.inbound) + c.serving + len(c.calls.nested) + len(c.calls.stalled) + waits; n == 0 && bytes|workers|nested == 0 {
+	requested, reserved, loops := c.requested.Load(), c.reserving.held, c.load.loops.Load()
+	n := len(c.inbound) + c.serving + len(c.calls.nested) + len(c.calls.stalled) + waits + len(c.reserving.waiting)
+	if n == 0 && bytes|workers|nested|requested|reserved|loops == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d requests, %d being served, %d calls nested, %d callers; load: %d bytes, %d workers, %d calls",
-		len(c.inbound), c.serving, len(c.calls.nested), waits, bytes, workers, nested)
+	return fmt.Sprintf("%d requests, %d being served, %d calls nested, %d callers; load: %d bytes, %d workers, %d calls; "+
+		"budget: %d bytes of requests, %d reserved, %d waiting, %d for loops",
+		len(c.inbound), c.serving, len(c.calls.nested), waits, bytes, workers, nested,
+		requested, reserved, len(c.reserving.waiting), loops)
 }
 
 // AwaitHandled waits until what a session has queued was handled.

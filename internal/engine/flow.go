@@ -70,13 +70,7 @@ func (c *Conn) beginCall(ctx context.Context) (context.Context, *nestedCall) {
 // beginCallIn is beginCall for a caller within a holder, or nil. cancel ends its waiting.
 func (c *Conn) beginCallIn(h holder, cancel context.CancelCauseFunc) *nestedCall {
 	c.calls.waits.Add(1)
-	if c.calls.stalls.Load() > 0 {
-		c.mu.Lock()
-		for w := range c.calls.stalled {
-			w.room.ring()
-		}
-		c.mu.Unlock()
-	}
+	c.ringStalled()
 	if h == nil {
 		return nil
 	}
@@ -91,6 +85,18 @@ func (c *Conn) beginCallIn(h holder, cancel context.CancelCauseFunc) *nestedCall
 	}
 	c.calls.nested[f] = struct{}{}
 	return f
+}
+
+// ringStalled has the loops that hold up the reader look again.
+func (c *Conn) ringStalled() {
+	if c.calls.stalls.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.calls.stalled {
+		w.room.ring()
+	}
 }
 
 // endCall is called when the caller no longer waits.
@@ -157,11 +163,40 @@ func (w *flow) endWait() {
 
 func (w *flow) outer() holder { return w.starter }
 
-// throwAway notes that nobody will read what comes; mu is held.
+// throwAway notes that nobody will read what comes; mu is held. taken is to be called without it.
 func (w *flow) throwAway() {
-	w.discard, w.bytes = true, 0
+	w.count(-w.bytes)
+	w.discard = true
 	w.more.ring()
+}
+
+// end notes that nothing more comes. What waits still is the owner's from then on, as a result is.
+func (w *flow) end() {
+	w.mu.Lock()
+	w.conn.load.loops.Add(-w.beyond(w.bytes))
+	w.ended = true
+	w.mu.Unlock()
+	w.more.ring()
+	w.taken()
+}
+
+// beyond is how much of what waits for a loop counts for all loops together. A little does not, so that loops that
+// keep up need not tell each other.
+func (w *flow) beyond(bytes int) int64 { return int64(max(0, bytes-w.conn.opts.QueueBytes/64)) }
+
+// count changes what waits for the loop; mu is held.
+func (w *flow) count(change int) {
+	before := w.bytes
+	w.bytes += change
+	if d := w.beyond(w.bytes) - w.beyond(before); d != 0 && !w.ended {
+		w.conn.load.loops.Add(d)
+	}
+}
+
+// taken has those look again that deliver to this loop, or to others.
+func (w *flow) taken() {
 	w.room.ring()
+	w.conn.ringStalled()
 }
 
 // await waits for more. In a handler of notifications, or another loop, that is a call.
@@ -172,25 +207,32 @@ func (w *flow) await(cancel context.CancelCauseFunc) {
 	<-w.more
 }
 
-// makeRoom waits until the loop may be given so much more; mu is held, but not while it waits. While too much waits to
-// be read, the session's worker waits here, and with it the session and then the reader. While the loop's body, or
-// anybody, waits for a call, it does not, up to the limit: there the body's calls fail, and if it has made none, it
-// cannot be told whether the body waits for those of others, and the loop ends.
+// makeRoom waits until the loop may be given so much more, and counts it; mu is held, but not while it waits. While too
+// much waits to be read, the session's worker waits here, and with it the session and then the reader. While the loop's
+// body, or anybody, waits for a call, it does not, up to the limit: there the body's calls fail, and if it has made none,
+// it cannot be told whether the body waits for those of others, and the loop ends.
 func (w *flow) makeRoom(size int) {
-	c, stalled := w.conn, false
-	for w.bytes > 0 && w.bytes+size > c.opts.QueueBytes && !w.discard && !w.ended {
-		full, calls, waits := w.bytes+size > c.opts.QueueLimit, w.calls > 0, c.calls.waits.Load() > 0
-		if !full && (calls || waits) {
-			break
+	c, stalled, thrown := w.conn, false, false
+	for !w.discard && !w.ended {
+		total := c.load.loops.Load()
+		full, atLimit := w.full(size, total)
+		calls, waits := w.calls > 0, c.calls.waits.Load() > 0
+		if !full || !atLimit && (calls || waits) {
+			more := w.beyond(w.bytes+size) - w.beyond(w.bytes)
+			if more == 0 || c.load.loops.CompareAndSwap(total, total+more) {
+				w.bytes += size
+				break
+			}
+			continue // another loop was given something
 		}
-		if full && !calls && waits {
-			w.overflow = true
+		if atLimit && !calls && waits {
+			w.overflow, thrown = true, true
 			w.throwAway()
 			break
 		}
 		w.mu.Unlock()
 		switch {
-		case full && calls:
+		case atLimit && calls:
 			c.overflow(func(h holder) bool { return h == w })
 		case !stalled:
 			// Who waits from now on rings; who does already is seen when it is looked again.
@@ -204,13 +246,34 @@ func (w *flow) makeRoom(size int) {
 		case <-c.base.Done():
 			w.mu.Lock()
 			w.throwAway() // a later one must not come without this one
+			thrown = true
 		}
 	}
-	if stalled {
+	if stalled || thrown {
 		w.mu.Unlock()
-		c.stall(w, false)
+		if stalled {
+			c.stall(w, false)
+		}
+		if thrown {
+			w.taken()
+		}
 		w.mu.Lock()
 	}
+}
+
+// full reports whether the loop holds up who delivers to it while nobody waits for a call, and whether also while
+// somebody does. All loops together have four times as much as one, or twice; there each may have as much as is left for
+// others, so that those which are read find room. What is alone always has it. mu is held.
+func (w *flow) full(size int, total int64) (full, atLimit bool) {
+	opts := &w.conn.opts
+	if own := w.bytes + size; w.bytes > 0 {
+		full, atLimit = own > opts.QueueBytes, own > opts.QueueLimit
+	}
+	if more := w.beyond(w.bytes+size) - w.beyond(w.bytes); more > 0 && total > 0 {
+		full = full || total+more > int64(loadFactor*opts.QueueBytes)
+		atLimit = atLimit || total+w.beyond(w.bytes+size) > int64(2*opts.QueueLimit)
+	}
+	return full, full && atLimit
 }
 
 // stall notes that a loop holds up the reader, or does not any more.

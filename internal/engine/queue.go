@@ -136,6 +136,7 @@ type load struct {
 	bytes   atomic.Int64 // queued
 	workers atomic.Int64
 	nested  atomic.Int64 // calls that notification handlers wait for
+	loops   atomic.Int64 // bytes that wait for loops over updates; see flow.makeRoom
 	waiting atomic.Bool  // the reader waits, or is about to
 	_       cacheLine
 }
@@ -166,12 +167,14 @@ func (l *load) reserve(c *Conn, size int) {
 }
 
 // full reports whether another notification may not be queued, and whether that is so although handlers
-// wait for calls.
+// wait for calls. Then as many sessions may have some as QueueLimit has room for their workers.
 func (l *load) full(c *Conn, size int) (full, overflow bool) {
 	held, nested := l.bytes.Load(), l.nested.Load() > 0
 	sum := held + int64(size)
-	full = held > 0 && sum > int64(loadFactor*c.opts.QueueBytes) || l.workers.Load() >= int64(c.opts.MaxRequests)
-	overflow = full && nested && sum > int64(c.opts.QueueLimit)
+	workers := l.workers.Load()
+	full = held > 0 && sum > int64(loadFactor*c.opts.QueueBytes) || workers >= int64(c.opts.MaxRequests)
+	overflow = full && nested &&
+		(sum > int64(c.opts.QueueLimit) || workers >= int64(max(c.opts.MaxRequests, c.opts.QueueLimit/taskSize)))
 	return full && (!nested || overflow), overflow
 }
 

@@ -403,6 +403,7 @@ func (t *Turn[U, R]) Discard() {
 	t.updates = nil
 	t.throwAway()
 	t.mu.Unlock()
+	t.taken()
 }
 
 // Cancel cancels the turn; see RunTurn. The cancellation is on its way when Cancel returns. It does not wait for the
@@ -449,11 +450,7 @@ func isClosed(c <-chan struct{}) bool {
 func (t *Turn[U, R]) Done() <-chan struct{} { return t.done }
 
 func (t *Turn[U, R]) end() {
-	t.mu.Lock()
-	t.ended = true
-	t.mu.Unlock()
-	t.more.ring()
-	t.room.ring()
+	t.flow.end()
 	close(t.done)
 }
 
@@ -472,9 +469,9 @@ func (t *Turn[U, R]) next() (u U, ok bool) {
 	first := t.updates[0]
 	t.updates[0] = update[U]{}
 	t.updates = t.updates[1:]
-	t.bytes -= first.size
+	t.count(-first.size)
 	t.mu.Unlock()
-	t.room.ring()
+	t.taken()
 	return first.value, true
 }
 
@@ -488,7 +485,6 @@ func (t *Turn[U, R]) deliver(u U, size int) {
 	}
 	if !t.discard && !t.ended {
 		t.updates = append(t.updates, update[U]{u, size})
-		t.bytes += size
 		t.more.ring()
 	}
 }
