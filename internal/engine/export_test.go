@@ -44,3 +44,6 @@ func AwaitHandled(c *Conn, id string) {
 
 // Ending is closed when a connection begins to end.
 func Ending(c *Conn) <-chan struct{} { return c.base.Done() }
+
+// Waiting is how many bytes wait for loops over updates, but for a little of each.
+func Waiting(c *Conn) int64 { return c.load.loops.Load() }

@@ -1,0 +1,385 @@
+// This file owns what a connection holds at most, in bytes.
+
+package engine_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/engine"
+)
+
+// answerOf is a message of the peer's connection's.
+type answerOf struct {
+	ID     json.RawMessage
+	Method string
+	Result json.RawMessage
+	Error  *Error
+}
+
+func parseAnswer(t *testing.T, line string) (a answerOf) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(line), &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Requests in progress have their bytes. One more is refused; a cancellation and the answer to a call of this side
+// pass all the same, and so does a long request that is alone.
+func TestRequestsHaveABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *Conn
+		release := make(chan struct{})
+		block := RequestMethod[updateParams, echoParams]{Name: "block"}.Handle(func(ctx context.Context, _ *updateParams) (*echoParams, error) {
+			select {
+			case <-release:
+				return &echoParams{}, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		})
+		p, c := newPeer(t, []Route{block}, &Options{MaxBytes: 1 << 20})
+		send := func(id any, size int) {
+			p.send(request(id, "block", `{"text":"`+strings.Repeat("x", size)+`"}`))
+			synctest.Wait()
+		}
+		for id := range 4 {
+			send(id, 100<<10)
+		}
+		if len(p.lines) > 0 {
+			t.Fatalf("the peer was sent %s", <-p.lines)
+		}
+		send(4, 100<<10)
+		if a := parseAnswer(t, p.read()); string(a.ID) != "4" || a.Error == nil || a.Error.Code != rpc.ErrInternal {
+			t.Errorf("the fifth: %+v", a)
+		}
+		send(strings.Repeat("5", 100<<10), 0) // it keeps its id too
+		if a := parseAnswer(t, p.read()); a.Error == nil || len(a.ID) < 100<<10 {
+			t.Errorf("the sixth: %.100v", a)
+		}
+
+		called := make(chan error, 1)
+		go func() {
+			_, err := echoMethod.Call(t.Context(), c, &echoParams{})
+			called <- err
+		}()
+		p.read()
+		p.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		if err := receive(t, called); err != nil {
+			t.Error(err)
+		}
+
+		p.send(note("$/cancel_request", `{"requestId":2}`))
+		if a := parseAnswer(t, p.read()); string(a.ID) != "2" || a.Error == nil || a.Error.Code != rpc.ErrRequestCancelled {
+			t.Errorf("the cancelled: %+v", a)
+		}
+		send(6, 100<<10)
+		if len(p.lines) > 0 {
+			t.Errorf("there is room again, but the peer was sent %s", <-p.lines)
+		}
+		for range 4 {
+			release <- struct{}{}
+			p.read()
+		}
+		send(7, 2<<20)
+		close(release)
+		if a := parseAnswer(t, p.read()); a.Error != nil {
+			t.Errorf("the one that is alone: %+v", a.Error)
+		}
+	})
+}
+
+// reserving serves "make", whose handler reserves n bytes, says so, and answers with as many when it is told.
+func reserving(reserved chan<- int, answer <-chan struct{}) Route {
+	return RequestMethod[echoParams, updateParams]{Name: "make"}.Handle(func(ctx context.Context, p *echoParams) (*updateParams, error) {
+		if err := rpc.Reserve(ctx, p.N); err != nil {
+			return nil, err
+		}
+		reserved <- p.N
+		<-answer
+		return &updateParams{Text: strings.Repeat("x", p.N)}, nil
+	})
+}
+
+// What handlers reserve is granted in the order in which they ask, as far as there is room; what is alone always has it.
+func TestReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reserved, answer := make(chan int, 100), make(chan struct{})
+		p, _ := newPeer(t, []Route{reserving(reserved, answer)}, &Options{MaxBytes: 8_000_000}) // an eighth of them for answers
+		ask := func(id, n int) {
+			p.send(request(id, "make", fmt.Sprintf(`{"n":%d000}`, n)))
+			synctest.Wait()
+		}
+		want := func(sizes ...int) {
+			t.Helper()
+			synctest.Wait()
+			for _, n := range sizes {
+				select {
+				case got := <-reserved:
+					if got != 1000*n {
+						t.Errorf("got %d, want %d", got, n)
+					}
+				default:
+					t.Errorf("%d was not reserved", n)
+				}
+			}
+			if len(reserved) > 0 {
+				t.Errorf("%d was reserved too", <-reserved)
+			}
+		}
+		ask(1, 5000) // alone
+		want(5000)
+		ask(2, 400)
+		ask(3, 400)
+		ask(4, 900)
+		ask(5, 100)
+		want()
+		answer <- struct{}{}
+		want(400, 400) // the last waits behind 900, which would never have its turn
+		p.send(note("$/cancel_request", `{"requestId":4}`))
+		want(100)
+		for range 3 {
+			answer <- struct{}{}
+		}
+		for range 5 {
+			p.read()
+		}
+	})
+}
+
+// Another reservation of a request takes the place of its first, and never waits.
+func TestReserveAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reserved, answer := make(chan int, 100), make(chan struct{})
+		grow := RequestMethod[echoParams, echoParams]{Name: "grow"}.Handle(func(ctx context.Context, p *echoParams) (*echoParams, error) {
+			if err := rpc.Reserve(ctx, 300_000); err != nil {
+				return nil, err
+			}
+			return &echoParams{}, rpc.Reserve(ctx, p.N)
+		})
+		p, _ := newPeer(t, []Route{reserving(reserved, answer), grow}, &Options{MaxBytes: 8_000_000})
+		p.send(request(1, "make", `{"n":500000}`))
+		receive(t, reserved)
+		p.send(request(2, "grow", `{"n":500000}`))
+		p.expect(`{"jsonrpc":"2.0","id":2,"result":{"n":0}}`)
+		p.send(request(3, "grow", `{"n":500001}`))
+		if a := parseAnswer(t, p.read()); a.Error == nil || a.Error.Code != rpc.ErrInternal || !strings.Contains(a.Error.Message, "large answers") {
+			t.Errorf("got %+v", a)
+		}
+		p.send(request(4, "make", `{"n":500000}`)) // what the others had is free
+		receive(t, reserved)
+		p.send(request(5, "grow", `{"n":0}`))
+		synctest.Wait()
+		if len(p.lines) > 0 {
+			t.Errorf("there is no room, but the peer was sent %s", <-p.lines)
+		}
+		close(answer)
+		for range 3 {
+			p.read()
+		}
+		if err := rpc.Reserve(t.Context(), 1<<40); err != nil {
+			t.Error("outside of a request:", err)
+		}
+	})
+}
+
+// A peer that asks for much and reads nothing has few answers made, one after the other; when it reads, it gets all.
+func TestLargeAnswersToPeerThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, size = 50, 1 << 20
+		var made atomic.Int32
+		route := RequestMethod[echoParams, updateParams]{Name: "make"}.Handle(func(ctx context.Context, p *echoParams) (*updateParams, error) {
+			if err := rpc.Reserve(ctx, size); err != nil {
+				return nil, err
+			}
+			made.Add(1)
+			return &updateParams{Text: strings.Repeat("x", size)}, nil
+		})
+		p, r, _ := newDeafPeer(t, []Route{route}, &Options{MaxBytes: 16 << 20}) // 2 MiB of them for answers
+		for id := range n {
+			p.send(request(id, "make", "{}"))
+		}
+		synctest.Wait()
+		if got := made.Load(); got > 4 { // one is being written, one waits for that, two are reserved
+			t.Errorf("%d answers were made", got)
+		}
+		for range n {
+			if line, err := r.ReadString('\n'); err != nil || len(line) < size {
+				t.Fatalf("%d bytes, %v", len(line), err)
+			}
+		}
+	})
+}
+
+// What the reader answers by itself it does not answer without end when the peer does not read.
+func TestReaderAnswersPeerThatDoesNotRead(t *testing.T) {
+	const size = 64 << 10
+	id := func(i int) string { return fmt.Sprintf("%d", i) + strings.Repeat("x", size) }
+	for name, begin := range map[string]func(t *testing.T) (*rawPeer, *bufio.Reader, string){
+		"refusals": func(t *testing.T) (*rawPeer, *bufio.Reader, string) {
+			p, r, _ := newDeafPeer(t, nil, nil)
+			return p, r, "nothing"
+		},
+		"questions of a cancelled turn": func(t *testing.T) (*rawPeer, *bufio.Reader, string) {
+			p, r, c := newDeafPeer(t, clientRoutes(nil, func(context.Context, *sessionParams) (*askResult, error) {
+				return nil, errPlain
+			}), nil)
+			turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+			if _, err := r.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			turn.Cancel()
+			return p, r, "ask"
+		},
+		"inline": func(t *testing.T) (*rawPeer, *bufio.Reader, string) {
+			route := echoMethod.Handle(echo)
+			route.Inline = true
+			p, r, _ := newDeafPeer(t, []Route{route}, nil)
+			return p, r, "echo"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, r, method := begin(t)
+				var sent atomic.Int32
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					for i := range 1000 {
+						if _, err := io.WriteString(p.w, request(id(i), method, `{"sessionId":"s"}`)+"\n"); err != nil {
+							return
+						}
+						sent.Add(1)
+					}
+				}()
+				synctest.Wait()
+				if n := sent.Load(); n < 100 || n > 600 {
+					t.Errorf("%d requests of %d bytes were answered to a peer that reads nothing", n, size)
+				}
+				p.w.Close()
+				<-done
+				go io.Copy(io.Discard, r)
+			})
+		})
+	}
+}
+
+// The number of sessions with notifications waiting is bounded also where handlers call the peer.
+func TestSessionsWhoseHandlersCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *Conn
+		var running, most, failed atomic.Int32
+		p, r, c := newDeafPeer(t, clientRoutes(func(ctx context.Context, u *updateParams) error {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			_, err := echoMethod.Call(ctx, c, &echoParams{SessionID: u.SessionID})
+			if errors.Is(err, rpc.ErrOverflow) {
+				failed.Add(1)
+			}
+			return nil
+		}, nil), &Options{MaxRequests: 10, QueueLimit: 50 * 8 << 10})
+		go io.Copy(io.Discard, r) // it reads, but does not answer
+		const n = 1000
+		for i := range n {
+			p.send(note("update", fmt.Sprintf(`{"sessionId":"s%d","n":0}`, i)))
+		}
+		synctest.Wait()
+		if got := most.Load(); got < 20 || got > 60 {
+			t.Errorf("%d sessions at a time", got)
+		}
+		if got := failed.Load(); got < n-60 {
+			t.Errorf("%d calls have failed", got)
+		}
+	})
+}
+
+// All loops over updates together have a bound, however many turns there are. While nobody waits for a call, they hold
+// the peer up at four times QueueBytes.
+func TestLoopsHoldThePeerUpTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const queue = 4 << 10
+		p, _, turns := loops(t, 50, &Options{QueueBytes: queue})
+		var sent atomic.Int64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := range 10_000 {
+				n, err := io.WriteString(p.w, updateOf(i%len(turns)))
+				if err != nil {
+					return
+				}
+				sent.Add(int64(n))
+			}
+		}()
+		synctest.Wait()
+		// The queues hold as much again.
+		if n := sent.Load(); n < 4*queue || n > 12*queue {
+			t.Errorf("%d bytes were read, of which nothing was taken", n)
+		}
+		for _, turn := range turns {
+			go turn.Discard()
+		}
+		<-done
+	})
+}
+
+// While somebody waits for a call, it is twice QueueLimit.
+func TestLoopsHaveALimitTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 64 << 10
+		p, c, turns := loops(t, 50, &Options{QueueBytes: 4 << 10, QueueLimit: limit})
+		called := make(chan error, 1)
+		go func() {
+			_, err := echoMethod.Call(t.Context(), c, &echoParams{})
+			called <- err
+		}()
+		p.read()
+		most := int64(0)
+		for i := range 10_000 {
+			if _, err := io.WriteString(p.w, updateOf(i%len(turns))); err != nil {
+				t.Fatal(err)
+			}
+			if i%10 == 0 {
+				synctest.Wait()
+				most = max(most, engine.Waiting(c))
+			}
+		}
+		if most < limit || most > 2*limit {
+			t.Errorf("%d bytes have waited", most)
+		}
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, len(turns)+1))
+		if err := receive(t, called); err != nil {
+			t.Error(err)
+		}
+		for _, turn := range turns {
+			turn.Cancel()
+		}
+	})
+}
+
+func updateOf(session int) string {
+	return note("update", fmt.Sprintf(`{"sessionId":"s%d","n":1,"text":%q}`, session, strings.Repeat("x", 100))) + "\n"
+}
+
+// loops begins turns of which nobody reads the updates.
+func loops(t *testing.T, n int, opts *Options) (p *rawPeer, c *Conn, turns []*Turn[int, promptResult]) {
+	opts.CancelGrace = 1
+	p, c = newPeer(t, clientRoutes(nil, nil), opts)
+	for i := range n {
+		session := fmt.Sprintf("s%d", i)
+		spec := TurnSpec{Session: session, CancelMethod: "cancel", CancelParams: &sessionParams{session}}
+		turns = append(turns, engine.StartTurn(t.Context(), c, promptMethod, &promptParams{session, "go"}, spec, pickUpdate))
+		p.read()
+	}
+	return p, c, turns
+}
