@@ -5,8 +5,10 @@ package v2draft
 
 import (
 	"context"
+	"hash/maphash"
 	"iter"
 
+	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/engine"
 )
 
@@ -153,25 +155,33 @@ func turnSpec(id SessionID) engine.TurnSpec {
 
 // seen is what the reader has seen of the sessions' states. Only the reader uses it.
 type seen struct {
-	working map[SessionID]struct{} // sessions whose last state was not idle
-	stopped bool                   // the update at hand ended a session's work
+	working map[idSum]struct{} // sessions whose last state was not idle
+	stopped bool               // the update at hand ended a session's work
 }
+
+// idSum stands for an id, which may be as long as the agent likes.
+type idSum uint64
+
+var idSeed = maphash.MakeSeed()
+
+func sum[T ~string](id T) idSum { return idSum(maphash.String(idSeed, string(id))) }
 
 // maxWorking bounds how many sessions are known to be working, because the agent chooses their number.
 const maxWorking = 1 << 16
 
 // state takes note of the state of a session.
 func (s *seen) state(n *UpdateSessionNotification, state *SessionUpdateStateUpdate) {
-	_, worked := s.working[n.SessionID]
+	id := sum(n.SessionID)
+	_, worked := s.working[id]
 	switch _, idle := state.Variant.(*StateUpdateIdle); {
 	case idle:
-		delete(s.working, n.SessionID)
+		delete(s.working, id)
 		s.stopped = worked
 	case !worked && len(s.working) < maxWorking:
 		if s.working == nil {
-			s.working = map[SessionID]struct{}{}
+			s.working = map[idSum]struct{}{}
 		}
-		s.working[n.SessionID] = struct{}{}
+		s.working[id] = struct{}{}
 	}
 }
 
@@ -181,19 +191,22 @@ func (s *seen) state(n *UpdateSessionNotification, state *SessionUpdateStateUpda
 // once more that it is idle ends nothing.
 type turnEnd struct {
 	seen     *seen
-	inserted bool                           // the answer was there
-	messages map[MessageID]*IdleStateUpdate // before: the user's messages, and what ended the work after each
+	inserted bool      // the answer was there,
+	id       MessageID // with the id of the message
+	// Before: the user's messages, what ended the work after each, and how long these states are.
+	messages map[idSum]*IdleStateUpdate
+	kept     int
 }
 
 // Answered implements engine.TurnEnd.
 func (e *turnEnd) Answered(answer *PromptResponse) *TurnResult {
-	e.inserted = true
-	idle := e.messages[answer.MessageID]
-	e.messages = map[MessageID]*IdleStateUpdate{answer.MessageID: nil}
+	e.inserted, e.id = true, answer.MessageID
+	idle := e.messages[sum(e.id)]
+	e.messages = nil
 	if idle == nil {
 		return nil
 	}
-	return &TurnResult{answer.MessageID, *idle}
+	return &TurnResult{e.id, *idle}
 }
 
 // Notified implements engine.TurnEnd.
@@ -215,29 +228,50 @@ func (e *turnEnd) Notified(params any) *TurnResult {
 	return nil
 }
 
-// maxMessages bounds how many messages before the answer are remembered.
-const maxMessages = 1024
+// maxMessages bounds how many messages before the answer are remembered, and maxKept how many bytes of states.
+const (
+	maxMessages = 1024
+	maxKept     = 1 << 20
+)
 
 func (e *turnEnd) message(id MessageID) {
-	if _, known := e.messages[id]; known || e.inserted || len(e.messages) == maxMessages {
+	if _, known := e.messages[sum(id)]; known || e.inserted || len(e.messages) == maxMessages {
 		return
 	}
 	if e.messages == nil {
-		e.messages = map[MessageID]*IdleStateUpdate{}
+		e.messages = map[idSum]*IdleStateUpdate{}
 	}
-	e.messages[id] = nil
+	e.messages[sum(id)] = nil
 }
 
 func (e *turnEnd) stopped(idle *IdleStateUpdate) *TurnResult {
+	if e.inserted {
+		return &TurnResult{e.id, *idle}
+	}
+	size := 0
 	for id, earlier := range e.messages {
-		if e.inserted {
-			return &TurnResult{id, *idle}
+		if earlier != nil {
+			continue
 		}
-		if earlier == nil {
-			e.messages[id] = idle
+		if size == 0 {
+			size = length(idle)
+			if e.kept > 0 && e.kept+size > maxKept {
+				return nil
+			}
+			e.kept += size
 		}
+		e.messages[id] = idle
 	}
 	return nil
+}
+
+// length is how long a state is as text.
+func length(idle *IdleStateUpdate) int {
+	text, err := codec.Append(nil, idle)
+	if err != nil {
+		return maxKept // it is kept if it is the only one
+	}
+	return len(text)
 }
 
 // StopReason is why the work stopped, as it is on the wire: "end_turn". It is "" when the agent gave no
