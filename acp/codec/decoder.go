@@ -25,6 +25,8 @@ type Decoder struct {
 	i        int
 	left     int // levels of nesting that may still be entered
 	maxDepth int
+	items    int // elements and members of maps that were read
+	maxItems int // 0 is no bound
 	err      *Error
 	failure  Error // what err may point to, so that a failure that is undone leaves nothing behind
 	repairs  []repair
@@ -51,7 +53,7 @@ func NewDecoder(data []byte) *Decoder {
 // Reset makes the Decoder read data, which must not change until errors and repairs were asked for.
 func (d *Decoder) Reset(data []byte) {
 	clear(d.repairs)
-	d.data, d.i, d.left = data, 0, d.maxDepth
+	d.data, d.i, d.left, d.items = data, 0, d.maxDepth, 0
 	d.err, d.repairs, d.omitted, d.unlisted = nil, d.repairs[:0], 0, 0
 	d.name, d.lone = nil, false
 	d.tag, d.tagAt, d.tagEnd = "", 0, 0
@@ -79,6 +81,20 @@ func (d *Decoder) EndLast() (value []byte, ok bool) {
 // SetMaxDepth sets how many levels of arrays and objects a text may have, instead of [MaxDepth].
 // It is called before anything is read. Reading takes stack for each level.
 func (d *Decoder) SetMaxDepth(n int) { d.left, d.maxDepth = n, n }
+
+// SetMaxItems sets how many elements of arrays and members of maps may be read of a text; without it, or with 0, there is no bound.
+// Values take more memory than their text, most of all short ones in long lists.
+func (d *Decoder) SetMaxItems(n int) { d.maxItems = n }
+
+// Items returns how many were read since Reset.
+func (d *Decoder) Items() int { return d.items }
+
+// AddItems counts n more, which are read in another way: in a text that Raw has returned, for example.
+func (d *Decoder) AddItems(n int) {
+	if d.items += n; d.items > d.maxItems && d.maxItems > 0 {
+		d.Fail(ErrItems)
+	}
+}
 
 var decoders = sync.Pool{New: func() any { return NewDecoder(nil) }}
 
@@ -696,6 +712,7 @@ func (o *Object) Name() []byte { return o.d.name }
 
 // key returns the name of the current member, to be kept.
 func (o *Object) key() string {
+	o.d.AddItems(1)
 	if o.d.lone {
 		o.d.Repair(o.d.Mark(), loneSurrogate)
 	}
@@ -749,7 +766,10 @@ func (d *Decoder) Array() Array {
 func (a *Array) Next() bool {
 	ok := a.d.element(a.more)
 	a.more = true
-	return ok
+	if ok {
+		a.d.AddItems(1)
+	}
+	return ok && a.d.err == nil
 }
 
 // Tag returns the string that member name has in the object that comes next, without reading on:

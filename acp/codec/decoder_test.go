@@ -447,6 +447,35 @@ func TestMaxDepth(t *testing.T) {
 	}
 }
 
+// What takes more memory than its text is counted, and bounded; what is kept as text, or passed over, is not.
+func TestMaxItems(t *testing.T) {
+	read := map[string]func(d *codec.Decoder){
+		"array": func(d *codec.Decoder) { codec.DecodeStrings[string](d) },
+		"map":   func(d *codec.Decoder) { codec.DecodeRawMap(d) },
+		"raw":   func(d *codec.Decoder) { d.Raw() },
+		"other": func(d *codec.Decoder) { d.Raw(); d.AddItems(3) },
+	}
+	for _, test := range []struct {
+		read, text string
+		items      int
+	}{
+		{"array", `["","",""]`, 3},
+		{"map", `{"a":[1,2,3],"b":2,"c":3}`, 3},
+		{"raw", `["","",""]`, 0},
+		{"other", `["","",""]`, 3},
+	} {
+		d := codec.NewDecoder([]byte(test.text))
+		if read[test.read](d); d.End() != nil || d.Items() != test.items {
+			t.Errorf("%s: %d items, %v", test.read, d.Items(), d.Err())
+		}
+		d.SetMaxItems(2)
+		d.Reset([]byte(test.text))
+		if read[test.read](d); errors.Is(d.End(), codec.ErrItems) != (test.items > 2) || test.items > 2 && !errors.Is(d.Err(), codec.ErrSyntax) {
+			t.Errorf("%s: %v", test.read, d.Err())
+		}
+	}
+}
+
 // More siblings than levels are no problem: leaving gives a level back, and so does going back.
 func TestDepthRestored(t *testing.T) {
 	d := codec.NewDecoder([]byte(`[` + strings.Repeat(`[[{"a":{}}]],`, 1000) + `0]`))

@@ -17,6 +17,9 @@ var (
 	// ErrDepth is matched by errors about a text nested deeper than allowed. They match ErrSyntax
 	// too: the text was not read.
 	ErrDepth = fmt.Errorf("%w: nested too deeply", ErrSyntax)
+	// ErrItems is matched by errors about a text with more elements than allowed, see [Decoder.SetMaxItems]. They match
+	// ErrSyntax too: the text was not read to its end.
+	ErrItems = fmt.Errorf("%w: too many elements", ErrSyntax)
 )
 
 // Error says what is wrong at which place of a JSON text.

@@ -8,6 +8,10 @@ import (
 	"slices"
 )
 
+// itemWeight is what an element of an array, or a member of a map, counts for beside its text: about as much memory as
+// the smallest take.
+const itemWeight = 64
+
 // The parts of Config.MaxBytes. No part waits for another one, because what fills it may wait for what would fill
 // that: a handler for an answer, or for a request of the peer's.
 const (
@@ -15,14 +19,15 @@ const (
 	answersPart  = 8  // what handlers have reserved for answers
 	limitPart    = 8  // QueueLimit: all queues have as much, and all loops twice as much
 	queuePart    = 64 // QueueBytes
+	messagePart  = 4  // what the values of one message count for beside their text
 )
 
 // taskSize is what a goroutine of a connection's, and what it needs to serve one message, count for.
 const taskSize = 8 << 10
 
 // requestSize is what a request counts for.
-func requestSize(id ID, method string, params []byte) int {
-	size := taskSize + len(method) + len(params)
+func requestSize(id ID, method string, params []byte, items int) int {
+	size := taskSize + len(method) + len(params) + items*itemWeight
 	if text, ok := id.Str(); ok {
 		size += len(text)
 	} else if _, ok := id.Int(); !ok {

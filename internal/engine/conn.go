@@ -29,6 +29,7 @@ type Conn struct {
 	done   chan struct{}
 
 	decode   *codec.Decoder // the reader's
+	items    int            // in the parameters that it has read last; the reader's
 	gathered gathered       // the reader's
 	sniff    *codec.Decoder // of whoever sends a request
 
@@ -68,6 +69,7 @@ func Start(ctx context.Context, stream wire.Stream, routes func(*Conn) ([]Route,
 		calls:         callsInFlight{nested: map[*nestedCall]struct{}{}, stalled: map[*flow]struct{}{}},
 		room:          newBell(),
 	}
+	c.decode.SetMaxItems(c.opts.MaxBytes / messagePart / itemWeight)
 	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	served, err := routes(c)
 	if err != nil {

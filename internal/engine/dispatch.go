@@ -90,7 +90,7 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	}
 	session := sessionOf(c.decode, params)
 
-	size := requestSize(id, method, params)
+	size := requestSize(id, method, params, c.items)
 
 	c.mu.Lock()
 	s := c.sessionLocked(session)
@@ -152,6 +152,7 @@ func (c *Conn) decodeParams(route *Route, method string, params []byte) (any, *n
 	}
 	c.decode.Reset(params)
 	value, h := route.decode(c.decode)
+	c.items = c.decode.Items()
 	if err := c.decode.End(); err != nil {
 		return nil, nil, err
 	}
@@ -173,6 +174,7 @@ func (c *Conn) tryDecode(route *Route, rest []byte) (value any, h *notificationC
 		return nil, nil, nil, false // null is no parameters
 	}
 	value, h = route.decode(d)
+	c.items = d.Items()
 	params, ok = d.EndLast()
 	if !ok || route.checked(value) != nil {
 		return nil, nil, nil, false
@@ -258,7 +260,8 @@ func (c *Conn) accept(route *Route, value any, h *notificationContext, params []
 		c.cancelTurns(id)
 	}
 	if route.notify != nil || route.Feeds {
-		c.gather(id, item{route: route, params: c.keepMeta(value, params), handling: h, size: itemSize + len(params)})
+		size := itemSize + len(params) + c.items*itemWeight
+		c.gather(id, item{route: route, params: c.keepMeta(value, params), handling: h, size: size})
 	}
 	if route.Feeds {
 		c.follow(id, value)

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -190,6 +191,7 @@ func decodeInto(d *codec.Decoder, v any) {
 		return
 	}
 	raw := d.Raw()
+	d.AddItems(bytes.Count(raw, []byte{','}))
 	if d.Err() != nil {
 		return
 	}
