@@ -1,0 +1,204 @@
+// This file owns floods over real pipes: a process that serves is attacked by its parent, and measures its heap.
+
+package engine_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/gentest"
+)
+
+// victimEnv makes the test binary be what is attacked. Its value is the bound of its heap in bytes, and how long it
+// answers after the end of its input.
+const victimEnv = "ACP_TEST_VICTIM"
+
+// fileSize is how long the text is that the victim answers with.
+const fileSize = 10 << 20
+
+// names is what generated code makes of a list of strings.
+type names struct{ Names []string }
+
+func (n *names) EncodeJSON(e *codec.Encoder) {
+	e.BeginObject()
+	e.Name("names")
+	codec.EncodeStrings(e, n.Names)
+	e.EndObject()
+}
+
+func (n *names) DecodeJSON(d *codec.Decoder) {
+	for o := d.Object(); o.Next(); {
+		if string(o.Name()) == "names" {
+			n.Names = codec.DecodeStrings[string](d)
+		} else {
+			d.Skip()
+		}
+	}
+}
+
+// victim serves its parent until that ends the stream, and says on stderr how large its heap was at most. It ends with
+// a failure when the heap grows beyond the bound.
+func victim(env string) error {
+	var bound uint64
+	var drain time.Duration
+	if _, err := fmt.Sscan(env, &bound, &drain); err != nil {
+		return err
+	}
+	most, stop, stopped := uint64(0), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		for tick := time.NewTicker(time.Millisecond); ; {
+			metrics.Read(sample)
+			most = max(most, sample[0].Value.Uint64())
+			if most > bound {
+				fmt.Fprintf(os.Stderr, "the heap has %d MiB, %d goroutines\n", most>>20, runtime.NumGoroutine())
+				os.Exit(3)
+			}
+			select {
+			case <-tick.C:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	wait := func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	c, err := Connect(context.Background(), rpc.IO(os.Stdin, os.Stdout, 0), func(c *Conn) []Route {
+		return []Route{
+			RequestMethod[echoParams, chunk]{Name: "file"}.Handle(func(ctx context.Context, _ *echoParams) (*chunk, error) {
+				if err := rpc.Reserve(ctx, fileSize); err != nil {
+					return nil, err
+				}
+				return &chunk{Text: strings.Repeat("x", fileSize)}, nil
+			}),
+			RequestMethod[chunk, chunk]{Name: "ask"}.Handle(func(ctx context.Context, _ *chunk) (*chunk, error) { return nil, wait(ctx) }),
+			RequestMethod[names, chunk]{Name: "list"}.Handle(func(ctx context.Context, _ *names) (*chunk, error) { return nil, wait(ctx) }),
+			chunkMethod.Handle(func(ctx context.Context, u *chunk) error {
+				_, err := tellMethod.Call(ctx, c, u)
+				return err
+			}),
+		}
+	}, &Options{DrainTime: drain})
+	if err != nil {
+		return err
+	}
+	<-c.Done()
+	close(stop)
+	<-stopped
+	fmt.Fprint(os.Stderr, most)
+	return nil
+}
+
+// An attack is what the parent sends, and whether it reads what comes.
+type attack struct {
+	name  string
+	n     int
+	line  func(i int) string
+	deaf  bool // it reads nothing until all was sent, or nothing more is taken
+	drain time.Duration
+}
+
+// maxHeap is what the heap of a process may have with the default budget: the collector lets it grow to twice of what
+// is in use, and a message that is being read, and one that is being written, come on top of the budget.
+const maxHeap = 600 << 20
+
+// What a connection holds at most is bounded, whatever a peer sends, and whether it reads or not.
+func TestFloods(t *testing.T) {
+	if gentest.Race {
+		t.Skip("the race detector takes memory")
+	}
+	file := func(i int) string { return request(i, "file", "{}") }
+	long := strings.Repeat("x", 8<<20)
+	list := strings.Repeat(`,""`, 200_000)
+	for _, a := range []attack{
+		{name: "files", n: 60, line: file, drain: time.Minute},
+		{name: "files, and nothing is read", n: 60, line: file, drain: time.Minute, deaf: true},
+		{name: "long questions", n: 60, line: func(i int) string { return request(i, "ask", `{"text":"`+long+`"}`) }},
+		{name: "short values", n: 100, line: func(i int) string { return request(i, "list", `{"names":[""`+list+`]}`) }},
+		{name: "sessions", n: 100_000, line: func(i int) string {
+			return note("chunk", fmt.Sprintf(`{"sessionId":"s%d","text":""}`, i))
+		}},
+		{name: "refusals, and nothing is read", n: 100_000, deaf: true, line: func(i int) string {
+			return request(fmt.Sprintf("%d%0500d", i, 0), "nothing", "{}")
+		}},
+	} {
+		t.Run(a.name, func(t *testing.T) { a.run(t) })
+	}
+}
+
+func (a *attack) run(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", victimEnv, maxHeap, a.drain+time.Millisecond))
+	said := new(strings.Builder)
+	cmd.Stderr = said
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	var taken atomic.Int64
+	sent := make(chan error, 1)
+	go func() {
+		defer in.Close()
+		for i := range a.n {
+			if _, err := io.WriteString(in, a.line(i)+"\n"); err != nil {
+				sent <- err
+				return
+			}
+			taken.Add(1)
+		}
+		sent <- nil
+	}()
+	for last := int64(-1); a.deaf && len(sent) == 0 && last != taken.Load(); {
+		last = taken.Load()
+		time.Sleep(500 * time.Millisecond)
+	}
+	messages, errors := 0, 0
+	for r, begins := bufio.NewReaderSize(out, 1<<20), true; ; {
+		piece, err := r.ReadSlice('\n')
+		if begins {
+			messages++
+			if bytes.Contains(piece[:min(len(piece), 1000)], []byte(`"error":`)) {
+				errors++
+			}
+		}
+		if begins = err == nil; !begins && err != bufio.ErrBufferFull {
+			break
+		}
+	}
+	if err := <-sent; err != nil {
+		t.Errorf("after %d messages: %v", taken.Load(), err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, said)
+	}
+	var most int
+	if _, err := fmt.Sscan(said.String(), &most); err != nil {
+		t.Errorf("it said %q", said)
+	}
+	t.Logf("%d messages sent, %d came, %d of them errors; a heap of %d MiB; %v",
+		taken.Load(), messages-1, errors, most>>20, time.Since(begun).Round(time.Millisecond))
+}
