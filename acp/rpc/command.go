@@ -22,7 +22,8 @@ import (
 // CommandTransport starts a subprocess and talks to it over its standard input and output. The process
 // and all that it starts share a process group of their own (on Windows a job object), which is ended
 // with the connection: standard input is closed, and what still runs after StopTime is asked to end
-// (SIGTERM), and after KillTime killed. It connects once.
+// (SIGTERM), and after KillTime killed. On Unix, processes that put themselves into a session or group of their own, as
+// daemons do, are out of reach and live on. It connects once.
 //
 // Text before a message on the same line, such as a banner without a newline, is treated as a line of its own, which is
 // no message; see Options.SkipNoise.

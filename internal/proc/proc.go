@@ -1,5 +1,7 @@
-// Package proc starts commands so that they can be ended together with all processes that they start: in a
-// session and process group of their own on Unix, in a job object on Windows.
+// Package proc starts commands so that they can be ended together with the processes that they start: in a
+// session and process group of their own on Unix, in a job object on Windows. On Unix a process leaves the group by
+// setsid or setpgid and is then out of reach: what could find it, a cgroup or PR_SET_CHILD_SUBREAPER, is not for a
+// library to take from its application.
 package proc
 
 import (
