@@ -6,6 +6,7 @@ package local
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -24,16 +25,12 @@ type command struct {
 	cwd  acp.Opt[string] // absolute; the first directory of the session if there is none
 }
 
-// build checks a command and makes it ready to start inside the directories of set. Base is the
+// build checks a command and makes it ready to start in dir, which must stay open until then. Base is the
 // environment over which the command's own is laid; shell runs what is no executable.
-func (c command) build(set rootSet, base, shell []string) (*exec.Cmd, error) {
-	dir, err := c.directory(set)
-	if err != nil {
-		return nil, err
-	}
-	env := slices.Clone(base)
-	if runtime.GOOS != "windows" {
-		env = append(env, "PWD="+dir)
+func (c command) build(dir startDir, base, shell []string) (*exec.Cmd, error) {
+	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool { return strings.HasPrefix(entry, "PWD=") })
+	if runtime.GOOS != "windows" && !dir.moved {
+		env = append(env, "PWD="+dir.path)
 	}
 	for _, v := range c.env {
 		if v.Name == "" || strings.ContainsAny(v.Name, "=\x00") {
@@ -47,12 +44,13 @@ func (c command) build(set rootSet, base, shell []string) (*exec.Cmd, error) {
 			return nil, &paramError{"command", errNUL}
 		}
 	}
-	cmd := &exec.Cmd{Args: argv, Env: env, Dir: dir}
+	cmd := &exec.Cmd{Args: argv, Env: env, Dir: dir.name}
 	cmd.Env = cmd.Environ() // the last of each name
-	cmd.Path, err = lookPath(c.name, dir, cmd.Env)
+	var err error
+	cmd.Path, err = dir.lookPath(c.name, cmd.Env)
 	if err != nil && c.name != "" && len(c.args) == 0 && len(shell) > 0 && !isThere(err) {
 		cmd.Args = append(slices.Clone(shell), c.name)
-		cmd.Path, err = lookPath(shell[0], dir, base)
+		cmd.Path, err = dir.lookPath(shell[0], base)
 	}
 	if err != nil {
 		return nil, commandError(err)
@@ -75,35 +73,80 @@ func isThere(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR)
 }
 
-// directory returns where the command is to start.
-func (c command) directory(set rootSet) (string, error) {
-	dir, ok := c.cwd.Get()
-	if !ok {
-		return set.home, nil
-	}
-	at, err := set.locate(opStart, dir)
-	if err != nil {
-		return "", &paramError{"cwd", err}
-	}
-	info, err := at.root.dir.Stat(at.rel)
-	if err == nil && !info.IsDir() {
-		err = errDirectory
-	}
-	if err != nil {
-		return "", &paramError{"cwd", pathError(opStart, at, err)}
-	}
-	return at.path, nil
+// A startDir is an open directory in which a command is to start.
+type startDir struct {
+	file  *os.File
+	path  string // as the agent means it
+	name  string // by which the system finds it
+	moved bool   // path means something else by now
 }
 
-// lookPath finds an executable the way the command's own environment would have it. A name with a
-// separator is relative to dir; relative entries of PATH are ignored, as os/exec does, because what
-// they mean would depend on dir.
-func lookPath(name, dir string, env []string) (string, error) {
-	if strings.ContainsRune(filepath.ToSlash(name), '/') {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
+// directory opens the directory in which the command is to start.
+func (c command) directory(set rootSet) (startDir, error) {
+	at := place{set.home, ".", set.home.names[0]}
+	if dir, ok := c.cwd.Get(); ok {
+		var err error
+		if at, err = set.locate(opStart, dir); err != nil {
+			return startDir{}, &paramError{"cwd", err}
 		}
-		return exec.LookPath(name)
+	}
+	dir, err := at.startDir()
+	if err != nil {
+		return startDir{}, &paramError{"cwd", pathError(opStart, at, err)}
+	}
+	return dir, nil
+}
+
+func (p place) startDir() (_ startDir, err error) {
+	// The dot has all before it opened as a directory only, without waiting for a FIFO.
+	file, err := p.root.dir.OpenFile(p.rel+string(filepath.Separator)+".", os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return startDir{}, err
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+		}
+	}()
+	info, err := file.Stat()
+	if err != nil {
+		return startDir{}, err
+	}
+	if !info.IsDir() {
+		return startDir{}, errDirectory
+	}
+	means := func(path string) bool {
+		is, err := os.Stat(path)
+		return err == nil && os.SameFile(is, info)
+	}
+	dir := startDir{file: file, path: p.path, name: handlePath(file), moved: !means(p.path)}
+	if !means(dir.name) {
+		if dir.moved {
+			return startDir{}, errMoved
+		}
+		dir.name = p.path
+	}
+	return dir, nil
+}
+
+func (d startDir) close() { d.file.Close() } // nothing was written
+
+// lookPath finds an executable the way the command's own environment would have it. A name with a
+// separator is relative to the directory; relative entries of PATH are ignored, as os/exec does, because what
+// they mean would depend on the directory.
+func (d startDir) lookPath(name string, env []string) (string, error) {
+	if strings.ContainsRune(filepath.ToSlash(name), '/') {
+		if filepath.IsAbs(name) {
+			return exec.LookPath(name)
+		}
+		path, err := exec.LookPath(d.name + string(filepath.Separator) + name)
+		if e, ok := errors.AsType[*exec.Error](err); ok {
+			e.Name = name
+		}
+		if d.name != d.path {
+			path = name // d.name ends to mean the directory before a script's interpreter opens the script
+		}
+		return path, err
 	}
 	for _, in := range filepath.SplitList(lookupEnv(env, "PATH")) {
 		if !filepath.IsAbs(in) {

@@ -16,9 +16,11 @@
 // # What is safe and what is not
 //
 // Only files inside the directories of [Roots] are read and written: a path outside them, and a symbolic link that
-// leads out, is refused without being followed. Terminals are no sandbox: a command starts inside the directories, and
-// may then do whatever the user of the client may do. A client that wants to ask first wraps the handler
+// leads out, is refused without being followed. A hard link is a file like any other, wherever else it has a name.
+// Terminals are no sandbox: a command starts inside the directories, and may then do whatever the user of the client
+// may do; [Terminals] says which processes of it are ended. A client that wants to ask first wraps the handler
 // CreateTerminal.
 //
-// Memory, processes and waiting are bounded, whatever an agent sends; see [FilesOptions] and [TerminalsOptions].
+// Memory, processes, the bytes that are read for a request, and waiting are bounded, whatever an agent sends; see
+// [FilesOptions] and [TerminalsOptions].
 package local

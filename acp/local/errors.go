@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -34,6 +36,8 @@ const (
 	ErrNotRegular Refusal = "not a regular file"
 	// ErrTooLarge says that a text is longer than [FilesOptions.MaxSize].
 	ErrTooLarge Refusal = "too large"
+	// ErrTooFar says that the lines that were to be read begin behind [FilesOptions.MaxScan].
+	ErrTooFar Refusal = "too far into the file"
 	// ErrNotText says that what was to be read is not UTF-8.
 	ErrNotText Refusal = "not UTF-8 text"
 	// ErrReadOnly says that [FilesOptions.ReadOnly] forbids writing.
@@ -47,19 +51,41 @@ const (
 
 var (
 	errPath      = errors.New("not an absolute path")
+	errLong      = fmt.Errorf("longer than %d bytes", maxPath)
 	errLine      = errors.New("lines count from 1")
 	errDirectory = errors.New("not a directory")
 	errNUL       = errors.New("contains a NUL byte")
 	errName      = errors.New("not a name for an environment variable")
+	errMoved     = errors.New("another directory has its name now")
 	errStuck     = errors.New("the command was killed but does not end")
 )
+
+// maxPath is how long a path may be, in bytes: as long as Linux has it. os.Root itself, which goes name by name,
+// knows no bound, so that one request could make millions of directories.
+const maxPath = 4 << 10
+
+// maxEcho is how much of what an agent has sent an error tells, in bytes.
+const maxEcho = 512
+
+// quote makes what an agent has sent fit for errors, which are answered, logged and shown: in quotes, with
+// everything escaped that does not print, and cut.
+func quote(s string) string {
+	if len(s) <= maxEcho {
+		return strconv.Quote(s)
+	}
+	end := maxEcho
+	for end > maxEcho-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return fmt.Sprintf("%q... (%d bytes)", s[:end], len(s))
+}
 
 // An unknownError says that an id names nothing that the session has.
 type unknownError struct {
 	what, member, id string
 }
 
-func (e *unknownError) Error() string { return fmt.Sprintf("unknown %s %q", e.what, e.id) }
+func (e *unknownError) Error() string { return "unknown " + e.what + " " + quote(e.id) }
 
 func unknownSession(id acp.SessionID) error {
 	return &unknownError{"session", "sessionId", string(id)}
@@ -78,6 +104,15 @@ type paramError struct {
 func (e *paramError) Error() string { return e.name + ": " + e.err.Error() }
 func (e *paramError) Unwrap() error { return e.err }
 
+// A placeError says what failed for which path, as the agent wrote it and not as os.Root sees it.
+type placeError struct {
+	op, path string
+	err      error
+}
+
+func (e *placeError) Error() string { return e.op + " " + quote(e.path) + ": " + e.err.Error() }
+func (e *placeError) Unwrap() error { return e.err }
+
 // A peerError is a failure together with what the agent gets to see of it.
 type peerError struct {
 	seen  *rpc.Error
@@ -87,7 +122,7 @@ type peerError struct {
 func (e *peerError) Error() string   { return e.cause.Error() }
 func (e *peerError) Unwrap() []error { return []error{e.seen, e.cause} }
 
-// forPeer gives an error its code and data. The agent sent the paths and commands that the texts name,
+// forPeer gives an error its code and data. The agent sent the paths and commands that the texts quote,
 // so nothing is told that it does not know. The end of the request's context stays as it is: the
 // runtime has an answer for that.
 func forPeer(err error) error {
@@ -96,16 +131,19 @@ func forPeer(err error) error {
 		return err
 	}
 	seen, text := rpc.ErrorOf(rpc.ErrInternal), err.Error()
-	path, isPath := errors.AsType[*fs.PathError](err)
+	path, isPath := errors.AsType[*placeError](err)
 	unknown, isUnknown := errors.AsType[*unknownError](err)
 	param, isParam := errors.AsType[*paramError](err)
 	switch {
 	case isUnknown:
-		seen = rpc.ErrResourceNotFound.WithData(map[string]string{unknown.member: unknown.id})
+		seen = rpc.ErrorOf(rpc.ErrResourceNotFound)
+		if len(unknown.id) <= maxEcho {
+			seen = rpc.ErrResourceNotFound.WithData(map[string]string{unknown.member: unknown.id})
+		}
 	case isParam:
 		seen = invalid(param.name, err)
-	case isPath && (errors.Is(err, fs.ErrNotExist) || path.Op == opRead && errors.Is(err, syscall.ENOTDIR)):
-		seen = rpc.ErrResourceNotFound.WithData(map[string]string{"uri": fileURI(path.Path)})
+	case isPath && (errors.Is(err, fs.ErrNotExist) || path.op == opRead && errors.Is(err, syscall.ENOTDIR)):
+		seen = rpc.ErrResourceNotFound.WithData(map[string]string{"uri": fileURI(path.path)})
 		text = seen.Message + ": " + text
 	case isPath && isRefusal(err):
 		seen = invalid("path", err)
@@ -123,7 +161,7 @@ func invalid(name string, err error) *rpc.Error {
 // isRefusal tells a path that is wrong from one that failed.
 func isRefusal(err error) bool {
 	for _, reason := range []error{
-		errPath, ErrOutside, ErrNotRegular, ErrTooLarge, ErrNotText,
+		errPath, errLong, ErrOutside, ErrNotRegular, ErrTooLarge, ErrTooFar, ErrNotText,
 		syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, fs.ErrExist,
 	} {
 		if errors.Is(err, reason) {
@@ -133,12 +171,12 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// pathError says what failed for which path, as the agent wrote it and not as os.Root sees it.
+// pathError says what failed at a place.
 func pathError(op string, at place, err error) error {
 	if err = reason(err); err == at.root.escape {
 		err = ErrOutside
 	}
-	return &fs.PathError{Op: op, Path: at.path, Err: err}
+	return &placeError{op, at.path, err}
 }
 
 // reason strips what package os wraps around the reason of a failure.
@@ -165,14 +203,14 @@ func (e *missingError) Unwrap() error { return e.err }
 // commandError makes an error of exec.LookPath one of the command parameter.
 func commandError(err error) error {
 	if e, ok := errors.AsType[*exec.Error](err); ok {
-		err = fmt.Errorf("%q: %w", e.Name, e.Err)
+		err = fmt.Errorf("%s: %w", quote(e.Name), reason(e.Err))
 	}
 	return &paramError{"command", err}
 }
 
 // startError makes an error of starting a command one of the command parameter, if that is to blame.
 func startError(name string, err error) error {
-	err = fmt.Errorf("start %q: %w", name, reason(err))
+	err = fmt.Errorf("start %s: %w", quote(name), reason(err))
 	for _, fault := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOEXEC, syscall.E2BIG} {
 		if errors.Is(err, fault) {
 			return &paramError{"command", err}

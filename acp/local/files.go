@@ -3,28 +3,34 @@
 package local
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
-	"sync"
 	"unicode/utf8"
 )
 
-// DefaultMaxFileSize is the longest text, in bytes, that is read or written when nothing else is asked for. Even if
-// all of it is control characters, which take six bytes each in JSON, it fits in a message of the default size.
-const DefaultMaxFileSize = 10 << 20
+// Defaults of [FilesOptions].
+const (
+	// DefaultMaxFileSize is the longest text, in bytes, that is read or written when nothing else is asked for. Even if
+	// all of it is control characters, which take six bytes each in JSON, it fits in a message of the default size.
+	DefaultMaxFileSize = 10 << 20
+	// DefaultMaxScan is how far into a file, in bytes, the lines of a request may begin when nothing else is asked for.
+	DefaultMaxScan = 256 << 20
+)
 
 // FilesOptions configure [NewFiles].
 type FilesOptions struct {
 	// MaxSize bounds a text that is read or written, in bytes; 0 is DefaultMaxFileSize. A request for some lines of a
 	// larger file is served if those lines are short enough.
 	MaxSize int64
+	// MaxScan bounds how far into a file the first line of a window may begin, in bytes; 0 is DefaultMaxScan.
+	// A request reads at most MaxScan and MaxSize together; one that would have to read more fails with
+	// ErrTooFar or ErrTooLarge.
+	MaxScan int64
 	// ReadOnly refuses writing.
 	ReadOnly bool
 }
@@ -35,13 +41,14 @@ type FilesOptions struct {
 // Only regular files of UTF-8 text are served; everything else is refused without waiting for it. No
 // byte is changed on the way: line endings, a byte order mark and a missing newline at the end stay.
 //
-// Files may be used concurrently. A reader sees a file as it was before or after a write, never in
-// between, as long as only this Files writes it.
+// Files may be used concurrently. No request waits for another, but those that write the same file in place
+// come one after the other. Requests end early when their contexts do; only the system can delay this, on a
+// file system that does not answer.
 type Files struct {
 	roots    *Roots
-	maxSize  int64
+	most     bounds
 	readOnly bool
-	inPlace  sync.RWMutex // held for writing while a file is overwritten where it is
+	inPlace  turns // of those who overwrite files
 }
 
 // NewFiles serves the files inside roots. Nil options are the defaults.
@@ -50,8 +57,11 @@ func NewFiles(roots *Roots, options *FilesOptions) *Files {
 		options = &FilesOptions{}
 	}
 	return &Files{
-		roots:    roots,
-		maxSize:  min(orDefault(options.MaxSize, DefaultMaxFileSize), math.MaxInt64-1),
+		roots: roots,
+		most: bounds{
+			text: min(orDefault(options.MaxSize, DefaultMaxFileSize), math.MaxInt64/2),
+			scan: min(orDefault(options.MaxScan, DefaultMaxScan), math.MaxInt64/2),
+		},
 		readOnly: options.ReadOnly,
 	}
 }
@@ -84,14 +94,31 @@ func (f *Files) read(ctx context.Context, session sessionKey, path string, lines
 }
 
 func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, error) {
-	f.inPlace.RLock()
-	defer f.inPlace.RUnlock()
 	file, err := at.open(os.O_RDONLY)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	text, err := lines.read(ctx, file, f.maxSize)
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	r, err := atOnce(file)
+	if err != nil {
+		return "", err
+	}
+	most := f.most
+	if size := info.Size(); size > 0 { // files of /proc say that they are empty, and are not
+		most.text = min(most.text, size)
+		most.likely = most.text
+	}
+	text, err := lines.read(ctx, r, most)
+	if errors.Is(err, ErrTooLarge) && most.text < f.most.text { // it has grown
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return "", err
+		}
+		text, err = lines.read(ctx, r, f.most)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +129,7 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 }
 
 // write makes content the text of a file, which is created when it is missing, with its directories.
-func (f *Files) write(session sessionKey, path, content string) error {
+func (f *Files) write(ctx context.Context, session sessionKey, path, content string) error {
 	if f.readOnly {
 		return ErrReadOnly
 	}
@@ -114,58 +141,74 @@ func (f *Files) write(session sessionKey, path, content string) error {
 	if err != nil {
 		return err
 	}
-	if int64(len(content)) > f.maxSize {
+	if int64(len(content)) > f.most.text {
 		return pathError(opWrite, at, ErrTooLarge)
 	}
-	if err := f.writePlace(at, content); err != nil {
+	if err := f.writePlace(ctx, at, content); err != nil {
 		return pathError(opWrite, at, err)
 	}
 	return nil
 }
 
-func (f *Files) writePlace(at place, content string) error {
-	info, err := at.root.dir.Lstat(at.rel)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := at.root.dir.MkdirAll(filepath.Dir(at.rel), 0o777); err != nil {
-			return err
-		}
-		return at.replace(content, nil)
+func (f *Files) writePlace(ctx context.Context, at place, content string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
+	// All that follows happens in this directory, wherever its path leads meanwhile.
+	dir, err := at.directory()
 	if err != nil {
 		return err
 	}
+	defer dir.Close()
+	name := filepath.Base(at.rel)
+	info, err := dir.Lstat(name)
+	flag := os.O_WRONLY
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return replace(ctx, dir, name, content, nil)
+	case err != nil:
+		return err
 	case info.Mode().Type() == fs.ModeSymlink: // the link stays, what it means is written
-		return f.overwrite(at, content)
+		flag |= os.O_CREATE
 	case !info.Mode().IsRegular():
 		return ErrNotRegular
 	}
 	// A file that may not be written is not to be replaced either.
-	file, err := at.open(os.O_WRONLY)
+	file, err := at.open(flag)
 	if err != nil {
 		return err
 	}
-	file.Close() // nothing was written, so nothing can be lost
-	if err := at.replace(content, info); !errors.Is(err, errIrreplaceable) {
+	defer file.Close() // it was brought to the disk, or was not written
+	is, err := file.Stat()
+	if err != nil {
 		return err
 	}
-	return f.overwrite(at, content)
+	if replaces && os.SameFile(is, info) {
+		if err := replace(ctx, dir, name, content, file); !errors.Is(err, errIrreplaceable) {
+			return err
+		}
+	}
+	done, err := f.inPlace.take(ctx, is)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return overwrite(file, content)
 }
 
-// overwrite writes a file where it is. A crash in the middle leaves it incomplete.
-func (f *Files) overwrite(at place, content string) (err error) {
-	f.inPlace.Lock()
-	defer f.inPlace.Unlock()
-	file, err := at.open(os.O_WRONLY | os.O_CREATE)
-	if err != nil {
-		return err
+// directory opens the directory of a place, which is made if it is missing.
+func (p place) directory() (*os.Root, error) {
+	// The dot has all before it opened as a directory only: OpenRoot alone would wait for a FIFO.
+	rel := filepath.Dir(p.rel)
+	dot := rel + string(filepath.Separator) + "."
+	dir, err := p.root.dir.OpenRoot(dot)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := p.root.dir.MkdirAll(rel, 0o777); err != nil {
+			return nil, err
+		}
+		dir, err = p.root.dir.OpenRoot(dot)
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := file.Truncate(0); err != nil {
-		return err
-	}
-	_, err = file.WriteString(content)
-	return err
+	return dir, err
 }
 
 // open opens a regular file. Whatever else is there is neither opened, as far as that can be known
@@ -190,56 +233,4 @@ func (p place) open(flag int) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
-}
-
-// errIrreplaceable says that nothing was changed because this file can only be written where it is:
-// its directory takes no new file, its owner or mode cannot be kept, or it is a mount point.
-var errIrreplaceable = errors.New("cannot be replaced")
-
-// replace puts a new file with the content in the place of old, or where nothing is when old is nil,
-// in one step. The new file keeps the permissions and the owner of the old one; hard links to the old
-// one keep the old content. A crash may leave a file ".acp-*" behind.
-func (p place) replace(content string, old fs.FileInfo) (err error) {
-	perm := fs.FileMode(0o666)
-	if old != nil {
-		perm = old.Mode().Perm()
-	}
-	dir := p.root.dir
-	temp := filepath.Join(filepath.Dir(p.rel), ".acp-"+rand.Text())
-	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if errors.Is(err, fs.ErrPermission) && old != nil {
-		return fmt.Errorf("%w: %w", errIrreplaceable, err)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, dir.Remove(temp))
-		}
-	}()
-	if err := errors.Join(fill(file, content, old), file.Close()); err != nil {
-		return err
-	}
-	if err := dir.Rename(temp, p.rel); err != nil {
-		if old != nil {
-			err = fmt.Errorf("%w: %w", errIrreplaceable, err)
-		}
-		return err
-	}
-	return nil
-}
-
-// fill writes a new file and brings it to the disk, so that its name never means less than all of it.
-func fill(file *os.File, content string, old fs.FileInfo) error {
-	if old != nil {
-		// The umask may have taken bits away, and a new owner may take more.
-		if err := cmp.Or(keepOwner(file, old), file.Chmod(old.Mode().Perm())); err != nil {
-			return fmt.Errorf("%w: %w", errIrreplaceable, err)
-		}
-	}
-	if _, err := file.WriteString(content); err != nil {
-		return err
-	}
-	return file.Sync()
 }

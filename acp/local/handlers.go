@@ -30,9 +30,9 @@ func RegisterFiles[S Session](
 }
 
 // ReadTextFile returns the lines of a text file that the request asks for, or the whole file if it names no lines
-// (fs/read_text_file). Lines end after "\n"; lines after the end of the file are an empty text. A missing file is
-// rpc.ErrResourceNotFound with the file's URI as data and "No such file or directory" in its message; other refusals
-// are rpc.ErrInvalidParams.
+// (fs/read_text_file). Lines end after "\n"; lines after the end of the file are an empty text. How much is read for
+// this is bounded, see [FilesOptions]. A missing file is rpc.ErrResourceNotFound with the file's URI as data and
+// "No such file or directory" in its message; other refusals are rpc.ErrInvalidParams.
 func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 	lines := window{first: req.Line.Or(1), count: -1}
 	if count, ok := req.Limit.Get(); ok {
@@ -53,13 +53,21 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.Read
 }
 
 // WriteTextFile replaces the content of a file (fs/write_text_file). A missing file is created, and so are missing
-// directories, with the permissions that the umask leaves. An existing file is replaced in one step and keeps its
-// permissions and owner, so that a crash leaves the old text or the new one. Where that is impossible the file is
-// overwritten in place: when it is reached by a symbolic link, which stays a link, when its directory takes no new
-// files, when its owner cannot be kept, and when it is a mount point. Refusals are rpc.ErrInvalidParams, or
+// directories, with the permissions that the umask leaves. An existing file keeps everything except its text: owner,
+// permissions, access control list, extended attributes. Only the permission to run as its owner or group (setuid,
+// setgid) is removed.
+//
+// On Linux an existing file is replaced in one step if nothing of it is lost by this: readers, and the disk after a
+// crash, have the old text or the new one, and other hard links keep the old text. The file is overwritten in place,
+// for all its hard links, if a new file would lack something that the old one has, such as its access control list or
+// its owner, if it is reached by a symbolic link, which stays a link, if its directory takes no new files, and if it is
+// a mount point; on other systems always. Readers may then see a mixture of both texts, and a crash may leave one. A
+// full disk leaves the old text, unless the file system needs room to overwrite, too.
+//
+// A request that is cancelled changes no file, or makes the whole change. Refusals are rpc.ErrInvalidParams, or
 // rpc.ErrMethodNotFound if the files are read-only.
-func (f *Files) WriteTextFile(_ context.Context, session Session, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
-	if err := f.write(keyOf(session), req.Path, req.Content); err != nil {
+func (f *Files) WriteTextFile(ctx context.Context, session Session, req *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
+	if err := f.write(ctx, keyOf(session), req.Path, req.Content); err != nil {
 		return nil, forPeer(err)
 	}
 	return &acp.WriteTextFileResponse{}, nil
@@ -135,7 +143,7 @@ func (t *Terminals) WaitForTerminalExit(ctx context.Context, session Session, re
 	return &acp.WaitForTerminalExitResponse{ExitCode: code, Signal: signal}, nil
 }
 
-// KillTerminal ends a command and everything that it started, and returns when it has ended
+// KillTerminal ends a command and what it started, as far as [Terminals] says, and returns when the command has ended
 // (terminal/kill). It gets SIGTERM first and SIGKILL after [TerminalsOptions.KillGrace], or when ctx
 // ends. The terminal stays until it is released. One that has ended already is no error; one that the
 // session does not have is rpc.ErrResourceNotFound.
@@ -146,7 +154,7 @@ func (t *Terminals) KillTerminal(ctx context.Context, session Session, req *acp.
 	return &acp.KillTerminalResponse{}, nil
 }
 
-// ReleaseTerminal ends a command as KillTerminal does, frees its terminal and returns when nothing of it is left
+// ReleaseTerminal ends a command as KillTerminal does, frees its terminal and returns when this is done
 // (terminal/release). As soon as it is called, the id is unknown. A terminal that the session does not have is
 // rpc.ErrResourceNotFound.
 func (t *Terminals) ReleaseTerminal(ctx context.Context, session Session, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {

@@ -5,6 +5,7 @@ package local_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -136,7 +137,7 @@ func TestFileErrors(t *testing.T) {
 		return rpc.Error{
 			Code:    rpc.ErrInvalidParams,
 			Message: reason,
-			Data:    []byte(`{"pointer":"` + pointer + `","reason":"` + reason + `"}`),
+			Data:    fmt.Appendf(nil, `{"pointer":%q,"reason":%q}`, pointer, reason),
 		}
 	}
 	// The connection refuses these before the handler.
@@ -152,25 +153,25 @@ func TestFileErrors(t *testing.T) {
 	}{
 		"missing": {path: at("no ü"), want: rpc.Error{
 			Code:    rpc.ErrResourceNotFound,
-			Message: "Resource not found: read " + at("no ü") + ": No such file or directory",
+			Message: `Resource not found: read "` + at("no ü") + `": No such file or directory`,
 			Data:    []byte(`{"uri":"file://` + dir + `/no%20%C3%BC"}`),
 		}},
 		"below a file": {path: at("latin1/x"), want: rpc.Error{
 			Code:    rpc.ErrResourceNotFound,
-			Message: "Resource not found: read " + at("latin1/x") + ": not a directory",
+			Message: `Resource not found: read "` + at("latin1/x") + `": not a directory`,
 			Data:    []byte(`{"uri":"file://` + dir + `/latin1/x"}`),
 		}},
-		"outside":   {path: "/etc/passwd", want: invalid("/path", "read /etc/passwd: outside the directories of the session")},
+		"outside":   {path: "/etc/passwd", want: invalid("/path", `read "/etc/passwd": outside the directories of the session`)},
 		"relative":  {path: "a.txt", want: early("/path", "not an absolute path")},
-		"directory": {path: dir, want: invalid("/path", "read "+dir+": not a regular file")},
-		"not text":  {path: at("latin1"), want: invalid("/path", "read "+at("latin1")+": not UTF-8 text")},
+		"directory": {path: dir, want: invalid("/path", `read "`+dir+`": not a regular file`)},
+		"not text":  {path: at("latin1"), want: invalid("/path", `read "`+at("latin1")+`": not UTF-8 text`)},
 		"line 0":    {path: at("latin1"), line: acp.Some[uint32](0), want: early("/line", "lines count from 1")},
 	} {
 		_, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: tt.path, Line: tt.line})
 		wantError(t, what, err, tt.want)
 	}
 	_, err := s.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: at("long"), Content: "123456"})
-	wantError(t, "too large", err, invalid("/path", "write "+at("long")+": too large"))
+	wantError(t, "too large", err, invalid("/path", `write "`+at("long")+`": too large`))
 
 	_, err = s.Conn().ReadTextFile(ctx, &acp.ReadTextFileRequest{SessionID: "nobody", Path: at("latin1")})
 	wantError(t, "unknown session", err, rpc.Error{
@@ -281,38 +282,39 @@ func TestTerminalOverTheWire(t *testing.T) {
 func TestTerminalErrors(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := serve(t, dir, nil, &local.TerminalsOptions{MaxTerminals: 1})
-	first, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "true"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	invalid := func(pointer, message, reason string) rpc.Error {
 		return rpc.Error{
 			Code:    rpc.ErrInvalidParams,
 			Message: message,
-			Data:    []byte(`{"pointer":"` + pointer + `","reason":"` + reason + `"}`),
+			Data:    fmt.Appendf(nil, `{"pointer":%q,"reason":%q}`, pointer, reason),
 		}
 	}
 	for what, tt := range map[string]struct {
 		req  acp.CreateTerminalRequest
 		want rpc.Error
 	}{
-		"too many": {acp.CreateTerminalRequest{Command: "true"}, rpc.Error{
-			Code:    rpc.ErrInternal,
-			Message: "too many terminals: there are 1, release one first",
-		}},
 		"command line": {acp.CreateTerminalRequest{Command: "ls -l"}, invalid("/command",
 			`command: "ls -l": no such executable; arguments belong in args`,
-			`command: \"ls -l\": no such executable; arguments belong in args`)},
+			`command: "ls -l": no such executable; arguments belong in args`)},
 		"empty cwd": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some("")}, invalid("/cwd",
 			"Invalid params: /cwd: not an absolute path", "not an absolute path")},
 		"cwd outside": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some("/")}, invalid("/cwd",
-			"cwd: chdir /: outside the directories of the session", "cwd: chdir /: outside the directories of the session")},
+			`cwd: chdir "/": outside the directories of the session`, `cwd: chdir "/": outside the directories of the session`)},
 		"missing cwd": {acp.CreateTerminalRequest{Command: "true", Cwd: acp.Some(dir + "/no")}, invalid("/cwd",
-			"cwd: chdir "+dir+"/no: No such file or directory", "cwd: chdir "+dir+"/no: No such file or directory")},
+			`cwd: chdir "`+dir+`/no": No such file or directory`, `cwd: chdir "`+dir+`/no": No such file or directory`)},
 	} {
 		_, err := s.CreateTerminal(ctx, &tt.req)
 		wantError(t, what, err, tt.want)
 	}
+	first, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "true"})
+	wantError(t, "too many", err, rpc.Error{
+		Code:    rpc.ErrInternal,
+		Message: "too many terminals: there are 1, release one first",
+	})
 
 	_, err = s.Conn().TerminalOutput(ctx, &acp.TerminalOutputRequest{SessionID: "s2", TerminalID: first.ID()})
 	if !errors.Is(err, rpc.ErrResourceNotFound) {
@@ -372,7 +374,7 @@ func TestConnectionEnds(t *testing.T) {
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			roots, terminals := open(t, &local.TerminalsOptions{MaxTerminals: 1})
+			roots, terminals := open(t, nil)
 			var handlers acp.ClientHandlers
 			terminals.Register(&handlers)
 			client, agent := connect(t, handlers, dir)

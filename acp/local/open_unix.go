@@ -1,11 +1,11 @@
 //go:build unix
 
-// This file owns what opening and replacing files needs of Unix.
+// This file owns what opening and reading files needs of Unix.
 
 package local
 
 import (
-	"io/fs"
+	"io"
 	"os"
 	"syscall"
 )
@@ -13,16 +13,35 @@ import (
 // openFlags keep the opening of what turned into a FIFO or a device from waiting for its other side.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
-// keepOwner gives file the owner and group of old, which it is going to replace.
-func keepOwner(file *os.File, old fs.FileInfo) error {
-	info, err := file.Stat()
+// atOnce returns what reads an open file and never waits. The system takes some files for regular ones that make
+// a reader wait, such as /proc/kmsg; os.File would wait, too.
+func atOnce(file *os.File) (io.Reader, error) {
+	raw, err := file.SyscallConn()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	is, ok1 := info.Sys().(*syscall.Stat_t)
-	was, ok2 := old.Sys().(*syscall.Stat_t)
-	if !ok1 || !ok2 || is.Uid == was.Uid && is.Gid == was.Gid {
-		return nil
+	return &prompt{raw}, nil
+}
+
+type prompt struct{ raw syscall.RawConn }
+
+func (r *prompt) Read(p []byte) (n int, err error) {
+	failed := r.raw.Read(func(fd uintptr) bool {
+		for {
+			if n, err = syscall.Read(int(fd), p); err != syscall.EINTR {
+				return true
+			}
+		}
+	})
+	switch {
+	case failed != nil:
+		return 0, failed
+	case err == syscall.EAGAIN:
+		return 0, ErrNotRegular
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
 	}
-	return file.Chown(int(was.Uid), int(was.Gid))
+	return n, nil
 }

@@ -5,7 +5,6 @@ package local
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,10 @@ import (
 // resolved, followed by a path inside it. Inside, symbolic links are followed while they are relative
 // and stay within the same directory; the rules are those of [os.Root].
 //
+// A directory is the one that was opened, whatever has its name later: one that is moved away stays reachable by
+// the name that it had, for files and for commands, and what is put in its place is not reached. Commands cannot
+// start in a directory that was moved, unless this is Linux with a mounted /proc.
+//
 // A Roots may be used concurrently, and by several connections.
 type Roots struct {
 	mu       sync.RWMutex
@@ -31,7 +34,7 @@ type Roots struct {
 
 // A rootSet is what one session may reach.
 type rootSet struct {
-	home string  // where commands start
+	home *root   // where commands start
 	dirs []*root // the outermost first, so that links between nested ones work
 }
 
@@ -152,7 +155,7 @@ func openSet(dirs []string) (rootSet, error) {
 		set.dirs = append(set.dirs, root)
 	}
 	if len(set.dirs) > 0 {
-		set.home = set.dirs[0].names[0]
+		set.home = set.dirs[0]
 	}
 	slices.SortStableFunc(set.dirs, func(a, b *root) int { return len(a.names[0]) - len(b.names[0]) })
 	return set, nil
@@ -185,8 +188,11 @@ func (s rootSet) close() {
 // locate finds the place that an absolute path means. It does not touch the disk: whether links on the
 // way lead out is for os.Root to say.
 func (s rootSet) locate(op, path string) (place, error) {
+	if len(path) > maxPath {
+		return place{}, &placeError{op, path, errLong}
+	}
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		return place{}, &fs.PathError{Op: op, Path: path, Err: errPath}
+		return place{}, &placeError{op, path, errPath}
 	}
 	path = filepath.Clean(path)
 	for _, root := range s.dirs {
@@ -196,5 +202,5 @@ func (s rootSet) locate(op, path string) (place, error) {
 			}
 		}
 	}
-	return place{}, &fs.PathError{Op: op, Path: path, Err: ErrOutside}
+	return place{}, &placeError{op, path, ErrOutside}
 }

@@ -30,7 +30,7 @@ type exitStatus struct {
 type terminal struct {
 	id      acp.TerminalID
 	session sessionKey
-	cmd     *exec.Cmd
+	cmd     *exec.Cmd // nil until it is launched
 	group   *proc.Group
 	pipe    *os.File // where stdout and stderr come out, in the order they were written
 	output  output
@@ -45,14 +45,16 @@ type terminal struct {
 	status  exitStatus
 }
 
-// start starts a command and watches it. The caller frees the terminal, also when that failed.
-func (t *terminal) start() error {
+// start has launch start the command. The caller frees the terminal, also when that failed.
+func (t *terminal) start(launch func() error) error {
 	defer close(t.started)
-	t.startErr = t.launch()
+	t.startErr = launch()
 	return t.startErr
 }
 
-func (t *terminal) launch() error {
+// launch starts a command and watches it.
+func (t *terminal) launch(cmd *exec.Cmd) error {
+	t.cmd = cmd
 	pipe, in, err := os.Pipe()
 	if err != nil {
 		return err

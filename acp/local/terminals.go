@@ -61,9 +61,13 @@ type TerminalsOptions struct {
 // input is empty, its output is read from a pipe, stdout and stderr in the order they were written. It
 // starts in the first of the session's directories, or in the one inside them that the request names.
 //
-// Killing reaches all processes of the command, except those that have moved to a session or process group of their
-// own. What a command leaves running when it exits goes on until the terminal is killed or released; its output is
-// still kept.
+// What a command leaves running when it exits goes on until the terminal is killed or released; its output is still
+// kept.
+//
+// Killing, and therefore releasing and closing, reaches all processes of the command, except, on Unix, those that have
+// moved to a session or process group of their own, as daemons and the program setsid do: they live on, and nothing
+// waits for them. This package cannot end them: what could, a cgroup or the role of subreaper for orphans, belongs to
+// the whole application. An application that must leave nothing behind runs in a cgroup or container that ends with it.
 //
 // When a connection ends, all terminals of its sessions are released.
 //
@@ -110,7 +114,7 @@ func orDefault[T int | int64](bound, def T) T {
 	return bound
 }
 
-// Close releases all terminals and waits until nothing of them is left. Later requests fail. The error
+// Close releases all terminals and waits until their commands have ended. Later requests fail. The error
 // names the commands that the system does not end, if any, those of connections that ended before included.
 func (t *Terminals) Close() error {
 	t.mu.Lock()
@@ -128,7 +132,10 @@ func (t *Terminals) Close() error {
 }
 
 // CloseSession releases the terminals of a session, those that are just being created included, and waits
-// until nothing of them is left. The error names the commands that the system does not end, if any.
+// until their commands have ended. The error names the commands that the system does not end, if any.
+//
+// The session may go on, and gets a terminal if it asks for one afterwards. It gets none after [Roots.RemoveSession]
+// and then CloseSession, if no directories are fixed for all.
 func (t *Terminals) CloseSession(session Session) error {
 	key := keyOf(session)
 	return t.freeAll(func(term *terminal) bool { return term.session == key })
@@ -147,39 +154,51 @@ func (t *Terminals) closeConn(conn *rpc.Conn) {
 
 // create starts a command and returns the id of its terminal. A negative limit is the default one.
 func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalID, error) {
-	key := keyOf(session)
-	set, err := t.roots.of(key)
-	if err != nil {
-		return "", err
-	}
-	cmd, err := c.build(set, t.options.Env, t.options.Shell)
-	if err != nil {
-		return "", err
-	}
 	if limit < 0 {
 		limit = t.options.OutputLimit
 	}
 	term := &terminal{
 		id:      acp.TerminalID("term_" + rand.Text()),
-		session: key,
-		cmd:     cmd,
+		session: keyOf(session),
 		output:  output{limit: min(limit, t.options.MaxOutputLimit)},
 		started: make(chan struct{}),
 	}
 	if show := t.options.OnOutput; show != nil {
 		term.show = func(p []byte) { show(session, term.id, p) }
 	}
+	// First of all: who takes the directories of the session away and then closes it, has nothing left.
 	if err := t.add(term); err != nil {
 		return "", err
 	}
-	if err := term.start(); err != nil {
+	if err := term.start(func() error { return t.launch(term, c) }); err != nil {
 		t.freeAll(func(other *terminal) bool { return other == term }) // nothing was started, so it cannot fail
-		return "", startError(c.name, err)
+		return "", err
 	}
 	if !t.has(term) {
 		return "", ErrClosed // who took it frees it
 	}
 	return term.id, nil
+}
+
+// launch starts a command in a terminal.
+func (t *Terminals) launch(term *terminal, c command) error {
+	set, err := t.roots.of(term.session)
+	if err != nil {
+		return err
+	}
+	dir, err := c.directory(set)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	cmd, err := c.build(dir, t.options.Env, t.options.Shell)
+	if err != nil {
+		return err
+	}
+	if err := term.launch(cmd); err != nil {
+		return startError(c.name, err)
+	}
+	return nil
 }
 
 // tail returns the output that a terminal keeps, whether some before it was dropped, and how the
@@ -292,7 +311,7 @@ func (t *Terminals) free(ctx context.Context, term *terminal) error {
 		t.all.Done()
 	}()
 	if err := term.free(ctx, t.options.KillGrace); err != nil {
-		return fmt.Errorf("terminal %s (%s): %w", term.id, term.cmd.Args[0], err)
+		return fmt.Errorf("terminal %s (%s): %w", term.id, quote(term.cmd.Args[0]), err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // newTerminals runs commands in a directory of its own.
@@ -226,7 +228,7 @@ func TestCommandRefused(t *testing.T) {
 		"cwd outside":        {command{name: "echo", cwd: acp.Some(filepath.Join(top, "outside"))}, ErrOutside, "cwd"},
 		"cwd by a link":      {command{name: "echo", cwd: acp.Some(filepath.Join(dir, "out"))}, ErrOutside, "cwd"},
 		"missing cwd":        {command{name: "echo", cwd: acp.Some(filepath.Join(dir, "missing"))}, fs.ErrNotExist, "cwd"},
-		"cwd is a file":      {command{name: "echo", cwd: acp.Some(filepath.Join(dir, "file"))}, errDirectory, "cwd"},
+		"cwd is a file":      {command{name: "echo", cwd: acp.Some(filepath.Join(dir, "file"))}, syscall.ENOTDIR, "cwd"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -281,6 +283,10 @@ func TestShell(t *testing.T) {
 }
 
 func TestExitStatus(t *testing.T) {
+	// What this process ignores, such as SIGHUP under nohup, its commands would ignore as well.
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(received)
 	terminals, _ := newTerminals(t, nil)
 	for script, want := range map[string]exitStatus{
 		"exit 0":           {code: 0},
@@ -628,10 +634,8 @@ func TestCloseWhileCreating(t *testing.T) {
 
 // Closing a session ends a command that is just being started, too.
 func TestCloseSessionWhileStarting(t *testing.T) {
-	terminals, dir := newTerminals(t, nil)
-	cmd := exec.Command("sleep", "1000")
-	cmd.Dir = dir
-	term := &terminal{id: "t", session: session, cmd: cmd, started: make(chan struct{})}
+	terminals, _ := newTerminals(t, nil)
+	term := &terminal{id: "t", session: session, started: make(chan struct{})}
 	if err := terminals.add(term); err != nil {
 		t.Fatal(err)
 	}
@@ -640,7 +644,7 @@ func TestCloseSessionWhileStarting(t *testing.T) {
 	for terminals.has(term) {
 		runtime.Gosched()
 	}
-	if err := term.start(); err != nil {
+	if err := term.start(func() error { return terminals.launch(term, command{name: "sleep", args: []string{"1000"}}) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-closed; err != nil {
@@ -648,6 +652,95 @@ func TestCloseSessionWhileStarting(t *testing.T) {
 	}
 	if exit := term.exit(); exit == nil || exit.signal != "SIGTERM" {
 		t.Errorf("got %v", exit)
+	}
+}
+
+// Who takes the directories of a session away and then closes it, has no command of it left, however the two meet
+// requests that are just being served.
+func TestClosedSessionHasNothingLeft(t *testing.T) {
+	dir := t.TempDir()
+	roots := openRoots(t)
+	terminals := NewTerminals(roots, &TerminalsOptions{KillGrace: -1})
+	defer terminals.Close()
+	line := newLifeline(t, dir)
+	counted := func() bool {
+		terminals.mu.Lock()
+		defer terminals.mu.Unlock()
+		return terminals.count > 0
+	}
+	started := 0
+	for round := range 500 {
+		if err := roots.SetSession(session, dir); err != nil {
+			t.Fatal(err)
+		}
+		created := make(chan acp.TerminalID)
+		go func() {
+			id, err := terminals.create(session, command{name: "sh", args: []string{"-c", "exec 3>lifeline; exec sleep 1000"}}, -1)
+			if _, unknown := errors.AsType[*unknownError](err); err != nil && !unknown && !errors.Is(err, ErrClosed) && !errors.Is(err, fs.ErrClosed) {
+				t.Error(err)
+			}
+			created <- id
+		}()
+		for i := 0; i < round%8 || round%2 == 0 && !counted(); i++ {
+			runtime.Gosched() // so that they meet at different places, half of them behind the beginning
+		}
+		roots.RemoveSession(session)
+		if err := terminals.CloseSession(session); err != nil {
+			t.Error(err)
+		}
+		id := <-created
+		if id != "" {
+			started++ // and was ended
+		}
+		if _, _, _, err := terminals.tail(session, id); err == nil {
+			t.Fatalf("%s is left", id)
+		}
+	}
+	t.Logf("%d of 500 had started", started)
+	line.cut(t)
+}
+
+// An agent that gets its own words back gets a short piece of them, which prints.
+func TestEchoes(t *testing.T) {
+	terminals, dir := newTerminals(t, nil)
+	files := NewFiles(terminals.roots, nil)
+	for _, words := range []string{
+		strings.Repeat("x", 10<<20), strings.Repeat("\x1b[2J", 1<<15), strings.Repeat("\x00", 1<<18), strings.Repeat("\u202e", 1<<16),
+		strings.Repeat("\xff", 1<<16), strings.Repeat("/..", 1<<16), strings.Repeat("/a", 1<<16), strings.Repeat("x", 511) + "\U0001f600\n",
+		"a\nAllow? y\n", "\u202eabc",
+	} {
+		_, readErr := files.read(t.Context(), session, dir+"/"+words, wholeText)
+		_, relativeErr := files.read(t.Context(), session, words, wholeText)
+		_, createErr := terminals.create(session, command{name: words}, -1)
+		_, scriptErr := terminals.create(session, command{name: "./" + words}, -1)
+		_, absoluteErr := terminals.create(session, command{name: "/" + words}, -1)
+		_, argErr := terminals.create(session, command{name: "./no", args: []string{words}}, -1)
+		_, cwdErr := terminals.create(session, command{name: "true", cwd: acp.Some(dir + "/" + words)}, -1)
+		_, envErr := terminals.create(session, command{name: "true", env: []acp.EnvVariable{{Name: "=" + words}}}, -1)
+		_, _, _, idErr := terminals.tail(session, acp.TerminalID(words))
+		_, sessionErr := NewFiles(openRoots(t), nil).read(t.Context(), sibling(acp.SessionID(words)), dir+"/x", wholeText)
+		for what, err := range map[string]error{
+			"read": readErr, "read, relative": relativeErr, "create": createErr, "create, script": scriptErr, "create, absolute": absoluteErr,
+			"create, args": argErr, "create, cwd": cwdErr, "create, env": envErr, "tail": idErr, "session": sessionErr,
+		} {
+			seen, ok := errors.AsType[*rpc.Error](forPeer(err))
+			if !ok {
+				t.Errorf("%s of %.20q: got %v", what, words, err)
+				continue
+			}
+			// A path that is not refused at once is sent whole, as a URI.
+			if n := len(seen.Message) + len(seen.Data); n > 3*maxPath+20*maxEcho {
+				t.Errorf("%s of %.20q: an answer of %d bytes", what, words, n)
+			}
+			for _, text := range []string{err.Error(), seen.Message} {
+				for _, r := range text {
+					if r == utf8.RuneError || !strconv.IsPrint(r) {
+						t.Errorf("%s of %.20q: %.100q has %q", what, words, text, r)
+						break
+					}
+				}
+			}
+		}
 	}
 }
 

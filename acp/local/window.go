@@ -4,8 +4,10 @@ package local
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -19,53 +21,91 @@ type window struct {
 
 var wholeText = window{first: 1, count: -1}
 
-// read returns the window's lines of a text, at most limit bytes in total. A window that lies behind
-// the end is empty.
-func (w window) read(ctx context.Context, r io.Reader, limit int64) (string, error) {
-	text := bufio.NewReaderSize(r, 64<<10)
-	if err := w.skip(ctx, text); err != nil {
+// bounds say how much work a window may be.
+type bounds struct {
+	text   int64 // bytes of its lines
+	scan   int64 // bytes before its first line
+	likely int64 // bytes of the whole text, 0 if that is not known
+}
+
+// chunkSize is how much of a text is looked at at once.
+const chunkSize = 64 << 10
+
+// read returns the window's lines of a text. A window that lies behind the end is empty.
+func (w window) read(ctx context.Context, r io.Reader, most bounds) (string, error) {
+	text := bufio.NewReaderSize(r, chunkSize)
+	if err := w.skip(ctx, text, most.scan); err != nil {
 		if errors.Is(err, io.EOF) {
 			return "", nil
 		}
 		return "", err
 	}
 	var lines strings.Builder
-	if w.count < 0 {
-		if _, err := io.Copy(&lines, io.LimitReader(text, limit+1)); err != nil {
+	if w == wholeText {
+		lines.Grow(int(most.likely))
+	}
+	for left := w.count; left != 0; {
+		chunk, err := next(ctx, text)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
 			return "", err
 		}
-	}
-	for n := int64(0); n < w.count && int64(lines.Len()) <= limit; {
-		piece, err := text.ReadSlice('\n')
-		lines.Write(piece)
-		switch {
-		case err == nil:
-			n++
-		case errors.Is(err, io.EOF):
-			n = w.count
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return "", err
+		if left > 0 {
+			var ended int64
+			chunk, ended = head(chunk, left)
+			left -= ended
 		}
-	}
-	if int64(lines.Len()) > limit {
-		return "", ErrTooLarge
+		if int64(lines.Len())+int64(len(chunk)) > most.text {
+			return "", ErrTooLarge
+		}
+		lines.Write(chunk)
+		text.Discard(len(chunk)) // cannot fail: so much is there
 	}
 	return lines.String(), nil
 }
 
 // skip reads up to the first line, which may be far into a large file.
-func (w window) skip(ctx context.Context, text *bufio.Reader) error {
-	for line := uint32(1); line < w.first; {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		_, err := text.ReadSlice('\n')
-		switch {
-		case err == nil:
-			line++
-		case !errors.Is(err, bufio.ErrBufferFull):
+func (w window) skip(ctx context.Context, text *bufio.Reader, most int64) error {
+	scanned := int64(0)
+	for left := int64(w.first) - 1; left > 0; {
+		chunk, err := next(ctx, text)
+		if err != nil {
 			return err
 		}
+		chunk, ended := head(chunk, left)
+		left -= ended
+		if scanned += int64(len(chunk)); scanned > most {
+			return fmt.Errorf("%w: line %d does not begin in the first %d bytes", ErrTooFar, w.first, most)
+		}
+		text.Discard(len(chunk)) // cannot fail: so much is there
 	}
 	return nil
 }
+
+// next returns what follows in a text, at most a chunk of it, without taking it away.
+func next(ctx context.Context, text *bufio.Reader) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if _, err := text.Peek(1); err != nil {
+		return nil, err
+	}
+	return text.Peek(text.Buffered())
+}
+
+// head returns the first lines of a chunk, at most so many, with what there is of a line that ends after the
+// chunk, and how many lines end in it.
+func head(chunk []byte, lines int64) (_ []byte, ended int64) {
+	if n := int64(bytes.Count(chunk, newline)); n < lines {
+		return chunk, n
+	}
+	end := 0
+	for range lines {
+		end += bytes.IndexByte(chunk[end:], '\n') + 1
+	}
+	return chunk[:end], lines
+}
+
+var newline = []byte{'\n'}

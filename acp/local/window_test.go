@@ -34,13 +34,13 @@ func TestWindow(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			for limit := int64(len(tt.want)); limit <= int64(len(tt.want))+1; limit++ {
-				got, err := tt.w.read(t.Context(), iotest.OneByteReader(strings.NewReader(tt.text)), limit)
+				got, err := tt.w.read(t.Context(), iotest.OneByteReader(strings.NewReader(tt.text)), bounds{text: limit, scan: 1 << 20})
 				if err != nil || got != tt.want {
 					t.Errorf("limit %d: got %q, %v, want %q", limit, got, err, tt.want)
 				}
 			}
 			if limit := int64(len(tt.want)) - 1; limit >= 0 {
-				if got, err := tt.w.read(t.Context(), strings.NewReader(tt.text), limit); !errors.Is(err, ErrTooLarge) {
+				if got, err := tt.w.read(t.Context(), strings.NewReader(tt.text), bounds{text: limit, scan: 1 << 20}); !errors.Is(err, ErrTooLarge) {
 					t.Errorf("limit %d: got %q, %v, want %v", limit, got, err, ErrTooLarge)
 				}
 			}
@@ -60,7 +60,7 @@ func TestWindowOfLongLines(t *testing.T) {
 		{window{2, 2}, "short\n" + long},
 		{window{3, -1}, long},
 	} {
-		if got, err := tt.w.read(t.Context(), strings.NewReader(text), 1<<20); err != nil || got != tt.want {
+		if got, err := tt.w.read(t.Context(), strings.NewReader(text), bounds{text: 1 << 20, scan: 1 << 20}); err != nil || got != tt.want {
 			t.Errorf("%v: got %d bytes, %v, want %d", tt.w, len(got), err, len(tt.want))
 		}
 	}
@@ -73,7 +73,7 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestWindowIsBounded(t *testing.T) {
 	for _, w := range []window{wholeText, {1, 1}} {
-		if _, err := w.read(t.Context(), zeros{}, 1<<20); !errors.Is(err, ErrTooLarge) {
+		if _, err := w.read(t.Context(), zeros{}, bounds{text: 1 << 20, scan: 1 << 20}); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%v: got %v, want %v", w, err, ErrTooLarge)
 		}
 	}
@@ -85,7 +85,7 @@ func TestWindowIsBounded(t *testing.T) {
 			cancel(enough)
 		}
 		return len(p), nil
-	}), 1<<20)
+	}), bounds{text: 1 << 20, scan: 1 << 20})
 	if !errors.Is(err, enough) {
 		t.Errorf("cancelled: got %v, want %v", err, enough)
 	}
@@ -99,7 +99,7 @@ func TestWindowReportsFailure(t *testing.T) {
 	broken := errors.New("broken disk")
 	for _, w := range []window{wholeText, {1, 5}, {3, -1}} {
 		r := iotest.OneByteReader(&failing{strings.NewReader("a\nb"), broken})
-		if got, err := w.read(t.Context(), r, 100); !errors.Is(err, broken) || got != "" {
+		if got, err := w.read(t.Context(), r, bounds{text: 100, scan: 100}); !errors.Is(err, broken) || got != "" {
 			t.Errorf("%v: got %q, %v, want %v", w, got, err, broken)
 		}
 	}
