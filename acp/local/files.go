@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"unicode/utf8"
+
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // Defaults of [FilesOptions].
@@ -112,12 +114,12 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 		most.text = min(most.text, size)
 		most.likely = most.text
 	}
-	text, err := lines.read(ctx, r, most)
+	text, err := reserved(ctx, lines, r, most)
 	if errors.Is(err, ErrTooLarge) && most.text < f.most.text { // it has grown
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return "", err
 		}
-		text, err = lines.read(ctx, r, f.most)
+		text, err = reserved(ctx, lines, r, f.most)
 	}
 	if err != nil {
 		return "", err
@@ -126,6 +128,24 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 		return "", ErrNotText
 	}
 	return text, nil
+}
+
+// reserved reads some lines when the connection has room for an answer as long as they may be, and then keeps as much of
+// it as they are.
+func reserved(ctx context.Context, lines window, r io.Reader, most bounds) (string, error) {
+	n := int(min(most.text, math.MaxInt))
+	err := rpc.Reserve(ctx, 0) // or the next would not wait for more
+	if err == nil {
+		err = rpc.Reserve(ctx, n)
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := lines.read(ctx, r, most)
+	if err != nil {
+		return "", err
+	}
+	return text, rpc.Reserve(ctx, len(text))
 }
 
 // write makes content the text of a file, which is created when it is missing, with its directories.

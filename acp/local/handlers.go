@@ -38,16 +38,9 @@ func (f *Files) ReadTextFile(ctx context.Context, session Session, req *acp.Read
 	if count, ok := req.Limit.Get(); ok {
 		lines.count = int64(count)
 	}
-	// As much as may be read, and then what was: the answers to many requests are made one after the other.
-	if err := rpc.Reserve(ctx, int(min(f.maxSize, math.MaxInt))); err != nil {
-		return nil, err
-	}
 	text, err := f.read(ctx, keyOf(session), req.Path, lines)
 	if err != nil {
 		return nil, forPeer(err)
-	}
-	if err := rpc.Reserve(ctx, len(text)); err != nil {
-		return nil, err
 	}
 	return &acp.ReadTextFileResponse{Content: text}, nil
 }
@@ -114,7 +107,12 @@ func (t *Terminals) CreateTerminal(_ context.Context, session Session, req *acp.
 // were asked for, and its exit status once it has ended (terminal/output). A terminal that the session
 // does not have is rpc.ErrResourceNotFound.
 func (t *Terminals) TerminalOutput(ctx context.Context, session Session, req *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
-	if err := rpc.Reserve(ctx, t.options.MaxOutputLimit); err != nil { // as for a file
+	limit, err := t.outputLimit(keyOf(session), req.TerminalID)
+	if err != nil {
+		return nil, forPeer(err)
+	}
+	// As much as it may be, and then as much as it is.
+	if err := rpc.Reserve(ctx, limit); err != nil {
 		return nil, err
 	}
 	text, truncated, exit, err := t.tail(keyOf(session), req.TerminalID)

@@ -201,6 +201,15 @@ func (t *Terminals) launch(term *terminal, c command) error {
 	return nil
 }
 
+// outputLimit returns how much output a terminal keeps at most.
+func (t *Terminals) outputLimit(session sessionKey, id acp.TerminalID) (int, error) {
+	term, err := t.find(session, id, false)
+	if err != nil {
+		return 0, err
+	}
+	return term.output.limit, nil
+}
+
 // tail returns the output that a terminal keeps, whether some before it was dropped, and how the
 // command ended, or nil while it runs.
 func (t *Terminals) tail(session sessionKey, id acp.TerminalID) (text string, truncated bool, exit *exitStatus, err error) {
