@@ -110,7 +110,11 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 		return "", err
 	}
 	most := f.most
-	if size := info.Size(); size > 0 { // files of /proc say that they are empty, and are not
+	size := info.Size()
+	if lines == wholeText && size > most.text {
+		return "", ErrTooLarge
+	}
+	if size > 0 { // files of /proc say that they are empty, and are not
 		most.text = min(most.text, size)
 		most.likely = most.text
 	}

@@ -274,6 +274,12 @@ func TestConcurrentWrites(t *testing.T) {
 	files := NewFiles(openRoots(t, dir), nil)
 	for _, name := range []string{"replaced", "overwritten", "new/file"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
+		ofOne := func() {
+			got, err := files.read(t.Context(), session, path, wholeText)
+			if err != nil || len(got) != 1<<16 || strings.Trim(got, got[:1]) != "" {
+				t.Errorf("%s: read %d bytes, %v, want those of one writer", name, len(got), err)
+			}
+		}
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
@@ -281,14 +287,14 @@ func TestConcurrentWrites(t *testing.T) {
 					if err := files.write(t.Context(), session, path, strings.Repeat(fmt.Sprint(i), 1<<16)); err != nil {
 						t.Error(err)
 					}
-					got, err := files.read(t.Context(), session, path, wholeText)
-					if err != nil || len(got) != 1<<16 || strings.Trim(got, got[:1]) != "" {
-						t.Errorf("%s: read %d bytes, %v, want those of one writer", name, len(got), err)
+					if replaces && name != "overwritten" {
+						ofOne()
 					}
 				}
 			})
 		}
 		wg.Wait()
+		ofOne()
 	}
 	noTemporaries(t, dir)
 }
@@ -391,4 +397,61 @@ func TestFileURI(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}
+}
+
+// Who overwrites a file says what a failure leaves of it.
+func TestOverwriteFails(t *testing.T) {
+	broken := errors.New("broken disk")
+	for name, tt := range map[string]struct {
+		file    brokenFile
+		content string
+		left    string
+		says    string
+	}{
+		"nothing":       {brokenFile{}, "new and longer", "new and longer", ""},
+		"shorter":       {brokenFile{}, "x", "x", ""},
+		"the end":       {brokenFile{write: 9, err: broken}, "new and longer", "old text\n", ""},
+		"the beginning": {brokenFile{write: 0, err: broken}, "new", "old text\n", "left incomplete"},
+		"truncation":    {brokenFile{write: -1, truncate: true, err: broken}, "new", "new text\n", "end of its old text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.txt")
+			put(t, path, "old text\n")
+			file, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			tt.file.File = file
+			err = overwrite(&tt.file, tt.content)
+			if !errors.Is(err, tt.file.err) || tt.says != "" && !strings.Contains(pathError(opWrite, place{root: &root{}}, err).Error(), tt.says) {
+				t.Errorf("got %v, want %v and %q", err, tt.file.err, tt.says)
+			}
+			if got := get(t, path); got != tt.left {
+				t.Errorf("%q is left, want %q", got, tt.left)
+			}
+		})
+	}
+}
+
+// A brokenFile fails to write at one place, or to be truncated.
+type brokenFile struct {
+	*os.File
+	write    int64
+	truncate bool
+	err      error
+}
+
+func (f *brokenFile) WriteAt(p []byte, off int64) (int, error) {
+	if f.err != nil && off == f.write {
+		return 0, &fs.PathError{Op: "write", Path: f.Name(), Err: f.err}
+	}
+	return f.File.WriteAt(p, off)
+}
+
+func (f *brokenFile) Truncate(size int64) error {
+	if f.truncate {
+		return &fs.PathError{Op: "truncate", Path: f.Name(), Err: f.err}
+	}
+	return f.File.Truncate(size)
 }

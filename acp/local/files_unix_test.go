@@ -320,3 +320,10 @@ func (c *counting) Err() error {
 	c.left--
 	return c.Context.Err()
 }
+
+// A FIFO is no directory, and is not waited for.
+func TestRootIsNoFIFO(t *testing.T) {
+	if _, err := OpenRoots(fifo(t, filepath.Join(t.TempDir(), "fifo"))); !errors.Is(err, errDirectory) {
+		t.Errorf("got %v, want %v", err, errDirectory)
+	}
+}

@@ -118,10 +118,10 @@ func overwrite(file overwritable, content string) error {
 		begin = begin[:old]
 	}
 	if _, err := file.WriteAt(begin, 0); err != nil {
-		return fmt.Errorf("the file is left incomplete: %w", err)
+		return fmt.Errorf("the file is left incomplete: %w", reason(err))
 	}
 	if err := file.Truncate(int64(len(content))); err != nil {
-		return fmt.Errorf("the file is left with the end of its old text: %w", err)
+		return fmt.Errorf("the file is left with the end of its old text: %w", reason(err))
 	}
 	return file.Sync()
 }

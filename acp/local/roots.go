@@ -5,6 +5,7 @@ package local
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -170,6 +171,12 @@ func openRoot(dir string) (*root, error) {
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return nil, err
+	}
+	// OpenRoot would wait for a FIFO.
+	if info, err := os.Stat(name); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errDirectory}
 	}
 	opened, err := os.OpenRoot(name)
 	if err != nil {
