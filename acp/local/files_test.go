@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/acpgo/sdk/acp"
 )
@@ -397,6 +399,53 @@ func TestFileURI(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}
+}
+
+// Those who overwrite one file wait for each other, as long as their contexts last; those of other files do not.
+func TestWritersTakeTurns(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		put(t, filepath.Join(dir, name), "old")
+		link(t, name, filepath.Join(dir, "to-"+name))
+	}
+	info, err := os.Stat(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := openRoots(t, dir)
+	synctest.Test(t, func(t *testing.T) {
+		files := NewFiles(roots, nil)
+		done, err := files.inPlace.take(t.Context(), info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough := errors.New("enough")
+		var cancelled, waiting error
+		var writers sync.WaitGroup
+		writers.Go(func() { cancelled = files.write(ctx, session, filepath.Join(dir, "to-a"), "cancelled") })
+		writers.Go(func() { waiting = files.write(t.Context(), session, filepath.Join(dir, "to-a"), "new") })
+		if err := files.write(t.Context(), session, filepath.Join(dir, "to-b"), "new"); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		cancel(enough)
+		synctest.Wait()
+		if got := get(t, filepath.Join(dir, "a")); got != "old" {
+			t.Errorf("written in another's turn: %q", got)
+		}
+		done()
+		writers.Wait()
+		if !errors.Is(cancelled, enough) || waiting != nil {
+			t.Errorf("got %v, want %v, and %v", cancelled, enough, waiting)
+		}
+		if got := get(t, filepath.Join(dir, "a")); got != "new" {
+			t.Errorf("after the turn: %q", got)
+		}
+		if len(files.inPlace.files) != 0 {
+			t.Errorf("%d turns are left", len(files.inPlace.files))
+		}
+	})
 }
 
 // Who overwrites a file says what a failure leaves of it.

@@ -138,31 +138,6 @@ func TestWriteObeysContext(t *testing.T) {
 		}
 		noTemporaries(t, dir)
 	}
-
-	// One that waits for its turn ends, too.
-	info, err := os.Stat(filepath.Join(dir, "b.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	done, err := files.inPlace.take(t.Context(), info)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := get(t, filepath.Join(dir, "b.txt"))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	waits := make(chan error)
-	go func() { waits <- files.write(ctx, session, filepath.Join(dir, "link"), "new") }()
-	cancel(enough)
-	if err := <-waits; !errors.Is(err, enough) {
-		t.Errorf("got %v, want %v", err, enough)
-	}
-	done()
-	if got := get(t, filepath.Join(dir, "b.txt")); got != before {
-		t.Errorf("the file became %q", got)
-	}
-	if len(files.inPlace.files) != 0 {
-		t.Errorf("%d turns are left", len(files.inPlace.files))
-	}
 }
 
 // An acl is a value of system.posix_acl_access that lets the user 12345 read and write, and the file's group nothing.
