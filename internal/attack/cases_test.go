@@ -99,6 +99,7 @@ func cases() []*testCase {
 		{attack: "tool-contents", victim: "example-client", bound: small},
 		{attack: "tool-ids", victim: "example-client", bound: small},
 		{attack: "texts", victim: "example-client", bound: small, flags: []string{"ask"}, check: screenClean},
+		{attack: "texts-login", victim: "example-client", bound: small, flags: []string{"-check", "-warnings"}, fatal: true, check: screenClean},
 		{attack: "error-text", victim: "example-client", bound: small, fatal: true, check: screenClean},
 		{attack: "without-consent", victim: "example-client", bound: small},
 		{attack: "fork-bomb", victim: "example-client", bound: small, allow: true, procs: 64*16 + 20},
@@ -106,8 +107,8 @@ func cases() []*testCase {
 		{attack: "paths", victim: "example-client", bound: small, allow: true, check: secretKept},
 		{attack: "bad-lines", victim: "example-client", bound: small, flags: []string{"-warnings"}},
 		{attack: "dies", victim: "example-client", bound: small, fatal: true},
-		{attack: "stubborn", victim: "example-client", bound: small, fatal: true, setUp: interruptSoon},
-		{attack: "unread", victim: "example-client", bound: small, fatal: true, setUp: interruptSoon},
+		{attack: "stubborn", victim: "example-client", bound: small, fatal: true, setUp: interruptTwice},
+		{attack: "unread", victim: "example-client", bound: small, fatal: true, setUp: interruptTwice},
 
 		{attack: "many-sessions", victim: "dual-client", bound: small},
 		{attack: "texts", victim: "dual-client", bound: small, check: screenClean},
@@ -130,7 +131,7 @@ func cases() []*testCase {
 		all = append(all, &testCase{attack: attack, victim: "local", bound: medium, flags: []string{"-anew", "-patience", "1s", "-grace", "1s"}})
 	}
 	for _, attack := range []string{"answer-id", "answer-form"} {
-		all = append(all, &testCase{attack: attack, victim: "local", bound: small, flags: []string{"-anew", "-patience", "3s"}})
+		all = append(all, &testCase{attack: attack, victim: "local", bound: small, flags: []string{"-anew", "-patience", "3s", "-grace", "1s"}})
 	}
 	for _, victim := range []string{"agent", "example-agent"} {
 		for attack, bound := range map[string]int{
@@ -169,8 +170,8 @@ func screenClean(r *attackRun) {
 	}
 }
 
-// interruptSoon has the user press Ctrl-C until the program ends: it must end then.
-func interruptSoon(r *attackRun) error {
+// interruptTwice has the user press Ctrl-C twice, for the turn and for the program, which must end then.
+func interruptTwice(r *attackRun) error {
 	r.interrupt = true
 	return nil
 }

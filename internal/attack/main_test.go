@@ -118,12 +118,12 @@ func printTable() error {
 		note := strings.Join(append(slices.Clone(r.findings), r.notes...), "; ")
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%.1fs\t%s\t%.300s\n",
 			r.attack, r.victim, r.bound, r.peak, r.time.Seconds(), r.verdict(), strings.ReplaceAll(note, "\n", " "))
-		findings += len(r.findings)
+		findings += min(1, len(r.findings))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(&text, "%d attacks, %d findings\n", len(results.list), findings)
+	fmt.Fprintf(&text, "%d attacks, %d with findings\n", len(results.list), findings)
 	fmt.Print(text.String())
 	if *table != "" {
 		return os.WriteFile(*table, []byte(text.String()), 0o666)

@@ -152,6 +152,7 @@ func (r *attackRun) onClient() error {
 	switch r.testCase.victim {
 	case "proxy":
 		agent = append([]string{filepath.Join(bin, "proxy"), "-v", "--"}, agent...)
+		flags = append([]string{"-stderr"}, flags...)
 		fallthrough
 	case "local":
 		args := append([]string{"-root", r.root, "-report", r.victimReport}, flags...)
@@ -312,9 +313,8 @@ func (r *attackRun) wait() error {
 			if watch.peak > r.memory() {
 				kill("more than %d MiB of memory", r.memory())
 			}
-			// As an impatient user does.
-			if n := int(time.Since(began) / time.Second); r.interrupt && n > interrupts {
-				interrupts = n
+			if n := int(time.Since(began) / time.Second); r.interrupt && n > interrupts && interrupts < 2 {
+				interrupts++
 				r.cmd.Process.Signal(syscall.SIGINT)
 			}
 		}

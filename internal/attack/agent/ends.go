@@ -23,8 +23,8 @@ func ends() map[string]attack {
 		"dies":            {run: dies, fatal: true},
 		"no-newline":      {run: noNewline, fatal: true},
 		"error-text":      {run: errorText, fatal: true},
-		"answer-id":       {initialize: answerID, run: nothing, fatal: true},
-		"answer-form":     {initialize: answerForm, run: nothing, fatal: true},
+		"answer-id":       {initialize: answerID, run: func(*agent, *session) error { return nil }},
+		"answer-form":     {initialize: answerForm, run: func(*agent, *session) error { return nil }},
 		"no-answer":       {run: nothing, fatal: true},
 		"chatter":         {run: chatter, fatal: true},
 	}

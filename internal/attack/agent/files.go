@@ -383,8 +383,8 @@ func attributes(a *agent, s *session) error {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		a.Problem("the mode of a file that was written: %v, %v", info.Mode(), err)
 	}
-	for _, mode := range []fs.FileMode{fs.ModeSetuid | 0o755, fs.ModeSetgid | 0o755, fs.ModeSetuid | fs.ModeSetgid | 0o777} {
-		special := filepath.Join(s.cwd, fmt.Sprintf("special-%o", mode.Perm()|mode>>20&7))
+	for i, mode := range []fs.FileMode{fs.ModeSetuid | 0o755, fs.ModeSetgid | 0o755, fs.ModeSetuid | fs.ModeSetgid | 0o777} {
+		special := filepath.Join(s.cwd, fmt.Sprint("special-", i))
 		link := special + "-link"
 		if err := errors.Join(os.WriteFile(special, []byte("#!/bin/sh\n"), 0o700), os.Chmod(special, mode), os.Symlink(filepath.Base(special), link)); err != nil {
 			return err
@@ -402,7 +402,7 @@ func attributes(a *agent, s *session) error {
 				return err
 			}
 			if wrote && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-				a.Problem("%s still has the mode %v after a write", filepath.Base(path), info.Mode())
+				a.Problem("a file has the mode %v after it was written by its name %s", info.Mode(), filepath.Base(path))
 			}
 		}
 	}

@@ -351,7 +351,7 @@ func cancellations(a *agent, s *session) error {
 // writeFlood writes large files, faster than a disk may take them.
 func writeFlood(a *agent, s *session) error {
 	content := hostile.Quote(strings.Repeat("\x01", 9*mib))
-	answers, err := a.flood(a.size(30, 200), "fs/write_text_file", func(i int) string {
+	answers, err := a.flood(a.size(8, 200), "fs/write_text_file", func(i int) string {
 		return `{"sessionId":` + hostile.Quote(s.id) + `,"path":` + hostile.Quote(filepath.Join(s.cwd, fmt.Sprint("w", i%4))) + `,"content":` + content + `}`
 	})
 	if err != nil {

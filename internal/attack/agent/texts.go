@@ -20,7 +20,8 @@ const spoof = "begin\x1b]0;FAKE\x07\x1b[2J\x1b[1;31m\x9b31m\u009b2J\u202e\u2066\
 
 func texts() map[string]attack {
 	return map[string]attack{
-		"texts": {run: spoofs, initialize: spoofInitialize, newSession: spoofNewSession},
+		"texts":       {run: spoofs, initialize: spoofInitialize, newSession: spoofNewSession},
+		"texts-login": {run: spoofs, initialize: spoofInitialize, newSession: spoofLogin},
 	}
 }
 
@@ -31,18 +32,23 @@ func spoofInitialize(a *agent, m *hostile.Message) error {
 	return a.Result(m.ID, `{"protocolVersion":1,"agentInfo":{"name":`+q+`,"title":`+q+`,"version":`+q+`},"authMethods":[{"id":`+q+`,"name":`+q+`,"description":`+q+`}]}`)
 }
 
-// spoofNewSession wants authentication first, so that its name is shown.
+// spoofLogin wants authentication first, so that its name is shown.
+func spoofLogin(a *agent, m *hostile.Message, id string) error {
+	if id != "s-1" {
+		return spoofNewSession(a, m, id)
+	}
+	read := func(m *hostile.Message) {
+		if err := a.Result(m.ID, `{}`); err != nil {
+			a.Problem("answering %s: %v", m.Method, err)
+		}
+	}
+	a.reading.Store(&read)
+	return a.Refuse(m.ID, -32000, spoof)
+}
+
+// spoofNewSession has modes.
 func spoofNewSession(a *agent, m *hostile.Message, id string) error {
 	q := hostile.Quote(spoof)
-	if id == "s-1" {
-		read := func(m *hostile.Message) {
-			if err := a.Result(m.ID, `{}`); err != nil {
-				a.Problem("answering %s: %v", m.Method, err)
-			}
-		}
-		a.reading.Store(&read)
-		return a.Refuse(m.ID, -32000, spoof)
-	}
 	return a.Result(m.ID, `{"sessionId":`+hostile.Quote(id)+`,"modes":{"currentModeId":`+q+`,"availableModes":[{"id":`+q+`,"name":`+q+`}]}}`)
 }
 

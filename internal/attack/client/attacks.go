@@ -175,7 +175,7 @@ func promptFlood(c *client) error {
 func bigPrompts(c *client) error {
 	resource := `{"type":"resource","resource":{"uri":"file:///x","text":"` + strings.Repeat("t", c.size(20, 60)*mib) + `"}}`
 	var answers []<-chan *hostile.Message
-	for range c.size(30, 120) {
+	for range c.size(15, 120) {
 		id, err := c.open()
 		if err != nil {
 			return err

@@ -40,7 +40,11 @@ func (c config) client(r *hostile.Report) (err error) {
 		return c.clientV2()
 	}
 	m := machine{}
-	if m.roots, err = local.OpenRoots(c.root); err != nil {
+	dirs := []string{c.root}
+	if c.others {
+		dirs = nil // each session gets its own
+	}
+	if m.roots, err = local.OpenRoots(dirs...); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.roots.Close()) }()
@@ -110,8 +114,12 @@ func (c config) connect(m machine) (*link, error) {
 	m.terminals.Register(&handlers)
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
+	cmd := exec.Command(c.agent[0], c.agent[1:]...)
+	if c.stderr {
+		cmd.Stderr = os.Stderr
+	}
 	var err error
-	l.conn, err = acp.Connect(ctx, acp.Command(exec.Command(c.agent[0], c.agent[1:]...)), handlers,
+	l.conn, err = acp.Connect(ctx, acp.Command(cmd), handlers,
 		&acp.ClientOptions{Conn: acp.ConnOptions{CancelGrace: c.grace}})
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)

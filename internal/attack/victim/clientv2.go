@@ -26,7 +26,8 @@ func (c config) clientV2() (err error) {
 	}
 	connecting, cancel := context.WithTimeout(context.Background(), patienceAgain)
 	defer cancel()
-	conn, err := v2draft.Connect(connecting, v2draft.Command(exec.Command(c.agent[0], c.agent[1:]...)), handlers, nil)
+	conn, err := v2draft.Connect(connecting, v2draft.Command(exec.Command(c.agent[0], c.agent[1:]...)), handlers,
+		&v2draft.ClientOptions{Info: v2draft.Implementation{Name: "victim", Version: "1.0.0"}})
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}

@@ -29,6 +29,7 @@ type config struct {
 	sessions int           // opened and closed, one after the other
 	others   bool          // a second agent is connected, and has files of its own
 	v2       bool
+	stderr   bool // show what the agent writes to standard error
 	agent    []string
 }
 
@@ -44,6 +45,7 @@ func main() {
 	flag.IntVar(&c.sessions, "sessions", 0, "open and close so many sessions")
 	flag.BoolVar(&c.others, "others", false, "serve a second agent from the same directories")
 	flag.BoolVar(&c.v2, "v2", false, "speak version 2")
+	flag.BoolVar(&c.stderr, "stderr", false, "show what the agent writes to its standard error")
 	flag.Parse()
 	r := hostile.NewReport(*report)
 	var err error
