@@ -50,6 +50,11 @@ func (c *testCase) run(t *testing.T) {
 	if c.check != nil {
 		c.check(r)
 	}
+	r.done(t)
+}
+
+// done puts the result into the table, and fails the test for what was found.
+func (r *attackRun) done(t *testing.T) {
 	results.Lock()
 	results.list = append(results.list, &r.result)
 	results.Unlock()

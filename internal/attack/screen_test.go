@@ -27,6 +27,7 @@ type screen struct {
 	found   []string
 	counted map[string]int
 	end     []byte
+	size    int // of all
 }
 
 const (
@@ -47,6 +48,7 @@ var fakes = []string{
 func (s *screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.size += len(b)
 	s.end = append(s.end, b...)
 	if len(s.end) > 2*keptEnd {
 		s.end = append([]byte(nil), s.end[len(s.end)-keptEnd:]...)
