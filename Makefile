@@ -32,6 +32,7 @@ lint: ## what make check does but for the tests
 test: ## run all tests, with the race detector; npm, if there is one, brings the TypeScript peer
 	cd bench && $(GO) test -vet=off ./...
 	$(GO) test $(RACE) -vet=off ./...
+	$(if $(RACE),$(GO) test -vet=off ./internal/attack) # the bounds of memory hold without the race detector
 
 demo: ## regenerate, build the examples, and run whole turns between them
 	@$(GO) run ./cmd/acpgen -check
@@ -62,6 +63,11 @@ load: ## a million updates in a burst, a thousand sessions, messages of 64 MiB: 
 soak: ## mixed traffic with faults and reconnects for SOAKTIME, with the race detector
 	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./internal/stress -soak.time $(SOAKTIME)
 
+# In the folder of the package go test prints the table also when nothing is found.
+attack: ## make every attack in full, also with the race detector; a table, and exit status 1 when something is found
+	cd internal/attack && $(GO) test -count 1 -timeout 2h -attack.full
+	$(if $(RACE),cd internal/attack && $(GO) test $(RACE) -count 1 -timeout 4h -attack.full)
+
 schema: ## fetch the schemas of another release: make schema VERSION=x.y.z
 	@test -n "$(VERSION)" || { echo "usage: make schema VERSION=x.y.z"; exit 2; }
 	sh schema/fetch.sh "$(VERSION)"
@@ -73,4 +79,4 @@ api: ## what the step from another release's schemas to these does to users: mak
 	@old="$$(mktemp -d)" && trap 'rm -rf "$$old"' EXIT && sh schema/fetch.sh "$(FROM)" "$$old" || exit 2; \
 		bin/acpgen -api "$$old" . || test $$? -eq 1 # it prints what breaks
 
-.PHONY: help generate check lint test demo bench fuzz faults load soak schema api
+.PHONY: help generate check lint test demo bench fuzz faults load soak attack schema api

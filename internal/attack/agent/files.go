@@ -212,7 +212,7 @@ func swaps(a *agent, s *session) error {
 	})
 	defer swapping.Wait()
 	defer close(stop)
-	n := a.size(3000, 40_000)
+	n := a.size(1000, 40_000)
 	const together = 8
 	read, written := 0, 0
 	for done := 0; done < n; done += together {
