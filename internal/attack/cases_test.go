@@ -15,24 +15,26 @@ import (
 
 // A testCase is an attack on a victim.
 type testCase struct {
-	attack string
-	victim string
-	bound  int           // MiB of memory that the victim may have
-	limit  time.Duration // for all of it, in small; 0 is a minute
-	flags  []string      // of the victim
-	allow  bool          // the user of the example client allows everything
-	fatal  bool          // the connection need not live: the victim may fail, but must end
-	procs  int           // how many processes there may be at once; 0 is any number
-	setUp  func(r *attackRun) error
-	check  func(r *attackRun)
+	attack  string
+	victim  string
+	bound   int           // MiB of memory that the victim may have
+	limit   time.Duration // for all of it, in small; 0 is a minute
+	flags   []string      // of the victim
+	allow   bool          // the user of the example client allows everything
+	fatal   bool          // the connection need not live: the victim may fail, but must end
+	outlive bool          // processes may be left, as SECURITY.md says
+	inFull  bool          // it is not made in small: what it is made on has most of its code in common with another victim
+	procs   int           // how many processes there may be at once; 0 is any number
+	setUp   func(r *attackRun) error
+	check   func(r *attackRun)
 }
 
-// The bounds of memory, in MiB. Go's collector lets the heap grow to about twice of what is in use, and a message of
-// the longest size is in memory more than once while it is read.
+// The bounds of memory, in MiB. A connection holds 256 MiB at most by default, and Go's collector lets the heap grow to
+// about twice of what is in use. A message of the longest size is in memory more than once while it is read and decoded.
 const (
 	small  = 192 // nothing large is sent
-	medium = 512 // messages of the longest size are sent, or as much as a connection may hold
-	large  = 768 // both
+	medium = 512 // as much as a connection may hold
+	large  = 768 // and messages of the longest size that are decoded
 )
 
 func (c *testCase) timeLimit() time.Duration {
@@ -62,7 +64,7 @@ func cases() []*testCase {
 	all := []*testCase{
 		{attack: "none", victim: "local", bound: small},
 		{attack: "read-flood", victim: "local", bound: medium},
-		{attack: "read-flood-unread", victim: "local", bound: medium},
+		{attack: "read-flood-unread", victim: "local", inFull: true, bound: medium},
 		{attack: "write-flood", victim: "local", bound: large},
 		{attack: "output-flood", victim: "local", bound: medium},
 		{attack: "permission-flood", victim: "local", bound: large, flags: []string{"-ask", "wait"}},
@@ -85,6 +87,7 @@ func cases() []*testCase {
 		{attack: "root-swap", victim: "local", bound: small},
 		{attack: "attributes", victim: "local", bound: small},
 		{attack: "other-files", victim: "local", bound: small, flags: []string{"-others"}},
+		{attack: "setsid", victim: "local", bound: small, outlive: true},
 		{attack: "fork-bomb", victim: "local", bound: small, procs: 64*16 + 20},
 		{attack: "endless-output", victim: "local", bound: medium},
 		{attack: "close-session", victim: "local", bound: small, flags: []string{"-sessions", map[bool]string{false: "15", true: "500"}[*full]}},
@@ -92,9 +95,9 @@ func cases() []*testCase {
 		{attack: "v2-sessions", victim: "local", bound: small, flags: []string{"-v2"}},
 
 		{attack: "none", victim: "example-client", bound: small},
-		{attack: "read-flood", victim: "example-client", bound: medium, allow: true},
-		{attack: "output-flood", victim: "example-client", bound: medium, allow: true},
-		{attack: "permission-flood", victim: "example-client", bound: large, flags: []string{"ask"}},
+		{attack: "read-flood", victim: "example-client", inFull: true, bound: medium, allow: true},
+		{attack: "output-flood", victim: "example-client", inFull: true, bound: medium, allow: true},
+		{attack: "permission-flood", victim: "example-client", inFull: true, bound: large, flags: []string{"ask"}},
 		{attack: "update-flood", victim: "example-client", bound: small},
 		{attack: "tool-contents", victim: "example-client", bound: small},
 		{attack: "tool-ids", victim: "example-client", bound: small},
@@ -103,12 +106,12 @@ func cases() []*testCase {
 		{attack: "error-text", victim: "example-client", bound: small, fatal: true, check: screenClean},
 		{attack: "without-consent", victim: "example-client", bound: small},
 		{attack: "fork-bomb", victim: "example-client", bound: small, allow: true, procs: 64*16 + 20},
-		{attack: "endless-output", victim: "example-client", bound: medium, allow: true},
-		{attack: "paths", victim: "example-client", bound: small, allow: true, check: secretKept},
+		{attack: "endless-output", victim: "example-client", inFull: true, bound: medium, allow: true},
+		{attack: "paths", victim: "example-client", inFull: true, bound: small, allow: true, check: secretKept},
 		{attack: "bad-lines", victim: "example-client", bound: small, flags: []string{"-warnings"}},
 		{attack: "dies", victim: "example-client", bound: small, fatal: true},
 		{attack: "stubborn", victim: "example-client", bound: small, fatal: true, setUp: interruptTwice},
-		{attack: "unread", victim: "example-client", bound: small, fatal: true, setUp: interruptTwice},
+		{attack: "unread", victim: "example-client", inFull: true, bound: small, fatal: true, setUp: interruptTwice},
 
 		{attack: "many-sessions", victim: "dual-client", bound: small},
 		{attack: "texts", victim: "dual-client", bound: small, check: screenClean},
@@ -118,7 +121,7 @@ func cases() []*testCase {
 		{attack: "texts", victim: "proxy", bound: small, check: screenClean},
 		{attack: "error-text", victim: "proxy", bound: small, fatal: true, check: screenClean},
 		{attack: "many-ids", victim: "proxy", bound: large},
-		{attack: "long-lines", victim: "proxy", bound: large},
+		{attack: "long-lines", victim: "proxy", inFull: true, bound: large},
 
 		{attack: "no-login", victim: "example-agent", bound: small, flags: []string{"-require-auth"}},
 		{attack: "state-fifo", victim: "example-agent", bound: small, limit: 2 * time.Minute},
@@ -140,14 +143,14 @@ func cases() []*testCase {
 			"too-early": small, "initialize-again": small, "big-initialize": large, "prompt-flood": medium,
 			"big-prompts": large, "session-flood": medium, "wide-prompt": 2 * large,
 		} {
-			all = append(all, &testCase{attack: attack, victim: victim, bound: bound})
+			all = append(all, &testCase{attack: attack, victim: victim, bound: bound, inFull: victim == "example-agent" && bound > small})
 		}
 		for _, attack := range []string{"unread", "vanishes", "half-closed", "no-newline"} {
-			all = append(all, &testCase{attack: attack, victim: victim, bound: medium, fatal: true})
+			all = append(all, &testCase{attack: attack, victim: victim, bound: medium, fatal: true, inFull: victim == "example-agent" && attack == "no-newline"})
 		}
 	}
 	for _, attack := range []string{"none", "bad-lines", "garbage", "too-early", "deep", "big-initialize"} {
-		all = append(all, &testCase{attack: attack, victim: "dual-agent", bound: large})
+		all = append(all, &testCase{attack: attack, victim: "dual-agent", bound: large, inFull: attack == "big-initialize"})
 	}
 	return all
 }

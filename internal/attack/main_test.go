@@ -141,6 +141,9 @@ func printTable() error {
 // TestAttacks makes all attacks on clients and agents.
 func TestAttacks(t *testing.T) {
 	for _, c := range cases() {
+		if c.inFull && !*full {
+			continue
+		}
 		t.Run(c.victim+"/"+c.attack, func(t *testing.T) {
 			if c.bound > small && gentest.Race && !*full {
 				t.Skip("it is about memory, whose bound the race detector makes meaningless; without it, or in full, it runs")

@@ -15,6 +15,7 @@ import (
 func terminals() map[string]attack {
 	return map[string]attack{
 		"fork-bomb":       {run: forkBomb},
+		"setsid":          {run: moveOut},
 		"endless-output":  {run: endlessOutput},
 		"close-session":   {run: func(*agent, *session) error { return nil }},
 		"without-consent": {run: withoutConsent},
@@ -65,6 +66,16 @@ func forkBomb(a *agent, s *session) error {
 		answers = append(answers, answer)
 	}
 	return a.collect(answers, hostile.Patience)
+}
+
+// moveOut starts a process that leaves the group that is ended with its terminal.
+func moveOut(a *agent, s *session) error {
+	m, err := a.Call("terminal/create", `{"sessionId":`+hostile.Quote(s.id)+`,"command":"sh","args":["-c","setsid sleep 1000 & sleep 0.2"]}`, hostile.Patience)
+	if err != nil {
+		return err
+	}
+	_, err = a.outputOf(s, m)
+	return err
 }
 
 // endlessOutput has commands write as fast as they can, and asks for the output again and again.

@@ -41,7 +41,7 @@ func (c config) client(r *hostile.Report) (err error) {
 	}
 	m := machine{}
 	dirs := []string{c.root}
-	if c.others {
+	if c.others || c.sessions > 0 {
 		dirs = nil // each session gets its own
 	}
 	if m.roots, err = local.OpenRoots(dirs...); err != nil {
@@ -232,16 +232,20 @@ func (c config) openAndClose(l *link, m machine) error {
 		ctx, cancel := context.WithTimeout(context.Background(), patienceAgain)
 		session, err := l.conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: c.root})
 		if err == nil {
+			err = m.roots.SetSession(session, c.root)
+		}
+		if err == nil {
 			_, err = session.Prompt(ctx, acp.TextBlock("create"))
 		}
 		cancel()
 		if err != nil {
 			return fmt.Errorf("session %d: %w", i, err)
 		}
+		m.roots.RemoveSession(session) // no command starts in it from now on
 		if err := m.terminals.CloseSession(session); err != nil {
 			return fmt.Errorf("session %d: closing its terminals: %w", i, err)
 		}
-		// The command begins with the name of the session's mark; a later start would still make the file.
+		// The id of the session is an argument of its commands.
 		if left := running(string(session.ID())); left > 0 {
 			return fmt.Errorf("session %d: %d commands run after its terminals were closed", i, left)
 		}
