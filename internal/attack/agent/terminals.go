@@ -81,7 +81,7 @@ func moveOut(a *agent, s *session) error {
 // endlessOutput has commands write as fast as they can, and asks for the output again and again.
 func endlessOutput(a *agent, s *session) error {
 	var ids []string
-	for range 8 {
+	for range a.size(8, 60) {
 		m, err := a.Call("terminal/create", `{"sessionId":`+hostile.Quote(s.id)+
 			`,"command":"sh","args":["-c","trap \"\" TERM; while :; do head -c 1000000 /dev/zero | tr '\\000' '\\033'; done"],"outputByteLimit":18446744073709551615}`, hostile.Patience)
 		if err != nil {

@@ -67,7 +67,7 @@ func workingSessions(a *agent, s *session) error {
 
 // manySessions sends updates for several sessions at once, as if the client had opened them.
 func manySessions(a *agent, s *session) error {
-	for i := range a.size(20_000, 200_000) {
+	for i := range a.size(60_000, 500_000) {
 		other := &session{id: fmt.Sprint("m-", i%64)}
 		err := a.update(other, fmt.Sprintf(`{"sessionUpdate":"tool_call_update","toolCallId":"call-%d","status":"completed","content":[`+
 			`{"type":"content","content":{"type":"text","text":"output %d\n"}}]}`, i%1000, i))
