@@ -428,3 +428,111 @@ func TestHostileConfig(t *testing.T) {
 		}
 	}
 }
+
+// In reports and descriptions nothing leaves its line either, nor the code or the text of Markdown that it stands in.
+func TestHostileReports(t *testing.T) {
+	imports, err := runtime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob("testdata/api/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no schemas: %v", err)
+	}
+	compared := 0
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := Config{Package: "golden", Module: module, Overrides: overridesOf(archive), Facade: overridesOf(archive) != nil}
+		old, changed := config, config
+		old.Schema, old.Source = member(t, archive, "old.json"), "old.json"
+		doc := decode(t, json.NewDecoder(bytes.NewReader(member(t, archive, "new.json"))))
+		reports := func(doc any, source string) (report, description string, err error) {
+			changed.Source = source
+			if changed.Schema, err = json.Marshal(doc); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Compare(old, changed, imports)
+			if err != nil {
+				return "", "", err
+			}
+			description, err = Describe(changed)
+			return r.Markdown(), description, err
+		}
+		number := 0
+		places(doc, func(where string, change func(string) any) {
+			if number++; number%3 != 0 || strings.HasPrefix(where, "keyword ") {
+				return
+			}
+			s := hostileTexts[number/3%len(hostileTexts)]
+			report, description, err := reports(change(s), s)
+			if err != nil {
+				for _, problem := range Problems(err) {
+					if line := text.Line(problem.Error()); strings.Contains(line, "\n") {
+						t.Errorf("%s: %s: an error is %q", path, where, problem)
+					}
+				}
+				return
+			}
+			compared++
+			wantReport, wantDescription, err := reports(change(harmless(s)), harmless(s))
+			if err != nil {
+				t.Fatalf("%s: %s: %v", path, where, err)
+			}
+			for _, pair := range [][2]string{{report, wantReport}, {description, wantDescription}} {
+				got, want := strings.Split(pair[0], "\n"), strings.Split(pair[1], "\n")
+				if len(got) != len(want) {
+					t.Errorf("%s: %s: with %q there are %d lines, not %d:\n%s", path, where, s, len(got), len(want), pair[0])
+					continue
+				}
+				for i, line := range got {
+					if text.Line(line) != line {
+						t.Errorf("%s: %s: a line is %q", path, where, line)
+					}
+					if pair[0] == report && (strings.HasPrefix(line, "#") != strings.HasPrefix(want[i], "#") || strings.ContainsAny(outsideCode(line), "<`")) {
+						t.Errorf("%s: %s: the report has the line %q", path, where, line)
+					}
+				}
+			}
+		})
+	}
+	if compared < 30 {
+		t.Errorf("only %d reports were compared", compared)
+	}
+	t.Logf("%d reports and descriptions are lines of what they show", compared)
+}
+
+// outsideCode returns a line of Markdown without its code and without what a backslash escapes.
+func outsideCode(line string) string {
+	var b strings.Builder
+	for line != "" {
+		if line[0] == '\\' && len(line) > 1 {
+			line = line[2:]
+			continue
+		}
+		fence := line[:len(line)-len(strings.TrimLeft(line, "`"))]
+		if fence == "" {
+			b.WriteByte(line[0])
+			line = line[1:]
+			continue
+		}
+		rest := line[len(fence):]
+		end := 0
+		for end < len(rest) {
+			i := strings.Index(rest[end:], fence)
+			if i < 0 {
+				return b.String() + line
+			}
+			end += i
+			run := len(rest[end:]) - len(strings.TrimLeft(rest[end:], "`"))
+			if run == len(fence) {
+				break
+			}
+			end += run
+		}
+		line = rest[min(end+len(fence), len(rest)):]
+	}
+	return b.String()
+}
