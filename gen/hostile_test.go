@@ -32,6 +32,7 @@ var hostileTexts = []string{
 	"[the docs\nfunc init(){}\n//](https://x) [a]: https://y\n\n[b]: `z`\n\n",
 	"\r\n//line x.go:1\r\n//export f\r\n// #include <x>\nimport \"C\"\n",
 	"*/ import \"C\" /*",
+	"+build ignore\n\n+build ignore\n",
 	"`\"`; panic(\"\"); //` json:\"x\" \\\" ",
 	"\\\"\\u0022\\\n\"+os.Exit(1)+\"",
 	"a%!d(string=x)%n\x7f${IFS}$(touch x)`touch x`",
