@@ -131,8 +131,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	status, err := o.run(flags.Args(), stdout)
 	if err != nil {
+		said := map[string]bool{}
 		for _, problem := range gen.Problems(err) {
-			fmt.Fprintf(stderr, "acpgen: %s\n", text.Line(problem.Error()))
+			if line := text.Line(problem.Error()); !said[line] {
+				fmt.Fprintf(stderr, "acpgen: %s\n", line)
+				said[line] = true
+			}
 		}
 		return failed
 	}
