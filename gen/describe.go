@@ -346,11 +346,21 @@ func capabilityText(path []*model.Field) string {
 // unknown says what becomes of what the schema does not describe.
 func (d *description) unknown(pkg *model.Package) {
 	d.section("What the schema does not describe", "WHAT", "READ", "WRITTEN AGAIN")
-	d.row("a member that an object does not have", "passed over", "no")
+	d.row("a member that an object does not have", "passed over, but for those below", "no")
 	d.row("a name that an enum does not list", "kept", "as it came")
 	for _, decl := range pkg.Decls {
-		if u, ok := decl.(*model.Union); ok && u.Unknown != nil {
-			d.row("another "+u.Tag+" of "+u.Go, "kept in "+u.Unknown.Go, "as it came")
+		switch decl := decl.(type) {
+		case *model.Struct:
+			if decl.Extra != nil {
+				d.row("another member of "+decl.Go, "kept in "+decl.Extra.Go, "after the others")
+			}
+		case *model.Union:
+			if decl.Unknown != nil {
+				d.row("another "+decl.Tag+" of "+decl.Go, "kept in "+decl.Unknown.Go, "as it came")
+			}
+			if decl.KeepsTag() {
+				d.row("any "+decl.Tag+" of "+decl.Untagged.Go, "kept in "+decl.KeptTag, "as it came")
+			}
 		}
 	}
 }
