@@ -36,7 +36,6 @@ var untapped = map[string]string{
 	"acp/v2draft/initialize_test.go TestStartErrors":     "nothing is sent",
 	"acp/unstable/unstable_test.go TestProxy":            "the schema says nothing of messages between proxies as a client or an agent sees them",
 
-
 	"acp/children_test.go child":                "a process of its own; who drives it validates what it sends",
 	"acp/property_test.go startAgent":           "its callers tap",
 	"acp/negotiate/negotiate_test.go agent":     "its callers tap",

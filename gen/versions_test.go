@@ -47,3 +47,23 @@ func TestVersionsOfTheRepository(t *testing.T) {
 		t.Errorf("got %d schemas, want 4", len(versions))
 	}
 }
+
+// What a list of versions says cannot become code either.
+func TestHostileVersions(t *testing.T) {
+	for _, s := range hostileTexts {
+		v := Version{Path: "schema.json", Package: s, Version: s, Date: s, SHA256: s}
+		files, err := Root("sdk", []Version{v})
+		if err != nil {
+			t.Errorf("%q: %v", s, err)
+			continue
+		}
+		source := strings.Replace(string(files["acp_gen.go"]), "//go:embed schema.json\n", "", 1)
+		requireShown(t, "acp_gen.go", []byte(source))
+		for _, path := range []string{s, "schema/" + s + ".json", "", "/schema.json", "schema/.json", "a b.json"} {
+			v.Path = path
+			if _, err := Root("sdk", []Version{v}); err == nil {
+				t.Errorf("the path %q was accepted", path)
+			}
+		}
+	}
+}
