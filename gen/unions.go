@@ -13,6 +13,9 @@ import (
 	"github.com/acpgo/sdk/gen/schema"
 )
 
+// maxNames is how many members the variants of a choice that is itself a variant may have.
+const maxNames = 1000
+
 // A branch is one of the alternatives of a choice.
 type branch struct {
 	node *schema.Node
@@ -597,7 +600,13 @@ func (b *builder) keys(u *model.Union, choices []*branch, group []int, items boo
 		}
 		if at >= 0 {
 			u.Variants[rest[at]].Key = own(rest[at])
-		} else if at = b.byValue(u, known, rest); at < 0 {
+		} else {
+			at = b.byValue(u, known, rest)
+		}
+		if at < 0 && !items {
+			at = b.byPresence(u, choices, rest)
+		}
+		if at < 0 {
 			for _, i := range rest {
 				b.problem(choices[i].node.Pointer, "no required member tells the variant from the others")
 			}
@@ -638,6 +647,30 @@ func (b *builder) byValue(u *model.Union, known []*memberNames, rest []int) int 
 			if ok && constant[name] == count[name] && count[name+"="+value] == 1 {
 				u.Variants[i].Key, u.Variants[i].KeyValue = name, json.RawMessage(value)
 				return j
+			}
+		}
+	}
+	return -1
+}
+
+// byPresence finds, among variants of the same members, one that is right for every value of the others that has
+// a member which it requires beyond what they do.
+func (b *builder) byPresence(u *model.Union, choices []*branch, rest []int) int {
+	if len(rest) > model.MaxMembers {
+		return -1
+	}
+	same := func(a, b schema.Property) bool { return a.Name == b.Name && a.Node == b.Node }
+	for at, i := range rest {
+		form := choices[i].form
+		for _, name := range form.Required {
+			if !slices.ContainsFunc(rest, func(j int) bool {
+				other := choices[j].form
+				more := func(name2 string) bool { return name2 != name && !other.Requires(name2) }
+				return j != i && (other.Requires(name) || !slices.EqualFunc(form.Properties, other.Properties, same) ||
+					slices.ContainsFunc(form.Required, more))
+			}) {
+				u.Variants[i].Key = name
+				return at
 			}
 		}
 	}
@@ -715,6 +748,10 @@ func (b *builder) choiceMembers(out *memberNames, form *schema.Node) {
 				continue
 			}
 			inner := b.members(br)
+			if len(out.all)+len(inner.all) > maxNames {
+				b.problem(n.Pointer, "more than %d members of a choice within a choice have no Go shape", maxNames)
+				return
+			}
 			for name := range inner.all {
 				out.all[name] = true
 			}

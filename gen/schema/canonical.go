@@ -23,8 +23,11 @@ import (
 // is a schema in which members of several definitions are combined over and over.
 const maxMerged = 50
 
+// maxParts is how many schemas allOf may put together.
+const maxParts = 500
+
 // maxNot is how many alternatives a not may exclude.
-const maxNot = 1000
+const maxNot = 500
 
 // Canonical computes canonical forms, each once.
 type Canonical struct {
@@ -218,7 +221,10 @@ func (c *Canonical) split(n *Node) parts {
 		add(parts{refs: []string{n.Ref()}})
 	}
 	for _, m := range n.AllOf {
-		add(c.split(m))
+		if add(c.split(m)); len(p.own)+len(p.refs) > maxParts {
+			c.problem(n.At("allOf"), "more than %d schemas together have no Go shape", maxParts)
+			break
+		}
 	}
 	c.parts[n] = p
 	return p

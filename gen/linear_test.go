@@ -1,0 +1,81 @@
+package gen
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Schemas of a thousand parts that are put together in ways in which work could double with each part, or be done
+// for each pair. Each takes about a second; what doubles would never end.
+func TestTimeIsLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	repeat := func(n int, format string) string {
+		var parts []string
+		for i := range n {
+			parts = append(parts, strings.NewReplacer("<i>", fmt.Sprint(i), "<i+1>", fmt.Sprint(i+1)).Replace(format))
+		}
+		return strings.Join(parts, ",")
+	}
+	const last = `,"A<n>":{"type":"object","properties":{"z":{"type":"string"}},"required":["z"]}`
+	shapes := map[string]string{
+		"structs within structs":   `"A<i>":{"type":"object","properties":{"a":{"$ref":"#/$defs/A<i+1>"},"b":{"$ref":"#/$defs/A<i+1>"}},"required":["a","b"]}`,
+		"bases of bases":           `"A<i>":{"type":"object","allOf":[{"$ref":"#/$defs/A<i+1>"}],"properties":{"m<i>":{"type":"string"}}}`,
+		"diamonds of bases":        `"A<i>":{"allOf":[{"$ref":"#/$defs/A<i+1>"},{"$ref":"#/$defs/A<i+1>"},{"$ref":"#/$defs/A<n>"}]}`,
+		"diamonds of members":      `"A<i>":{"allOf":[{"$ref":"#/$defs/A<i+1>"},{"properties":{"z":{"minLength":1}}}]}`,
+		"references of references": `"A<i>":{"$ref":"#/$defs/A<i+1>"}`,
+		"unions of unions":         `"A<i>":{"anyOf":[{"$ref":"#/$defs/A<i+1>"},{"type":"object","properties":{"k<i>":{}},"required":["k<i>"]}]}`,
+		"unions in diamonds":       `"A<i>":{"anyOf":[{"$ref":"#/$defs/A<i+1>"},{"$ref":"#/$defs/A<i+1>"}]}`,
+		"nullable unions":          `"A<i>":{"anyOf":[{"$ref":"#/$defs/A<i+1>"},{"type":"null"}]}`,
+		"merged unions of unions": `"A<i>":{"type":"object","properties":{"m<i>":{}},"oneOf":[{"properties":{"t<i>":{"const":"a"}},"required":["t<i>"],"allOf":[{"$ref":"#/$defs/A<i+1>"}]},` +
+			`{"properties":{"t<i>":{"const":"b"}},"required":["t<i>"]}]}`,
+		"unions of arrays": `"A<i>":{"anyOf":[{"type":"array","items":{"$ref":"#/$defs/A<i+1>"}},{"type":"string"}]}`,
+		"one value each":   `"A<i>":{"const":"v<i>"}`,
+	}
+	for name, shape := range shapes {
+		took := func(n int) time.Duration {
+			schema := strings.ReplaceAll(`{"$defs":{`+repeat(n, shape)+last+`}}`, "<n>", fmt.Sprint(n))
+			start := time.Now()
+			_, err := Generate(Config{Schema: []byte(schema), Source: "schema.json", Package: "golden", Module: module})
+			if err != nil {
+				requireErrors(t, err)
+			}
+			return time.Since(start)
+		}
+		if d := took(1000); d > 10*time.Second {
+			t.Errorf("%s: 1,000 take %v", name, d)
+		} else {
+			t.Logf("%s: 1,000 take %v", name, d)
+		}
+	}
+	wide := map[string]string{
+		"branches with a tag":     `{"$defs":{"T":{"oneOf":[<list>]}}}|{"type":"object","properties":{"t":{"const":"v<i>"},"m":{"type":"string"}},"required":["t"]}`,
+		"branches with keys":      `{"$defs":{"T":{"oneOf":[<list>]}}}|{"type":"object","properties":{"k<i>":{},"m":{"type":"string"}},"required":["k<i>"]}`,
+		"branches of one kind":    `{"$defs":{"T":{"oneOf":[<list>]}}}|{"title":"V<i>","type":"object","properties":{"m":{"type":"string"}},"required":["m"]}`,
+		"branches beside members": `{"$defs":{"T":{"type":"object","properties":{"m":{"type":"string"}},"oneOf":[<list>]}}}|{"properties":{"k<i>":{},"m":{"minLength":1}},"required":["k<i>"]}`,
+		"values":                  `{"$defs":{"T":{"type":"string","allOf":[{"enum":[<list>]},{"enum":[<list>]}]}}}|"v<i>"`,
+		"values that not excludes": `{"$defs":{"T":{"anyOf":[{"type":"object","properties":{"t":{"const":"a"}},"required":["t"]},{"type":"object","properties":{"t":{"type":"string"}},"required":["t"],` +
+			`"not":{"anyOf":[<list>]}}]}}}|{"type":"object","properties":{"t":{"const":"v<i>"}},"required":["t"]}`,
+		"members":      `{"$defs":{"T":{"type":"object","properties":{<list>}}}}|"m<i>":{"type":"string"}`,
+		"parts":        `{"$defs":{"T":{"allOf":[<list>]}}}|{"type":"object","properties":{"m<i>":{"type":"string"}}}`,
+		"parts of one": `{"$defs":{"T":{"allOf":[<list>]}}}|{"type":"object","properties":{"m":{"not":{"const":"v<i>"}}}}`,
+		"required":     `{"$defs":{"T":{"type":"object","properties":{"a":{}},"required":[<list>]}}}|"m<i>"`,
+	}
+	for name, shape := range wide {
+		document, item, _ := strings.Cut(shape, "|")
+		schema := strings.ReplaceAll(document, "<list>", repeat(1000, item))
+		start := time.Now()
+		_, err := Generate(Config{Schema: []byte(schema), Source: "schema.json", Package: "golden", Module: module})
+		if err != nil {
+			requireErrors(t, err)
+		}
+		if d := time.Since(start); d > 10*time.Second {
+			t.Errorf("%s: 1,000 take %v", name, d)
+		} else {
+			t.Logf("%s: 1,000 take %v, error %t", name, d, err != nil)
+		}
+	}
+}
