@@ -23,6 +23,7 @@ type builder struct {
 	kinds    map[*schema.Node]string
 	known    map[*schema.Node]*memberNames
 	placing  map[*schema.Node]bool // what is being declared in place
+	endless  bool                  // something that is declared in place has itself as a part
 	pkg      *model.Package
 	env      *envelopes
 	decls    map[string]model.Decl
@@ -368,7 +369,11 @@ func (b *builder) named(ref string) model.Type {
 
 // inPlace declares what n says in the middle of another definition.
 func (b *builder) inPlace(n *schema.Node, owner model.Decl, part string) model.Type {
+	if b.endless {
+		return model.Any{} // which was said
+	}
 	if b.placing[n] || len(b.placing) > maxPlaced {
+		b.endless = true
 		b.problem(n.Pointer, "the schema has itself as a part")
 		return model.Any{}
 	}

@@ -427,7 +427,12 @@ func (b *builder) content(v *model.Variant, br *branch) {
 		if u.Tag != "" && form.Property(u.Tag) != nil {
 			inner = b.shapes.WithoutMember(form, u.Tag)
 		}
-		d := b.inPlace(inner, u, v.Part).(model.Named).Decl
+		named, ok := b.inPlace(inner, u, v.Part).(model.Named)
+		if !ok {
+			v.Type = model.Any{}
+			return // which was said
+		}
+		d := named.Decl
 		if u.Tag != "" && b.members(inner).all[u.Tag] {
 			b.problem(br.node.Pointer, "a choice whose variants have the tag %q among their members has no Go shape", u.Tag)
 		}
