@@ -23,6 +23,7 @@ type builder struct {
 	kinds    map[*schema.Node]string
 	known    map[*schema.Node]*memberNames
 	placing  map[*schema.Node]bool // what is being declared in place
+	inside   map[*schema.Node]bool // the arrays and maps whose types are being made
 	endless  bool                  // something that is declared in place has itself as a part
 	pkg      *model.Package
 	env      *envelopes
@@ -36,7 +37,7 @@ func build(doc *schema.Document) (*model.Package, error) {
 	b := &builder{
 		doc:    doc,
 		shapes: schema.NewCanonical(doc),
-		kinds:  map[*schema.Node]string{}, known: map[*schema.Node]*memberNames{}, placing: map[*schema.Node]bool{},
+		kinds:  map[*schema.Node]string{}, known: map[*schema.Node]*memberNames{}, placing: map[*schema.Node]bool{}, inside: map[*schema.Node]bool{},
 		pkg:   &model.Package{},
 		env:   findEnvelopes(doc),
 		decls: map[string]model.Decl{},
@@ -174,7 +175,7 @@ func (b *builder) fillStruct(s *model.Struct, form *schema.Node, tag string) {
 // dropped: there are some that it names, and it says nothing of others, or that there are none.
 func others(form *schema.Node) *schema.Node {
 	switch more := form.AdditionalProperties; {
-	case more == nil && !form.Has("properties"):
+	case more == nil && len(form.Properties) == 0:
 		return &schema.Node{Pointer: form.Pointer}
 	case more == nil || more.Bool != nil && !*more.Bool:
 		return nil
@@ -320,15 +321,26 @@ func (b *builder) valueOf(form *schema.Node, owner model.Decl, part string) mode
 		return b.bounded(model.Basic{Kind: model.Float}, form)
 	case "array":
 		b.take(form, "an array", boundsOf(model.Slices, "type", "items", "prefixItems")...)
-		return b.array(form, owner, part)
+		return b.within(form, func() model.Type { return b.array(form, owner, part) })
 	case "object":
-		return b.object(form, owner, part)
+		return b.within(form, func() model.Type { return b.object(form, owner, part) })
 	case "":
 		b.take(form, "a schema without a type")
 	default:
 		b.problem(form.At("type"), "unknown type %q", kind)
 	}
 	return model.Any{}
+}
+
+// within returns the type of an array or a map, unless that is within itself without a definition between.
+func (b *builder) within(form *schema.Node, typeOf func() model.Type) model.Type {
+	if b.inside[form] {
+		b.problem(form.Pointer, "the schema has itself as a part")
+		return model.Any{}
+	}
+	b.inside[form] = true
+	defer delete(b.inside, form)
+	return typeOf()
 }
 
 // takeValues refuses what a list of values, or a choice between such lists, says beyond them.
