@@ -112,11 +112,8 @@ type attack struct {
 	line  func(i int) string
 	deaf  bool // it reads nothing until all was sent, or nothing more is taken
 	drain time.Duration
+	heap  int // in MiB: the collector lets it grow to twice of what is in use
 }
-
-// maxHeap is what the heap of a process may have with the default budget: the collector lets it grow to twice of what
-// is in use, and a message that is being read, and one that is being written, come on top of the budget.
-const maxHeap = 600 << 20
 
 // What a connection holds at most is bounded, whatever a peer sends, and whether it reads or not.
 func TestFloods(t *testing.T) {
@@ -127,14 +124,18 @@ func TestFloods(t *testing.T) {
 	long := strings.Repeat("x", 8<<20)
 	list := strings.Repeat(`,""`, 200_000)
 	for _, a := range []attack{
-		{name: "files", n: 60, line: file, drain: time.Minute},
-		{name: "files, and nothing is read", n: 60, line: file, drain: time.Minute, deaf: true},
-		{name: "long questions", n: 60, line: func(i int) string { return request(i, "ask", `{"text":"`+long+`"}`) }},
-		{name: "short values", n: 100, line: func(i int) string { return request(i, "list", `{"names":[""`+list+`]}`) }},
-		{name: "sessions", n: 100_000, line: func(i int) string {
+		{name: "files", n: 60, line: file, drain: time.Minute, heap: 300},
+		{name: "files, and nothing is read", n: 60, line: file, drain: time.Minute, deaf: true, heap: 300},
+		{name: "long questions", n: 100, heap: 500, line: func(i int) string {
+			return request(i, "ask", `{"text":"`+long+`"}`)
+		}},
+		{name: "short values", n: 100, heap: 300, line: func(i int) string {
+			return request(i, "list", `{"names":[""`+list+`]}`)
+		}},
+		{name: "sessions", n: 60_000, heap: 80, line: func(i int) string {
 			return note("chunk", fmt.Sprintf(`{"sessionId":"s%d","text":""}`, i))
 		}},
-		{name: "refusals, and nothing is read", n: 100_000, deaf: true, line: func(i int) string {
+		{name: "refusals, and nothing is read", n: 100_000, deaf: true, heap: 200, line: func(i int) string {
 			return request(fmt.Sprintf("%d%0500d", i, 0), "nothing", "{}")
 		}},
 	} {
@@ -144,7 +145,7 @@ func TestFloods(t *testing.T) {
 
 func (a *attack) run(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", victimEnv, maxHeap, a.drain+time.Millisecond))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", victimEnv, a.heap<<20, a.drain+time.Millisecond))
 	said := new(strings.Builder)
 	cmd.Stderr = said
 	in, err := cmd.StdinPipe()
