@@ -26,7 +26,9 @@
 //     requests of its session, and the calls of their handlers, do not wait for it either.
 //  3. The queue of a session is bounded, and so are all queues together. When one is full, nothing more is read until
 //     there is room; nothing is dropped. While the session's own handler waits for a call, or to send a notification,
-//     the queue may grow to a hard limit; at that limit the call fails with [ErrOverflow].
+//     the queue may grow to a hard limit; at that limit the call fails with [ErrOverflow]. The requests in progress are
+//     bounded in number and in bytes: one more is refused. Large answers are made one after the other, see [Reserve].
+//     [Options].MaxBytes says what a connection holds at most.
 //  4. Cancellations and answers are acted on as soon as they are read. A turn can be cancelled from the moment when its
 //     request was read; cancelling an idle session does nothing.
 //  5. A turn that was cancelled is answered as cancelled, whatever its handler returns. What its handler sent comes

@@ -21,19 +21,34 @@ type Options struct {
 	// MaxRequests is how many requests of the peer may be in progress; one more is refused with an
 	// error. Default 4096.
 	MaxRequests int
-	// MaxBytes is how many bytes of messages the connection holds at most, whatever the peer sends and however slowly it
-	// reads. Default 256 MiB. A half is for requests in progress, from when they are read until they were answered and
-	// their handlers have returned: each counts as its message and 8 KiB, and one more is refused with an error, unless it
-	// is alone. An eighth is for the answers that handlers have announced with [Reserve]. The rest is for notifications,
-	// see QueueBytes and QueueLimit, which follow from MaxBytes.
+	// MaxBytes bounds the messages that the connection holds, whatever the peer sends and however slowly it reads.
+	// Default 256 MiB. A message counts as its text and 64 bytes for each element of its lists and maps, because
+	// values take more memory than their text. In all:
+	//
+	//   - A half of MaxBytes for requests in progress, from when they are read until they are answered and their handlers
+	//     have returned. Each counts for another 8 KiB. One more is refused with an error; cancellations and the answers to
+	//     this side's calls always pass.
+	//   - An eighth for the answers that handlers have announced with [Reserve], which waits. Answers are handed to the
+	//     writer one after the other. What handlers hold without Reserve is not counted.
+	//   - QueueLimit, an eighth, for notifications that wait for their handlers.
+	//   - Twice QueueLimit, a quarter, for updates that wait for loops over turns. For each such turn up to 1/64 of
+	//     QueueBytes is not counted.
+	//
+	// In each of these a message that is alone may be as long as the transport allows. On top of them come the message
+	// that is being read, up to two that are being sent, a sixteenth of MaxBytes of refusals that are unsent, and one
+	// answer for each of this side's calls. One message has at most as many elements as count for a quarter of MaxBytes; one
+	// with more is wrong. Go's collector lets the heap grow to twice of what is in use, see GOGC.
 	MaxBytes int
-	// QueueBytes is how much of one session's notifications may wait for their handler before
-	// nothing more is read; 0 means 4 MiB. A single message may exceed it. All sessions together
-	// may have four times as much, and MaxRequests sessions may have notifications waiting.
+	// QueueBytes is how much of one session's notifications may wait for their handler before nothing more is read; 0
+	// means 1/64 of MaxBytes, 4 MiB. A single message may exceed it. All sessions together may have four times as much,
+	// and MaxRequests sessions may have notifications waiting. The same holds for the updates that wait for a loop over a
+	// turn's updates, and for all loops together.
 	QueueBytes int
-	// QueueLimit is how far such a queue grows while its own handler waits for a call, which could otherwise never be
-	// answered. At the limit the call fails with ErrOverflow. The same holds for the updates that wait for a loop over
-	// a turn's updates whose body calls with the turn's context. Default 64 MiB.
+	// QueueLimit is how far such a queue grows, and all of them together, while its own handler waits for a call, which
+	// could otherwise never be answered. At the limit the call fails with ErrOverflow. Then as many more sessions may have
+	// notifications waiting as have room in it with 8 KiB each. The same holds for the updates that wait for a loop
+	// over a turn's updates whose body calls with the turn's context; all loops together have twice as much. 0 means an
+	// eighth of MaxBytes, 32 MiB.
 	QueueLimit int
 	// DrainTime bounds how long requests may still be answered, and notifications handled, after
 	// the peer has ended the stream. Then the contexts of their handlers end. Default 2 s.

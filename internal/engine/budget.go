@@ -19,8 +19,13 @@ const (
 	answersPart  = 8  // what handlers have reserved for answers
 	limitPart    = 8  // QueueLimit: all queues have as much, and all loops twice as much
 	queuePart    = 64 // QueueBytes
+	floodPart    = 16 // unsent answers of the reader's
 	messagePart  = 4  // what the values of one message count for beside their text
 )
+
+// minFlood is how many answers of the reader's may be unsent at least: two readers that wait for each other to read
+// would wait forever.
+const minFlood = 1 << 20
 
 // taskSize is what a goroutine of a connection's, and what it needs to serve one message, count for.
 const taskSize = 8 << 10

@@ -69,7 +69,7 @@ func Start(ctx context.Context, stream wire.Stream, routes func(*Conn) ([]Route,
 		calls:         callsInFlight{nested: map[*nestedCall]struct{}{}, stalled: map[*flow]struct{}{}},
 		room:          newBell(),
 	}
-	c.decode.SetMaxItems(c.opts.MaxBytes / messagePart / itemWeight)
+	c.decode.SetMaxItems(max(1, c.opts.MaxBytes/messagePart/itemWeight))
 	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	served, err := routes(c)
 	if err != nil {
@@ -88,6 +88,7 @@ func Start(ctx context.Context, stream wire.Stream, routes func(*Conn) ([]Route,
 		Logger:    c.opts.Logger,
 		Drain:     c.opts.DrainTime,
 		SkipNoise: c.opts.SkipNoise,
+		Flood:     max(c.opts.MaxBytes/floodPart, minFlood),
 	})
 	c.wire.Run()
 	go c.supervise()

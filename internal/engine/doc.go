@@ -19,8 +19,8 @@
 //	                                 └──► handler, or the loop over the updates of a turn
 //
 // The reader never runs a handler. It waits for one only where the route says so, as that of initialize does, and for
-// room in a queue: that is how a slow side holds the other up. Whatever must not wait, answers and cancellations, it acts on at once, ahead
-// of the queues. All goroutines belong to the Conn, which waits for them when it ends.
+// room in a queue: that is how a slow side holds the other up. Whatever must not wait, answers and cancellations, it
+// acts on at once, ahead of the queues. All goroutines belong to the Conn, which waits for them when it ends.
 //
 // # In which order
 //
@@ -36,7 +36,27 @@
 // where the call fails with ErrOverflow. Requests of the session do not wait for such a holder either, because the peer
 // may need their answer first. A call of a loop's body with another context cannot be told from anybody's: while any
 // caller waits, a loop's queue grows too, and at the limit the loop ends, with ErrOverflow; neither a call nor a turn of
-// somebody else is ever ended for it.
+// somebody else is ever ended for it, unless all loops together have reached their limit.
+//
+// # What a connection holds
+//
+// The peer decides how much comes, and when it reads what goes, so each kind of message that is held has its part of
+// MaxBytes. No part waits for another one:
+//
+//	requests in progress     the next one is refused: the reader must go on, for what a handler waits for
+//	answers                  Reserve waits, in the order of asking, for those who have reserved before
+//	queues                   the reader waits for handlers, while none of them waits for a call
+//	loops                    the worker, and then the reader, waits for loops, while nobody waits for a call
+//	unsent messages          who sends waits for the peer to read; the reader only when a flood of its own answers is unsent
+//
+// What is alone in its part always passes, so that every message does, sooner or later. A cancellation, whichever side
+// sends it, and an answer to a call of this side need no room. So the only waiting on the peer is that of senders, and
+// who has reserved waits for nothing else: when both sides are full, each still reads, and what it reads is refused,
+// or answers what somebody waits for.
+//
+// An answer has room in the writer when what is unsent, and what others are about to append, leaves some; see
+// wire.Request.AwaitRoom. Otherwise all that wait would append when there is room for one. The reservation ends when
+// the answer is appended, because so few are there: one that is written, and one that waits for that.
 //
 // # Where the rules are
 //

@@ -48,6 +48,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Drain bounds how long requests may still be answered after the peer ended the stream.
 	Drain time.Duration
+	// Flood is how many unsent bytes make the reader wait; 0 means 16 MiB.
+	Flood int
 	// SkipNoise makes lines that do not begin like JSON be reported but not answered.
 	SkipNoise bool
 }
@@ -69,6 +71,7 @@ type Conn struct {
 	log     *slog.Logger
 	drain   time.Duration
 	noise   bool
+	flood   int
 
 	lib    *library
 	out    *writer
@@ -104,6 +107,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		log:          cfg.Logger,
 		drain:        cfg.Drain,
 		noise:        cfg.SkipNoise,
+		flood:        cmp.Or(cfg.Flood, floodWater),
 		decode:       codec.NewDecoder(nil),
 		readDone:     make(chan struct{}),
 		streamClosed: make(chan struct{}),
@@ -336,7 +340,7 @@ func (r *Request) LeaveRoom(room int) {
 // AwaitFlood waits, up to ctx, while so much is unsent that also who reads must wait. It is for answers that the
 // reader makes, or waits for.
 func (c *Conn) AwaitFlood(ctx context.Context) {
-	_ = c.out.room(ctx, floodWater) // as AwaitRoom
+	_ = c.out.room(ctx, c.flood) // as AwaitRoom
 }
 
 // Answer answers the request, however much is unsent. A result that cannot be encoded is answered as an
@@ -648,7 +652,7 @@ func (c *Conn) Accept(r *Request, id ID, method string) {
 // Refuse answers what is no request that can be accepted. Only the reader calls it. It waits only when a
 // flood of refusals is unsent.
 func (c *Conn) Refuse(id ID, failure *Error) {
-	err := c.out.room(c.life, floodWater)
+	err := c.out.room(c.life, c.flood)
 	if err == nil {
 		err = c.out.append(unlimited, false, func(dst []byte) ([]byte, error) { return appendError(dst, &id, failure) })
 	}
