@@ -23,6 +23,7 @@ type testCase struct {
 	allow   bool          // the user of the example client allows everything
 	fatal   bool          // the connection need not live: the victim may fail, but must end
 	outlive bool          // processes may be left, as SECURITY.md says
+	amount  bool          // it is about memory only, as are all whose bound is larger than small
 	inFull  bool          // it is not made in small: what it is made on has most of its code in common with another victim
 	procs   int           // how many processes there may be at once; 0 is any number
 	setUp   func(r *attackRun) error
@@ -107,9 +108,9 @@ func cases() []*testCase {
 		{attack: "read-flood", victim: "example-client", inFull: true, bound: medium, allow: true},
 		{attack: "output-flood", victim: "example-client", inFull: true, bound: medium, allow: true},
 		{attack: "permission-flood", victim: "example-client", inFull: true, bound: large, flags: []string{"ask"}},
-		{attack: "update-flood", victim: "example-client", bound: small},
-		{attack: "tool-contents", victim: "example-client", bound: small},
-		{attack: "tool-ids", victim: "example-client", bound: small},
+		{attack: "update-flood", victim: "example-client", bound: small, amount: true},
+		{attack: "tool-contents", victim: "example-client", bound: small, amount: true},
+		{attack: "tool-ids", victim: "example-client", bound: small, amount: true},
 		{attack: "texts", victim: "example-client", bound: small, flags: []string{"ask"}, check: screenClean},
 		{attack: "texts-login", victim: "example-client", bound: small, flags: []string{"-check", "-warnings"}, fatal: true, check: screenClean},
 		{attack: "error-text", victim: "example-client", bound: small, fatal: true, check: screenClean},

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	flag.Parse()
-	if !gentest.Race && !*full {
+	if !*full {
 		// Most of the time is waiting, and there is memory for so many at once.
 		if err := flag.Set("test.parallel", "6"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -145,7 +145,7 @@ func TestAttacks(t *testing.T) {
 			continue
 		}
 		t.Run(c.victim+"/"+c.attack, func(t *testing.T) {
-			if c.bound > small && gentest.Race && !*full {
+			if (c.amount || c.bound > small) && gentest.Race && !*full {
 				t.Skip("it is about memory, whose bound the race detector makes meaningless; without it, or in full, it runs")
 			}
 			t.Parallel()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/internal/attack/hostile"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // attackRun is one attack while it is made.
@@ -306,6 +307,9 @@ func (r *attackRun) wait() error {
 			}
 			if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Sys().(syscall.WaitStatus).Signaled() {
 				r.find("the victim was ended by a signal: %v", err)
+			}
+			if gentest.Race && r.cmd.ProcessState.ExitCode() == 66 {
+				r.find("the race detector has found a race")
 			}
 			if bytes.Contains(r.screen.tail(), []byte("goroutine ")) && bytes.Contains(r.screen.tail(), []byte("[running]")) {
 				r.find("the victim panics")
