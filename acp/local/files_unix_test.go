@@ -119,6 +119,9 @@ func TestWriteKeepsMode(t *testing.T) {
 
 // A file is replaced, not written into: whoever has it open keeps the old text, and a link keeps it.
 func TestWriteReplaces(t *testing.T) {
+	if !replaces {
+		t.Skip("files are overwritten on this system")
+	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.txt")
 	put(t, path, "old")

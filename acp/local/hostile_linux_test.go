@@ -421,7 +421,7 @@ func TestSwappedWorkingDirectory(t *testing.T) {
 	terminals := NewTerminals(openRoots(t, dir), nil)
 	defer terminals.Close()
 	started := 0
-	for i := range 300 {
+	for i := range 1000 {
 		var swap sync.WaitGroup
 		swapping := make(chan struct{})
 		swap.Go(func() {
@@ -452,5 +452,5 @@ func TestSwappedWorkingDirectory(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Logf("%d of 300 started", started)
+	t.Logf("%d of 1000 started", started)
 }

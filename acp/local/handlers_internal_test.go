@@ -1,0 +1,87 @@
+//go:build unix
+
+package local
+
+// This file owns the test that large answers wait for each other.
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// However much a peer asks for, and however slowly it reads, few of its answers are in memory at a time.
+func TestLargeAnswersWait(t *testing.T) {
+	const size, room, requests = 1 << 20, 2, 60
+	terminals, dir := newTerminals(t, &TerminalsOptions{OutputLimit: size})
+	path := filepath.Join(dir, "large.txt")
+	put(t, path, strings.Repeat("x", size))
+	id := create(t, terminals, "cat", path)
+	finish(t, terminals, id)
+	files := NewFiles(terminals.roots, nil)
+	for name, answer := range map[string]func(context.Context) (string, error){
+		"fs/read_text_file": func(ctx context.Context) (string, error) {
+			res, err := files.ReadTextFile(ctx, session, &acp.ReadTextFileRequest{Path: path})
+			if err != nil {
+				return "", err
+			}
+			return res.Content, nil
+		},
+		"terminal/output": func(ctx context.Context) (string, error) {
+			res, err := terminals.TerminalOutput(ctx, session, &acp.TerminalOutputRequest{TerminalID: id})
+			if err != nil {
+				return "", err
+			}
+			return res.Output, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var made atomic.Int32
+				ext := &rpc.Extensions[rpc.Conn]{}
+				method := rpc.RequestMethod[struct{}, string]{Name: name}
+				rpc.HandleMethod(ext, method, func(ctx context.Context, _ *rpc.Conn, _ *struct{}) (*string, error) {
+					text, err := answer(ctx)
+					if err == nil {
+						made.Add(1)
+					}
+					return &text, err
+				})
+				here, there := rpc.Pipe()
+				conn, err := rpc.Connect(t.Context(), here, ext, &rpc.Options{MaxBytes: 8 * room * size}) // an eighth is for answers
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				peer, err := there.Connect(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer peer.Close()
+				for i := range requests {
+					if err := peer.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, i, name)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := range requests {
+					synctest.Wait()
+					// One is being written, and the writer may have another one.
+					if ahead := int(made.Load()) - i; ahead > room+2 {
+						t.Fatalf("%d texts are made and wait", ahead)
+					}
+					text, err := peer.Read()
+					if err != nil || len(text) < size {
+						t.Fatalf("answer %d: %.200s, %v", i, text, err)
+					}
+				}
+			})
+		})
+	}
+}
