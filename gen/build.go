@@ -93,7 +93,7 @@ func (b *builder) declare(n *schema.Node, c model.Common) model.Decl {
 	c.Null = c.Schema != "" && null && form != nil
 	switch {
 	case form == nil:
-	case enumOf(form) != nil:
+	case b.enumOf(form) != nil:
 		return &model.Enum{Common: c}
 	case len(form.Branches()) > 0:
 		return &model.Union{Common: c}
@@ -298,7 +298,7 @@ func (b *builder) typeOf(n *schema.Node, owner model.Decl, part string) (t model
 
 // valueOf returns the type of a form without null.
 func (b *builder) valueOf(form *schema.Node, owner model.Decl, part string) model.Type {
-	if len(form.Branches()) > 0 || enumOf(form) != nil {
+	if len(form.Branches()) > 0 || b.enumOf(form) != nil {
 		return b.inPlace(form, owner, part)
 	}
 	kinds, _ := form.Kinds()
@@ -345,7 +345,7 @@ func (b *builder) within(form *schema.Node, typeOf func() model.Type) model.Type
 
 // takeValues refuses what a list of values, or a choice between such lists, says beyond them.
 func (b *builder) takeValues(form *schema.Node) {
-	branches := form.Branches()
+	branches := b.choices(form)
 	if len(branches) == 0 {
 		used := []string{"type", "const", "enum"}
 		if kinds, _ := form.Kinds(); slices.Equal(kinds, []string{"string"}) {

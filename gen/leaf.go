@@ -32,8 +32,8 @@ type enumValue struct {
 }
 
 // enumOf returns the values that n lists, or nil if it does not list values of one scalar type.
-func enumOf(n *schema.Node) *enumShape {
-	branches := n.Branches()
+func (b *builder) enumOf(n *schema.Node) *enumShape {
+	branches := b.choices(n)
 	if len(branches) == 0 {
 		branches = []*schema.Node{n}
 	}
@@ -71,6 +71,15 @@ func enumOf(n *schema.Node) *enumShape {
 	return shape
 }
 
+// choices returns the branches of n in their canonical form.
+func (b *builder) choices(n *schema.Node) []*schema.Node {
+	var out []*schema.Node
+	for _, br := range n.Branches() {
+		out = append(out, b.shapes.Of(br))
+	}
+	return out
+}
+
 // listedValues returns the values of const or enum, if n has one of them.
 func listedValues(n *schema.Node) (values []enumValue, ok bool) {
 	if n.Has("const") {
@@ -98,7 +107,7 @@ func (s *enumShape) widen(kind string) bool {
 var scalar = map[string]bool{"string": true, "boolean": true, "integer": true, "number": true}
 
 func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
-	shape := enumOf(n)
+	shape := b.enumOf(n)
 	d.Open = shape.open
 	if len(shape.values) == 0 {
 		b.problem(n.Pointer+"/enum", "no value is listed")
@@ -225,10 +234,7 @@ func limitOf(k model.BoundKeyword, raw json.RawMessage, t model.Basic) (string, 
 		if err := json.Unmarshal(raw, &names); err != nil {
 			return "", fmt.Errorf("must be a list of strings")
 		}
-		for i, name := range names {
-			names[i] = strconv.Quote(name)
-		}
-		return strings.Join(names, ", "), nil
+		return string(raw), nil
 	case model.Distinct:
 		var distinct bool
 		if err := json.Unmarshal(raw, &distinct); err != nil {

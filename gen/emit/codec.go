@@ -4,6 +4,7 @@
 package emit
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/dave/jennifer/jen"
@@ -177,11 +178,25 @@ func (g *generator) bounds(t model.Type, v *jen.Statement) []jen.Code {
 	t = plain(t)
 	for i, limit := range model.BoundsOf(t) {
 		if k := model.BoundKeywords[i]; limit != "" && k.Limit != model.Distinct {
-			out = append(out, g.codecName(k.Check).Call(v, verbatim(limit)))
+			out = append(out, g.codecName(k.Check).Call(append([]jen.Code{v}, limitOf(k, limit)...)...))
 		}
 	}
 	if t, ok := t.(model.Runtime); ok && t.Name == model.RuntimeID {
 		out = append(out, g.codecName("IDInParams").Call(v, jen.Lit(t.Null)))
+	}
+	return out
+}
+
+// limitOf returns a limit as the arguments of the function that checks it.
+func limitOf(k model.BoundKeyword, limit string) []jen.Code {
+	if k.Limit != model.Names {
+		return []jen.Code{verbatim(limit)}
+	}
+	var names []string
+	mustRead(json.RawMessage(limit), &names)
+	var out []jen.Code
+	for _, name := range names {
+		out = append(out, jen.Lit(name))
 	}
 	return out
 }

@@ -22,17 +22,18 @@ type Limit int
 
 // The kinds of limits.
 const (
-	Least    Limit = iota // a number of things, of which 0 says nothing
-	Most                  // a number of things
-	Lower                 // a number, which says nothing where the type's least is not less
-	Upper                 // the same of the greatest
-	Above                 // a number that is no value itself; says nothing where the type's least is greater
-	Below                 // the same of the greatest
-	Step                  // a number that values are multiples of
-	Regexp                // a regular expression
-	Names                 // a list of names
-	Distinct              // whether items must differ; Check is the end of the names of two functions, which
-	// write and read a value by another function
+	Least  Limit = iota // a number of things, of which 0 says nothing
+	Most                // a number of things
+	Lower               // a number, which says nothing where the type's least is not less
+	Upper               // the same of the greatest
+	Above               // a number that is no value itself; says nothing where the type's least is greater
+	Below               // the same of the greatest
+	Step                // a number that values are multiples of
+	Regexp              // a regular expression
+	Names               // a list of names
+	// Distinct says whether items must differ. Check is the end of the names of two functions, which write and
+	// read a value by another function.
+	Distinct
 )
 
 // BoundKeyword is a keyword that restricts values.
@@ -61,7 +62,7 @@ var BoundKeywords = [...]BoundKeyword{
 	{"maxProperties", Maps, Most, "MaxMembers"},
 }
 
-// Bounds are the limits of a type by BoundKeywords, as Go literals, "" for none.
+// Bounds are the limits of a type by BoundKeywords, as Go literals or, of names, as a JSON list; "" for none.
 type Bounds [len(BoundKeywords)]string
 
 // Distinct reports whether the items of an array must differ.

@@ -171,7 +171,9 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 	case "default":
 		err = w.raw(at, &n.Default)
 	case "enum":
-		err = w.value(at, &n.Enum)
+		if err = w.value(at, &n.Enum); err == nil && n.Enum != nil && len(n.Enum) == 0 {
+			w.problem(at, "must not be empty")
+		}
 	case "deprecated":
 		err = w.value(at, &n.Deprecated)
 	case "x-method":
