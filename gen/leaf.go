@@ -86,7 +86,7 @@ func listedValues(n *schema.Node) (values []enumValue, ok bool) {
 		return []enumValue{{n, n.Pointer, n.Const}}, true
 	}
 	for i, raw := range n.Enum {
-		values = append(values, enumValue{n, n.Pointer + "/enum/" + strconv.Itoa(i), raw})
+		values = append(values, enumValue{n, n.At("enum") + "/" + strconv.Itoa(i), raw})
 	}
 	return values, n.Has("enum")
 }
@@ -110,7 +110,7 @@ func (b *builder) fillEnum(d *model.Enum, n *schema.Node) {
 	shape := b.enumOf(n)
 	d.Open = shape.open
 	if len(shape.values) == 0 {
-		b.problem(n.Pointer+"/enum", "no value is listed")
+		b.problem(n.At("enum"), "no value is listed")
 		return
 	}
 	first := shape.values[0].node
@@ -168,7 +168,7 @@ func nameOf(v any) string {
 
 func (b *builder) array(n *schema.Node, owner model.Decl, part string) model.Type {
 	if n.PrefixItems != nil {
-		b.problem(n.Pointer+"/prefixItems", "items of different schemas have no Go shape")
+		b.problem(n.At("prefixItems"), "items of different schemas have no Go shape")
 		return model.Any{}
 	}
 	t := model.Slice{Elem: model.Any{}, Bounds: b.bounds(n, model.Slices, model.Basic{})}
@@ -212,7 +212,7 @@ func (b *builder) bounds(n *schema.Node, of model.Restricted, t model.Basic) (ou
 		}
 		limit, err := limitOf(k, raw, t)
 		if err != nil {
-			b.problem(n.Pointer+"/"+k.Keyword, "%v", err)
+			b.problem(n.At(k.Keyword), "%v", err)
 		}
 		out[i] = limit
 	}

@@ -60,11 +60,11 @@ func (g *generator) encodeWhole(v *model.Variant) []jen.Code {
 	case v == v.Union.Unknown:
 		return []jen.Code{call(e, "RawObject", jen.Id("v").Dot("Raw"))}
 	case v.Type != nil:
-		value := jen.Id("v")
 		if enumOf(v.Type) != nil { // the variant's own type lacks the method that tells what is listed
-			value = g.goType(v.Type).Call(value)
+			value := g.goType(v.Type).Call(jen.Id("v"))
+			return append([]jen.Code{g.write(v.Type, value, false)}, g.checkWritten(v.Type, value)...)
 		}
-		return append([]jen.Code{g.write(v.Type, jen.Id("v"), true)}, g.checkWritten(v.Type, value)...)
+		return append([]jen.Code{g.write(v.Type, jen.Id("v"), true)}, g.checkWritten(v.Type, jen.Id("v"))...)
 	}
 	if _, ok := v.Payload.(*model.Struct); !ok || v.Inline {
 		return object(g.encodeInto(v)...)
