@@ -22,7 +22,8 @@ import (
 
 // A Judge says what a schema's definitions accept. It is safe for concurrent use.
 type Judge struct {
-	strict, loose *document
+	strict, loose, formatted *document
+	heights                  map[string]int // of definitions: how deep their values are at least
 }
 
 // NewJudge reads a schema document.
@@ -35,12 +36,14 @@ func NewJudge(schema []byte) (*Judge, error) {
 	if _, ok := object["$defs"].(map[string]any); !ok {
 		return nil, fmt.Errorf("a schema without $defs")
 	}
-	return &Judge{newDocument(object, false), newDocument(object, true)}, nil
+	j := &Judge{newDocument(object, false, false), newDocument(object, true, false), newDocument(object, false, true), map[string]int{}}
+	j.measure()
+	return j, nil
 }
 
 // Check compiles the definition, as far as it was not.
 func (j *Judge) Check(definition string) error {
-	for _, d := range []*document{j.strict, j.loose} {
+	for _, d := range []*document{j.strict, j.loose, j.formatted} {
 		if _, err := d.compile(d.names[definition]); err != nil {
 			return err
 		}
@@ -52,6 +55,11 @@ func (j *Judge) Check(definition string) error {
 // bounds, int64 where there is none; other formats say nothing.
 func (j *Judge) Valid(definition string, v any) bool {
 	return j.strict.valid(j.strict.names[definition], v)
+}
+
+// Sendable reports whether the schema accepts v, and its strings have their formats.
+func (j *Judge) Sendable(definition string, v any) bool {
+	return j.formatted.valid(j.formatted.names[definition], v)
 }
 
 // Tolerated reports whether v is a value of the definition but for what may be read without being reported:
@@ -66,34 +74,38 @@ func (j *Judge) Tolerated(definition string, v any) bool {
 // default of the schema, and a _meta that is null. Numbers are compared exactly.
 func (j *Judge) Survives(definition string, want, got any) error {
 	d := j.loose
+	if j.Valid(definition, want) {
+		d = j.strict
+	}
 	return d.survives("", []any{d.defs[d.names[definition]]}, want, got)
 }
 
 // document is a schema document whose definitions, and branches of choices, have plain names: a validator
 // need not understand what names there are in the schema.
 type document struct {
-	loose  bool
-	given  map[string]any    // the definitions as they are
-	names  map[string]string // of definitions
-	copies map[string]string // of definitions in a context
-	defs   map[string]any
+	loose, formats bool
+	given          map[string]any    // the definitions as they are
+	names          map[string]string // of definitions
+	copies         map[string]string // of definitions in a context
+	defs           map[string]any
 
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
 	compiled map[string]*jsonschema.Schema
+	broken   error
 }
 
-func newDocument(root map[string]any, loose bool) *document {
+func newDocument(root map[string]any, loose, formats bool) *document {
 	given, _ := root["$defs"].(map[string]any)
 	d := &document{
-		loose: loose, given: given, names: map[string]string{}, copies: map[string]string{}, defs: map[string]any{},
+		loose: loose, formats: formats, given: given, names: map[string]string{}, copies: map[string]string{}, defs: map[string]any{},
 		compiled: map[string]*jsonschema.Schema{},
 	}
 	for i, name := range slices.Sorted(maps.Keys(given)) {
 		d.names[name] = "d" + strconv.Itoa(i)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		d.defs[d.names[name]] = d.rewrite(given[name], context{})
+		d.defs[d.names[name]] = d.rewrite(marker(given[name]), context{})
 	}
 	c := jsonschema.NewCompiler()
 	c.Draft = jsonschema.Draft2020
@@ -104,12 +116,35 @@ func newDocument(root map[string]any, loose bool) *document {
 			return !ok || !exact(n).IsInt() || fits(format, n)
 		}
 	}
+	for _, format := range []string{"uri", "date-time"} {
+		c.Formats[format] = func(v any) bool {
+			s, ok := v.(string)
+			return !ok || hasFormat(format, s)
+		}
+	}
 	c.LoadURL = func(url string) (io.ReadCloser, error) {
 		text, err := json.Marshal(map[string]any{"$defs": d.defs})
 		return io.NopCloser(bytes.NewReader(text)), err
 	}
 	d.compiler = c
 	return d
+}
+
+// marker returns a definition that says no more than that it is an object as one that declares members, none
+// so far: others are unknown. Elsewhere such a schema is for any object.
+func marker(schema any) any {
+	m, ok := schema.(map[string]any)
+	if !ok || m["type"] != "object" || m["properties"] != nil {
+		return schema
+	}
+	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties", "patternProperties", "$ref", "allOf", "oneOf", "anyOf"} {
+		if m[keyword] != nil {
+			return schema
+		}
+	}
+	m = maps.Clone(m)
+	m["properties"] = map[string]any{}
+	return m
 }
 
 // integers are the formats that bound integers.
@@ -153,7 +188,7 @@ func (d *document) rewrite(schema any, c context) any {
 	for _, prose := range []string{"title", "description", "examples", "$comment", "$id", "$schema", "$defs"} {
 		delete(out, prose)
 	}
-	if format, ok := m["format"].(string); ok && !integers[format] {
+	if format, ok := m["format"].(string); ok && !integers[format] && !(d.formats && (format == "uri" || format == "date-time")) {
 		delete(out, "format")
 	}
 	if m["type"] == "integer" && m["format"] == nil {
@@ -322,7 +357,7 @@ func (d *document) reference(ref string, c context) string {
 	if !ok {
 		copied = "c" + strconv.Itoa(len(d.defs))
 		d.copies[key], d.defs[copied] = copied, true
-		d.defs[copied] = d.rewrite(d.given[unescape(name)], c)
+		d.defs[copied] = d.rewrite(marker(d.given[unescape(name)]), c)
 	}
 	return "#/$defs/" + copied
 }
@@ -390,9 +425,10 @@ func (d *document) listed(schema any, seen map[string]bool) (out []any) {
 }
 
 // target returns the definition that a reference names.
-func (d *document) target(ref string) any {
-	return d.given[unescape(strings.TrimPrefix(ref, "#/$defs/"))]
-}
+func (d *document) target(ref string) any { return d.given[nameOf(ref)] }
+
+// nameOf returns the name of the definition that a reference names.
+func nameOf(ref string) string { return unescape(strings.TrimPrefix(ref, "#/$defs/")) }
 
 // unescape returns the name that a part of a reference stands for.
 func unescape(token string) string {
@@ -402,13 +438,22 @@ func unescape(token string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 }
 
-func (d *document) compile(name string) (*jsonschema.Schema, error) {
+func (d *document) compile(name string) (s *jsonschema.Schema, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s, ok := d.compiled[name]; ok {
 		return s, nil
 	}
-	s, err := d.compiler.Compile("schema.json#/$defs/" + name)
+	if d.broken != nil {
+		return nil, d.broken // the library keeps what it compiled by half
+	}
+	defer func() {
+		if r := recover(); r != nil { // the library does so for some references
+			err = fmt.Errorf("%v", r)
+		}
+		d.broken = err
+	}()
+	s, err = d.compiler.Compile("schema.json#/$defs/" + name)
 	if err != nil {
 		return nil, err
 	}
@@ -526,8 +571,8 @@ func sameDouble(parts []map[string]any, want, got any) bool {
 func memberSchemas(parts []map[string]any, name string) (below []any, declared bool) {
 	closed := false
 	for _, m := range parts {
-		properties, _ := m["properties"].(map[string]any)
-		closed = closed || len(properties) > 0
+		properties, declares := m["properties"].(map[string]any)
+		closed = closed || declares
 		if p, ok := properties[name]; ok {
 			below, declared = append(below, p), true
 			continue

@@ -31,6 +31,9 @@ func NewDrawer(judge *Judge, seed uint64) *Drawer {
 
 // Valid makes a value that the schema accepts. There may be none, or none that is easily found.
 func (m *Drawer) Valid(definition string) (v any, ok bool) {
+	if m.judge.heights[definition] >= unending {
+		return nil, false
+	}
 	for range 40 {
 		m.depth, m.steps = 0, 0
 		v = m.of(m.judge.strict.given[definition])
@@ -139,8 +142,8 @@ func number10(n *big.Rat) json.Number {
 func (m *Drawer) one(in int) bool { return m.rand.IntN(in) == 0 }
 
 const (
-	deepest = 7
-	tooLong = 400 // steps
+	deepest = 4
+	tooLong = 60 // steps
 )
 
 // small reports whether the value must come to an end.
@@ -151,7 +154,7 @@ func (m *Drawer) of(schema any) any {
 	m.depth++
 	m.steps++
 	defer func() { m.depth-- }()
-	if m.depth > 100 {
+	if m.depth > deepest+unending || m.steps > 20*tooLong { // it has no end
 		return nil
 	}
 	f := facets{}
@@ -206,7 +209,7 @@ func (m *Drawer) collect(f *facets, schema any, depth int) {
 func (m *Drawer) lowest(branches []any) (out []any) {
 	least := 0
 	for _, b := range branches {
-		switch h := m.judge.height(b, 12); {
+		switch h := m.judge.height(b); {
 		case out == nil || h < least:
 			out, least = []any{b}, h
 		case h == least:
@@ -216,22 +219,37 @@ func (m *Drawer) lowest(branches []any) (out []any) {
 	return out
 }
 
-// height returns how deep the values of a schema are at least, up to most.
-func (j *Judge) height(schema any, most int) (h int) {
+// unending is the height of what has no end.
+const unending = 12
+
+// measure finds how deep the values of each definition are at least, up to unending.
+func (j *Judge) measure() {
+	for name := range j.strict.given {
+		j.heights[name] = unending
+	}
+	for range unending {
+		for name, schema := range j.strict.given {
+			j.heights[name] = min(unending, j.height(schema))
+		}
+	}
+}
+
+// height returns how deep the values of a schema are at least.
+func (j *Judge) height(schema any) (h int) {
 	node, ok := schema.(map[string]any)
-	if !ok || most <= 0 {
+	if !ok {
 		return 0
 	}
 	if ref, ok := node["$ref"].(string); ok {
-		h = max(h, 1+j.height(j.strict.target(ref), most-1))
+		h = j.heights[nameOf(ref)]
 	}
 	for _, below := range listOf(node["allOf"]) {
-		h = max(h, j.height(below, most-1))
+		h = max(h, j.height(below))
 	}
 	for _, keyword := range branchLists {
 		least := -1
 		for _, b := range listOf(node[keyword]) {
-			if n := j.height(b, most-1); least < 0 || n < least {
+			if n := j.height(b); least < 0 || n < least {
 				least = n
 			}
 		}
@@ -240,11 +258,13 @@ func (j *Judge) height(schema any, most int) (h int) {
 	properties, _ := node["properties"].(map[string]any)
 	for _, name := range listOf(node["required"]) {
 		if name, ok := name.(string); ok {
-			h = max(h, 1+j.height(properties[name], most-1))
+			h = max(h, 1+j.height(properties[name]))
 		}
 	}
 	if n, ok := node["minItems"].(json.Number); ok && n != "0" {
-		h = max(h, 1+j.height(node["items"], most-1))
+		for _, items := range append(listOf(node["prefixItems"]), node["items"]) {
+			h = max(h, 1+j.height(items))
+		}
 	}
 	return h
 }
@@ -552,7 +572,7 @@ func (m *Drawer) object(f *facets) any {
 	declares, closed := false, false
 	for _, part := range f.parts {
 		properties, _ := part["properties"].(map[string]any)
-		declares = declares || len(properties) > 0
+		declares = declares || part["properties"] != nil
 		for name := range properties {
 			names[name] = true
 		}
