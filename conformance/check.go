@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ func (s *Schema) prepare(c *jsonschema.Schema) {
 		s.prepare(below)
 		c.Properties[name] = resolve(below)
 	}
-	k := &keywords{named: c.Properties}
+	k := &keywords{named: c.Properties, patterns: c.PatternProperties, prefix: len(c.PrefixItems), all: s.unevaluated}
 	if values, ok := c.AdditionalProperties.(*jsonschema.Schema); ok {
 		s.prepare(values)
 		k.values, c.AdditionalProperties = resolve(values), nil
@@ -64,12 +65,7 @@ func (s *Schema) prepare(c *jsonschema.Schema) {
 // resolve follows references that add nothing, such as {"allOf": [{"$ref": …}]}: each takes the library as
 // long as an object.
 func resolve(s *jsonschema.Schema) *jsonschema.Schema {
-	for {
-		if s.Always != nil || s.Types != nil || s.Constant != nil || s.Properties != nil || s.Required != nil ||
-			s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.Extensions != nil || s.Format != "" ||
-			s.AdditionalProperties != nil || s.UnevaluatedProperties != nil {
-			return s
-		}
+	for !demands(s) {
 		switch {
 		case s.Ref != nil && len(s.AllOf) == 0:
 			s = s.Ref
@@ -79,14 +75,53 @@ func resolve(s *jsonschema.Schema) *jsonschema.Schema {
 			return s
 		}
 	}
+	return s
+}
+
+// demands reports whether a schema has keywords that say something about values, beside $ref and allOf.
+func demands(s *jsonschema.Schema) bool {
+	return s.Always != nil || s.Types != nil || s.Constant != nil || s.Enum != nil || s.Format != "" ||
+		s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil || s.Extensions != nil ||
+		s.RecursiveRef != nil || s.DynamicRef != nil ||
+		demandsOfObjects(s) || demandsOfArrays(s) ||
+		s.MinLength >= 0 || s.MaxLength >= 0 || s.Pattern != nil ||
+		s.ContentEncoding != "" || s.ContentMediaType != "" || s.ContentSchema != nil ||
+		s.Minimum != nil || s.ExclusiveMinimum != nil || s.Maximum != nil || s.ExclusiveMaximum != nil || s.MultipleOf != nil
+}
+
+func demandsOfObjects(s *jsonschema.Schema) bool {
+	return s.Properties != nil || s.Required != nil || s.MinProperties >= 0 || s.MaxProperties >= 0 ||
+		s.PropertyNames != nil || s.RegexProperties || s.PatternProperties != nil || s.AdditionalProperties != nil ||
+		s.Dependencies != nil || s.DependentRequired != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil
+}
+
+func demandsOfArrays(s *jsonschema.Schema) bool {
+	return s.MinItems >= 0 || s.MaxItems >= 0 || s.UniqueItems || s.Items != nil || s.AdditionalItems != nil ||
+		s.PrefixItems != nil || s.Items2020 != nil || s.Contains != nil || s.UnevaluatedItems != nil
 }
 
 // keywords are the replaced keywords of one schema.
 type keywords struct {
-	unions []*union
-	items  *jsonschema.Schema // what every element of an array must be
-	values *jsonschema.Schema // what every member that is not named must be
-	named  map[string]*jsonschema.Schema
+	unions   []*union
+	items    *jsonschema.Schema // what every element of an array must be, but the first ones
+	prefix   int                // how many first ones
+	values   *jsonschema.Schema // what every member that is neither named nor matched by a pattern must be
+	named    map[string]*jsonschema.Schema
+	patterns map[*regexp.Regexp]*jsonschema.Schema
+	all      bool // all branches of unions are tried: what they say of members and elements matters to others
+}
+
+// known reports whether a member is named, or matched by a pattern.
+func (k *keywords) known(name string) bool {
+	if k.named[name] != nil {
+		return true
+	}
+	for pattern := range k.patterns {
+		if pattern.MatchString(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // keywordsOf returns the replaced keywords of a schema, none rather than nil.
@@ -107,10 +142,14 @@ func (k *keywords) Validate(ctx jsonschema.ValidationContext, v any) error {
 		return len(failed) > maxFindings
 	}
 	for _, u := range k.unions {
-		fail(u.Validate(ctx, v))
+		fail(u.validate(ctx, v, k.all))
 	}
 	if items, ok := v.([]any); ok && k.items != nil {
 		for i, item := range items {
+			if i < k.prefix {
+				continue
+			}
+			ctx.EvaluatedItem(i)
 			if fail(ctx.Validate(k.items, "items", item, strconv.Itoa(i))) {
 				break
 			}
@@ -118,7 +157,11 @@ func (k *keywords) Validate(ctx jsonschema.ValidationContext, v any) error {
 	}
 	if members, ok := v.(map[string]any); ok && k.values != nil {
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			if k.named[name] == nil && fail(ctx.Validate(k.values, "additionalProperties", members[name], escapeLocation(name))) {
+			if k.known(name) {
+				continue
+			}
+			ctx.EvaluatedProp(name)
+			if fail(ctx.Validate(k.values, "additionalProperties", members[name], escapeLocation(name))) {
 				break
 			}
 		}
@@ -129,8 +172,17 @@ func (k *keywords) Validate(ctx jsonschema.ValidationContext, v any) error {
 	return jsonschema.ValidationError{}.Group(ctx.Error(extension, ""), failed...)
 }
 
+// noName stands for the empty name in a location, where no name is written like it: the library takes an
+// empty location for that of the object itself.
+const noName = "%"
+
 // escapeLocation writes a member's name as the library does in locations.
-func escapeLocation(name string) string { return url.PathEscape(escape.Replace(name)) }
+func escapeLocation(name string) string {
+	if name == "" {
+		return noName
+	}
+	return url.PathEscape(escape.Replace(name))
+}
 
 // flaw is a finding before it is known which message it is about.
 type flaw struct {
@@ -205,6 +257,10 @@ func instance(location string) string {
 	}
 	tokens := strings.Split(location[1:], "/")
 	for i, token := range tokens {
+		if token == noName {
+			tokens[i] = ""
+			continue
+		}
 		if plain, err := url.PathUnescape(token); err == nil {
 			tokens[i] = clip(plain)
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ type Schema struct {
 	mu       sync.Mutex // guards what follows
 	compiler *jsonschema.Compiler
 	prepared map[*jsonschema.Schema]bool
+
+	unevaluated bool // some definition restricts what others leave unevaluated
 }
 
 // methodKey tells messages apart: a method can be known to both sides, and be both a request and a
@@ -56,6 +59,7 @@ func NewSchema(schemaJSON []byte) (*Schema, error) {
 		definitions: definitions,
 		methods:     map[methodKey]string{},
 		prepared:    map[*jsonschema.Schema]bool{},
+		unevaluated: restrictsUnevaluated(definitions),
 	}
 	if err := s.findMethods(root); err != nil {
 		return nil, fmt.Errorf("conformance: schema: %w", err)
@@ -187,7 +191,32 @@ func firstRef(schema any) string {
 		o = object(list[0])
 	}
 	ref, _ := o["$ref"].(string)
-	return strings.TrimPrefix(ref, "#/$defs/")
+	return definitionName(ref)
+}
+
+// definitionName is the name of the definition that a reference names.
+func definitionName(ref string) string {
+	name := strings.TrimPrefix(ref, "#/$defs/")
+	if plain, err := url.PathUnescape(name); err == nil {
+		name = plain
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+}
+
+// restrictsUnevaluated reports whether unevaluatedProperties or unevaluatedItems stand anywhere and say more
+// than true.
+func restrictsUnevaluated(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, below := range v {
+			if (name == "unevaluatedProperties" || name == "unevaluatedItems") && below != true || restrictsUnevaluated(below) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, restrictsUnevaluated)
+	}
+	return false
 }
 
 func object(v any) map[string]any {
@@ -199,10 +228,16 @@ func object(v any) map[string]any {
 // so that it compiles, and checks against the meta-schema, only what is used.
 const scheme = "acp:///"
 
-// definitionOf is the name of the definition that a schema location lies in.
+// locationOf is where a definition is for the compiler, definitionOf the name of the definition that a schema
+// location lies in.
+func locationOf(name string) string { return scheme + url.PathEscape(name) }
+
 func definitionOf(location string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(location, scheme), "#")
-	return name
+	path, _, _ := strings.Cut(strings.TrimPrefix(location, scheme), "#")
+	if name, err := url.PathUnescape(path); err == nil {
+		return name
+	}
+	return path
 }
 
 func newCompiler(definitions map[string]any) *jsonschema.Compiler {
@@ -211,10 +246,10 @@ func newCompiler(definitions map[string]any) *jsonschema.Compiler {
 	c.AssertFormat = true
 	c.ExtractAnnotations = true // titles name the branches of unions
 	c.Formats = formats
-	c.LoadURL = func(url string) (io.ReadCloser, error) {
-		definition, ok := definitions[strings.TrimPrefix(url, scheme)]
+	c.LoadURL = func(location string) (io.ReadCloser, error) {
+		definition, ok := definitions[definitionOf(location)]
 		if !ok {
-			return nil, fmt.Errorf("no definition %s", url)
+			return nil, fmt.Errorf("no definition %s", location)
 		}
 		text, err := json.Marshal(detach(definition))
 		if err != nil {
@@ -235,8 +270,10 @@ func detach(schema any) any {
 			text, isText := value.(string)
 			switch {
 			case keyword == "$ref" && isText:
-				out[keyword] = scheme + strings.TrimPrefix(text, "#/$defs/")
+				out[keyword] = locationOf(definitionName(text))
 			case keyword == "description" && isText:
+			case keyword == "const" || keyword == "enum" || keyword == "default" || keyword == "examples":
+				out[keyword] = value
 			default:
 				out[keyword] = detach(value)
 			}
@@ -253,13 +290,18 @@ func detach(schema any) any {
 }
 
 // definition compiles a definition, or returns what was compiled before.
-func (s *Schema) definition(name string) (*jsonschema.Schema, error) {
+func (s *Schema) definition(name string) (compiled *jsonschema.Schema, err error) {
 	if c, ok := s.compiled.Load(name); ok {
 		return c.(*jsonschema.Schema), nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, err := s.compiler.Compile(scheme + name)
+	defer func() {
+		if r := recover(); r != nil { // the library does so for some references
+			compiled, err = nil, fmt.Errorf("schema definition %s: %v", name, r)
+		}
+	}()
+	c, err := s.compiler.Compile(locationOf(name))
 	if err != nil {
 		return nil, fmt.Errorf("schema definition %s: %w", name, err)
 	}

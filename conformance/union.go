@@ -13,9 +13,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// union is an anyOf or oneOf as it was meant. What a value with a tag does wrong is judged by that tag's
-// branch. Where that fails, the branch of an anyOf that says nothing about the tag will do too, if it holds:
-// an MCP server of type "http" that has the members of a stdio server is one, as the schema says.
+// union is an anyOf or oneOf. Whether a value is right is what the schema says: an MCP server of type "http"
+// that has the members of a stdio server is one. What a value does wrong is told as it was meant: by the
+// branch of its tag.
 type union struct {
 	keyword   string // "anyOf" or "oneOf"
 	name      string // the definition that the union is or lies in
@@ -33,7 +33,6 @@ type branch struct {
 	types    []string
 	required []string
 	tags     map[string]string // members that must have this value
-	knows    map[string]bool   // members that it says something about
 	constant any               // the only value, when hasConst
 	hasConst bool
 	catchAll bool // the branch for tags that no other branch has
@@ -44,7 +43,7 @@ func newUnion(keyword string, at *jsonschema.Schema, alternatives []*jsonschema.
 	u := &union{keyword: keyword, name: definitionOf(at.Location), exclusive: keyword == "oneOf"}
 	count := map[string]int{}
 	for i, schema := range alternatives {
-		b := branch{schema: resolve(schema), path: fmt.Sprintf("%s/%d", keyword, i), label: schema.Title, tags: map[string]string{}, knows: map[string]bool{}}
+		b := branch{schema: resolve(schema), path: fmt.Sprintf("%s/%d", keyword, i), label: schema.Title, tags: map[string]string{}}
 		b.learn(schema)
 		for name := range b.tags {
 			count[name]++
@@ -67,12 +66,6 @@ func newUnion(keyword string, at *jsonschema.Schema, alternatives []*jsonschema.
 			u.byTag[tag] = choice{branches: append(u.byTag[tag].branches, *b)}
 		}
 	}
-	if !u.exclusive && !slices.ContainsFunc(u.branches, func(b branch) bool { return b.catchAll }) {
-		for tag, c := range u.byTag {
-			c.instead = slices.DeleteFunc(slices.Clone(u.branches), func(b branch) bool { return b.knows[u.tag] })
-			u.byTag[tag] = c
-		}
-	}
 	return u
 }
 
@@ -87,7 +80,6 @@ func (b *branch) learn(s *jsonschema.Schema) {
 	b.catchAll = b.catchAll || s.Not != nil
 	b.required = append(b.required, s.Required...)
 	for name, property := range s.Properties {
-		b.knows[name] = true
 		if value, ok := constant(property); ok && slices.Contains(s.Required, name) {
 			b.tags[name] = value
 		}
@@ -113,10 +105,8 @@ func constant(s *jsonschema.Schema) (string, bool) {
 // when there are none, why, and at which member.
 type choice struct {
 	branches []branch
-	// instead holds branches that will do if none of these holds.
-	instead []branch
-	member  string
-	reason  string
+	member   string
+	reason   string
 	// otherwise is what to report when no branch holds, in place of the branch's own errors.
 	otherwise string
 }
@@ -249,12 +239,32 @@ func (u *union) types() string {
 	return strings.Join(all, " or ")
 }
 
-// Validate judges a value by the branch that it means. It implements jsonschema.ExtSchema.
-func (u *union) Validate(ctx jsonschema.ValidationContext, v any) error {
-	c := u.choose(v)
-	if len(c.branches) == 0 {
-		return ctx.Error(u.keyword+marker+c.member, "%s", c.reason)
+// excludes reports whether a value is none of the branch for a reason that takes no validating.
+func (b *branch) excludes(v any) bool {
+	if b.hasConst && scalar(b.constant) && !equal(b.constant, v) || !accepts(b.types, v) {
+		return true
 	}
+	members, isObject := v.(map[string]any)
+	if !isObject {
+		return false
+	}
+	for name, tag := range b.tags {
+		if members[name] != tag {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.required, func(name string) bool { return !has(members, name) })
+}
+
+// possible returns the branches that a value may be of.
+func (u *union) possible(v any) []branch {
+	return slices.DeleteFunc(slices.Clone(u.branches), func(b branch) bool { return b.excludes(v) })
+}
+
+// validate judges a value, first by the branches that it means. With all set every branch that may hold is
+// tried.
+func (u *union) validate(ctx jsonschema.ValidationContext, v any, all bool) error {
+	c := u.choose(v)
 	var passed []string
 	var nearest error
 	var nearestBranch branch
@@ -262,7 +272,7 @@ func (u *union) Validate(ctx jsonschema.ValidationContext, v any) error {
 		err := ctx.Validate(b.schema, b.path, v, "")
 		if err == nil {
 			passed = append(passed, b.label)
-			if !u.exclusive {
+			if !u.exclusive && !all {
 				return nil
 			}
 			continue
@@ -271,16 +281,22 @@ func (u *union) Validate(ctx jsonschema.ValidationContext, v any) error {
 			nearest, nearestBranch = err, b
 		}
 	}
-	for _, b := range c.instead {
-		if len(passed) == 0 && ctx.Validate(b.schema, b.path, v, "") == nil {
+	for _, b := range u.possible(v) {
+		if len(passed) > 0 && !u.exclusive && !all {
 			return nil
+		}
+		tried := slices.ContainsFunc(c.branches, func(o branch) bool { return o.path == b.path })
+		if !tried && ctx.Validate(b.schema, b.path, v, "") == nil {
+			passed = append(passed, b.label)
 		}
 	}
 	switch {
-	case len(passed) > 1:
+	case len(passed) > 1 && u.exclusive:
 		return ctx.Error(u.keyword+marker, "is more than one of %s", strings.Join(passed, ", "))
-	case len(passed) == 1:
+	case len(passed) > 0:
 		return nil
+	case len(c.branches) == 0:
+		return ctx.Error(u.keyword+marker+c.member, "%s", c.reason)
 	case c.otherwise != "":
 		return ctx.Error(u.keyword+marker, "%s", c.otherwise)
 	case nearestBranch.label == "":
@@ -344,6 +360,15 @@ func typeName(v any) string {
 		return "array"
 	}
 	return "object"
+}
+
+// scalar reports whether a value is one that equal compares.
+func scalar(v any) bool {
+	switch v.(type) {
+	case []any, map[string]any:
+		return false
+	}
+	return true
 }
 
 // equal compares scalars, numbers by value.

@@ -46,34 +46,47 @@ func (w *closedPass) visit(at []*jsonschema.Schema, v any, where string) {
 		}
 	case []any:
 		f := inForce(at, v)
-		if len(f.items) == 0 {
-			return
-		}
 		for i, item := range v {
-			w.visit(f.items, item, pointer(where, strconv.Itoa(i)))
+			if schemas := f.elements(i); len(schemas) > 0 {
+				w.visit(schemas, item, pointer(where, strconv.Itoa(i)))
+			}
 		}
 	}
 }
 
 // force is the sum of the schemas that apply to one value.
 type force struct {
-	name       string // the definition to name in a finding
-	open       bool   // anything goes
-	properties []map[string]*jsonschema.Schema
-	values     []*jsonschema.Schema
-	items      []*jsonschema.Schema
+	name  string // the definition to name in a finding
+	open  bool   // anything goes
+	parts []*jsonschema.Schema
 }
 
 // members are the schemas for a member.
-func (f *force) members(name string) []*jsonschema.Schema {
-	var schemas []*jsonschema.Schema
-	for _, properties := range f.properties {
-		if s := properties[name]; s != nil {
-			schemas = append(schemas, s)
+func (f *force) members(name string) (schemas []*jsonschema.Schema) {
+	for _, s := range f.parts {
+		if p := s.Properties[name]; p != nil {
+			schemas = append(schemas, p)
+		}
+		for pattern, p := range s.PatternProperties {
+			if pattern.MatchString(name) {
+				schemas = append(schemas, p)
+			}
+		}
+		if k := keywordsOf(s); k.values != nil && !k.known(name) {
+			schemas = append(schemas, k.values)
 		}
 	}
-	if len(schemas) == 0 {
-		return f.values
+	return schemas
+}
+
+// elements are the schemas for an element.
+func (f *force) elements(i int) (schemas []*jsonschema.Schema) {
+	for _, s := range f.parts {
+		if i < len(s.PrefixItems) {
+			schemas = append(schemas, s.PrefixItems[i])
+		} else if k := keywordsOf(s); k.items != nil {
+			schemas = append(schemas, k.items)
+		}
 	}
 	return schemas
 }
@@ -89,21 +102,13 @@ func inForce(at []*jsonschema.Schema, v any) *force {
 // add collects from a schema and from what it refers to; of a union, from what the value means.
 func (f *force) add(s *jsonschema.Schema, v any) {
 	k := keywordsOf(s)
-	if anything(s) || s.AdditionalProperties == true || s.UnevaluatedProperties != nil {
+	if anything(s) || s.AdditionalProperties == true || s.UnevaluatedProperties != nil || s.If != nil || s.DependentSchemas != nil {
 		f.open = true
 		return
 	}
-	if s.Properties != nil {
-		f.properties = append(f.properties, s.Properties)
-	}
+	f.parts = append(f.parts, s)
 	if f.name == "" && (s.Properties != nil || s.Types != nil) {
 		f.name = definitionOf(s.Location)
-	}
-	if k.values != nil {
-		f.values = append(f.values, k.values)
-	}
-	if k.items != nil {
-		f.items = append(f.items, k.items)
 	}
 	if s.Ref != nil {
 		f.add(s.Ref, v)
@@ -112,15 +117,13 @@ func (f *force) add(s *jsonschema.Schema, v any) {
 		f.add(below, v)
 	}
 	for _, u := range k.unions {
-		c := u.choose(v)
-		branches := c.branches
-		if len(branches) > 1 || c.otherwise != "" || len(c.instead) > 0 {
-			valid := slices.DeleteFunc(slices.Clone(branches), func(b branch) bool { return b.schema.Validate(v) != nil })
-			if len(valid) == 0 {
-				valid = slices.DeleteFunc(slices.Clone(c.instead), func(b branch) bool { return b.schema.Validate(v) != nil })
-			}
-			if len(valid) > 0 || c.otherwise != "" {
-				branches = valid
+		branches := u.possible(v)
+		if len(branches) > 1 {
+			branches = slices.DeleteFunc(branches, func(b branch) bool { return b.schema.Validate(v) != nil })
+		}
+		if len(branches) == 0 {
+			if c := u.choose(v); c.otherwise == "" {
+				branches = c.branches // the value is wrong; these are what it means
 			}
 		}
 		if len(branches) == 0 {
@@ -135,7 +138,8 @@ func (f *force) add(s *jsonschema.Schema, v any) {
 
 // anything reports whether a schema allows any value, as those of raw input and extensions do.
 func anything(s *jsonschema.Schema) bool {
-	return s.Always != nil && *s.Always ||
-		s.Always == nil && s.Ref == nil && len(s.AllOf) == 0 && len(s.Types) == 0 && len(s.Constant) == 0 &&
-			s.Properties == nil && s.Extensions == nil && s.Not == nil && s.Required == nil
+	if s.Always != nil {
+		return *s.Always
+	}
+	return s.Ref == nil && len(s.AllOf) == 0 && !demands(s)
 }
