@@ -705,7 +705,7 @@ func TestEchoes(t *testing.T) {
 	terminals, dir := newTerminals(t, nil)
 	files := NewFiles(terminals.roots, nil)
 	for _, words := range []string{
-		strings.Repeat("x", 10<<20), strings.Repeat("\x1b[2J", 1<<15), strings.Repeat("\x00", 1<<18), strings.Repeat("\u202e", 1<<16),
+		strings.Repeat("x", 1<<20), strings.Repeat("\x1b[2J", 1<<15), strings.Repeat("\x00", 1<<18), strings.Repeat("\u202e", 1<<16),
 		strings.Repeat("\xff", 1<<16), strings.Repeat("/..", 1<<16), strings.Repeat("/a", 1<<16), strings.Repeat("x", 511) + "\U0001f600\n",
 		"a\nAllow? y\n", "\u202eabc",
 	} {
