@@ -79,7 +79,7 @@
 //
 // # Locks
 //
-// There are four kinds, and a goroutine takes them in this order only; see rank:
+// There are four kinds, and a goroutine takes them in this order only; see locks_race.go:
 //
 //  1. inbound.mu, while one request's answer is written, so that a cancellation comes before or behind it
 //  2. Conn.mu, the sessions' states, and the requests and nested calls in progress
