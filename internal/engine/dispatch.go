@@ -490,26 +490,36 @@ func (in *inbound) finish(result any, err error) {
 }
 
 // conclude waits until there is room for the answer, and answers; see answer. Meanwhile what the handler has reserved
-// for it stays reserved.
+// for it stays reserved. An author's functions, which may wait for other answers, are called while no room is taken.
 func (in *inbound) conclude(result any, err error) (first bool, _ error) {
 	defer in.unreserve(false)
 	if in.route.Inline { // the reader waits
 		in.conn.wire.AwaitFlood(in.conn.base)
-	} else {
-		room := in.req.AwaitRoom(in.conn.base, int(in.reserved.Load()))
-		defer in.req.LeaveRoom(room)
+		return in.answer(in.prepare(result, err))
 	}
+	in.req.AwaitRoom(in.conn.base)
+	cancelled := in.cancelled.Load()
 	if err == nil {
 		result = wire.Ready(encodable(result))
 	}
-	result, err = in.outcome(result, err)
-	answer := wire.Answer{Result: encodable(result)}
-	if err != nil {
-		e, hidden := in.conn.opts.Errors.Visible(err)
-		in.conn.reportFailure(in, "request failed", in.req.Method, err, hidden)
-		answer = wire.Answer{Failure: e}
+	answer := in.prepare(result, err)
+	room := in.req.TakeRoom(in.conn.base, int(in.reserved.Load()))
+	defer in.req.LeaveRoom(room)
+	if in.cancelled.Load() != cancelled && in.route.Cancelled != nil {
+		answer = in.prepare(result, err)
 	}
 	return in.answer(answer)
+}
+
+// prepare makes the answer, and reports a failure.
+func (in *inbound) prepare(result any, err error) wire.Answer {
+	result, err = in.outcome(result, err)
+	if err == nil {
+		return wire.Answer{Result: wire.Ready(encodable(result))}
+	}
+	e, hidden := in.conn.opts.Errors.Visible(err)
+	in.conn.reportFailure(in, "request failed", in.req.Method, err, hidden)
+	return wire.Answer{Failure: e}
 }
 
 // answer answers the request and reports true, if nobody has; the error says why the answer was not sent as it was.

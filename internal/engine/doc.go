@@ -55,7 +55,7 @@
 // or answers what somebody waits for.
 //
 // An answer has room in the writer when what is unsent, and what others are about to append, leaves some; see
-// wire.Request.AwaitRoom. Otherwise all that wait would append when there is room for one. The reservation ends when
+// wire.Request.TakeRoom. Otherwise all that wait would append when there is room for one. The reservation ends when
 // the answer is appended, because so few are there: one that is written, and one that waits for that.
 //
 // # Where the rules are

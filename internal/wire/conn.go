@@ -319,18 +319,24 @@ type Answer struct {
 
 var errAnswered = errors.New("the request was answered before")
 
-// AwaitRoom waits, up to ctx, while too much is unsent, or will be when those have answered for whom there was room
-// before. It returns how much room there is for the answer, which may take size bytes or, if that is 0, is as most are.
-// LeaveRoom gives it back when the request was answered. What is answered gets out all the same.
-func (r *Request) AwaitRoom(ctx context.Context, size int) (room int) {
+// AwaitRoom waits, up to ctx, while too much is unsent. What is answered gets out all the same.
+func (r *Request) AwaitRoom(ctx context.Context) {
+	// What keeps messages from being sent is said when that is tried.
+	_ = r.conn.out.room(ctx, highWater)
+}
+
+// TakeRoom is AwaitRoom, and waits also while too much will be unsent when those have answered who have taken room
+// before. It returns how much the answer has, which may take size bytes or, if that is 0, is as most are; LeaveRoom
+// gives it back when the request was answered. Who has taken room waits for nothing before that.
+func (r *Request) TakeRoom(ctx context.Context, size int) (room int) {
 	size = max(size, usualAnswer)
 	if r.conn.out.claim(ctx, highWater, size) != nil {
-		return 0 // what keeps messages from being sent is said when that is tried
+		return 0
 	}
 	return size
 }
 
-// LeaveRoom gives back what AwaitRoom has returned.
+// LeaveRoom gives back what TakeRoom has returned.
 func (r *Request) LeaveRoom(room int) {
 	if room > 0 {
 		r.conn.out.unclaim(room)
