@@ -383,3 +383,21 @@ func loops(t *testing.T, n int, opts *Options) (p *rawPeer, c *Conn, turns []*Tu
 	}
 	return p, c, turns
 }
+
+// A message whose values would take much more memory than its text is wrong, and the connection goes on.
+func TestTooManyValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		route := RequestMethod[struct{ List []string }, echoParams]{Name: "list"}.Handle(
+			func(_ context.Context, p *struct{ List []string }) (*echoParams, error) {
+				return &echoParams{N: len(p.List)}, nil
+			})
+		p, _ := newPeer(t, []Route{route}, &Options{MaxBytes: 1 << 20}) // 4096 values
+		list := func(n int) string { return `{"list":[""` + strings.Repeat(`,""`, n-1) + `]}` }
+		p.send(request(1, "list", list(4097)))
+		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":4097}}`) // of so many, 4096 behind commas
+		p.send(request(2, "list", list(4098)))
+		if a := parseAnswer(t, p.read()); a.Error == nil || a.Error.Code != rpc.ErrInvalidParams {
+			t.Errorf("got %+v", a)
+		}
+	})
+}
