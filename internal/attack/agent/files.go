@@ -95,6 +95,41 @@ func (a *agent) links(dir string) ([]string, error) {
 	return names, nil
 }
 
+// mayWrite reports whether a write to a path can change nothing but what the driver has made for the attack. An attack
+// that succeeds must not damage the machine that it is tried on.
+func (a *agent) mayWrite(path string) bool {
+	own := filepath.Dir(filepath.Dir(a.secret))
+	path = filepath.Clean(strings.ReplaceAll(path, "\x00", ""))
+	if !filepath.IsAbs(path) {
+		return false
+	}
+	for range 40 { // links, of which each may lead on
+		dir := path
+		for {
+			real, err := filepath.EvalSymlinks(dir)
+			if err == nil {
+				if real != own && !strings.HasPrefix(real, own+string(filepath.Separator)) {
+					return false
+				}
+				break
+			}
+			if dir == filepath.Dir(dir) {
+				return false
+			}
+			dir = filepath.Dir(dir)
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return true
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = filepath.Clean(target)
+	}
+	return true // a loop
+}
+
 // paths tries ways out of the directories of the session, and what must not be waited for.
 func paths(a *agent, s *session) error {
 	names, err := a.links(s.cwd)
@@ -127,7 +162,7 @@ func paths(a *agent, s *session) error {
 	for _, name := range names {
 		list = append(list, filepath.Join(s.cwd, name), filepath.Join(s.cwd, name)+"/"+file, filepath.Join(s.cwd, "sub")+"/../"+name)
 	}
-	read := 0
+	read, wrote := 0, 0
 	for _, path := range list {
 		text, ok, err := a.read(s, path)
 		if err != nil {
@@ -138,8 +173,11 @@ func paths(a *agent, s *session) error {
 		if strings.Contains(text, "root:x:0") {
 			a.Problem("/etc/passwd was read by the path %.300q", path)
 		}
-		if _, err := a.write(s, path, "overwritten by the agent\n"); err != nil {
-			return fmt.Errorf("writing %q: %w", path, err)
+		if a.mayWrite(path) {
+			wrote++
+			if _, err := a.write(s, path, "overwritten by the agent\n"); err != nil {
+				return fmt.Errorf("writing %q: %w", path, err)
+			}
 		}
 		m, err := a.Call("terminal/create", object("sessionId", s.id, "command", "true", "cwd", path), hostile.Patience)
 		if err != nil {
@@ -159,7 +197,7 @@ func paths(a *agent, s *session) error {
 			}
 		}
 	}
-	a.Note("%d paths, %d of them could be read", len(list), read)
+	a.Note("%d paths, %d of them could be read; %d were to be written too", len(list), read, wrote)
 	for _, made := range []string{filepath.Join(outside, "made"), filepath.Join(filepath.Dir(s.cwd), "made")} {
 		if _, err := os.Lstat(made); !errors.Is(err, fs.ErrNotExist) {
 			a.Problem("%s was made through a link", made)

@@ -70,7 +70,7 @@ func main() {
 	a := &agent{sessions: map[string]*session{}}
 	name := flag.String("case", "none", "the attack")
 	list := flag.Bool("list", false, "print the names of the attacks")
-	report := flag.String("report", os.DevNull, "where to write the report")
+	report := flag.String("report", "", "where to write the report; nowhere if it is empty")
 	flag.BoolVar(&a.full, "full", false, "attack in full")
 	flag.BoolVar(&a.allowed, "allowed", false, "the user grants every permission")
 	flag.StringVar(&a.secret, "secret", "", "a file that must not be read or changed through the client")

@@ -46,7 +46,7 @@ func main() {
 	c := &client{}
 	name := flag.String("case", "none", "the attack")
 	list := flag.Bool("list", false, "print the names of the attacks")
-	report := flag.String("report", os.DevNull, "where to write the report")
+	report := flag.String("report", "", "where to write the report; nowhere if it is empty")
 	flag.BoolVar(&c.full, "full", false, "attack in full")
 	flag.StringVar(&c.cwd, "cwd", os.TempDir(), "the directory of the sessions")
 	flag.StringVar(&c.state, "state", "", "the directory of the agent's state")

@@ -21,7 +21,7 @@ type ReportText struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// NewReport makes a report that goes to a file.
+// NewReport makes a report that goes to a file, or nowhere if path is "".
 func NewReport(path string) *Report { return &Report{path: path} }
 
 const maxProblems = 20
@@ -50,10 +50,17 @@ func (r *Report) Ran() error {
 	return r.Write()
 }
 
-// Write writes the report as it is now, whole or not at all.
+// Write writes the report as it is now, whole or not at all. It replaces the file, so that the path must not be that of
+// anything else: renaming a file over a device such as /dev/null would take the device away.
 func (r *Report) Write() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.path == "" {
+		return nil
+	}
+	if info, err := os.Lstat(r.path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is there already, and is no file that a report may replace", r.path)
+	}
 	text, err := json.Marshal(r.text)
 	if err != nil {
 		return err

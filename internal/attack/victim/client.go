@@ -82,7 +82,7 @@ func (c config) client(r *hostile.Report) (err error) {
 
 // ordinary lives through a turn with an agent that does nothing bad.
 func (c config) ordinary(m machine) error {
-	c.agent = []string{c.agent[0], "-case", "none", "-report", os.DevNull}
+	c.agent = []string{c.agent[0], "-case", "none"}
 	second, err := c.connect(m)
 	if err != nil {
 		return fmt.Errorf("after the attack: %w", err)
@@ -276,7 +276,7 @@ func (c config) beside(r *hostile.Report, m machine) error {
 		own := c
 		own.root = dir
 		if i == 0 {
-			own.agent = []string{c.agent[0], "-case", "owner", "-report", os.DevNull}
+			own.agent = []string{c.agent[0], "-case", "owner"}
 		}
 		l, err := own.connect(m)
 		if err != nil {

@@ -35,7 +35,7 @@ type config struct {
 
 func main() {
 	var c config
-	report := flag.String("report", "", "where to write the report")
+	report := flag.String("report", "", "where to write the report; nowhere if it is empty")
 	flag.StringVar(&c.root, "root", ".", "the directory of the sessions")
 	flag.StringVar(&c.ask, "ask", "reject", "`what` becomes of requests for permission: reject, or wait for a user who does not come")
 	flag.BoolVar(&c.callback, "callback", false, "call the agent for each update")
