@@ -138,7 +138,7 @@ func cases() []*testCase {
 		{attack: "state-names", victim: "example-agent", bound: small},
 		{attack: "mcp-servers", victim: "example-agent", bound: small, procs: 40, limit: 2 * time.Minute},
 		{attack: "cursors", victim: "example-agent", bound: medium},
-		{attack: "none", victim: "example-agent", bound: small, flags: []string{"-no-home"}, setUp: plantState, check: stateUntouched},
+		{attack: "no-home", victim: "example-agent", bound: small, setUp: plantState, check: stateUntouched},
 	}
 	for _, attack := range []string{"unread", "stubborn", "half-closed-out", "half-closed-in", "dies", "no-newline", "no-answer", "chatter"} {
 		all = append(all, &testCase{attack: attack, victim: "local", bound: medium, flags: []string{"-anew", "-patience", "1s", "-grace", "1s"}})

@@ -98,8 +98,8 @@ func (r *attackRun) make() error {
 	}
 	r.time = time.Since(start)
 	r.leftBehind()
-	if errors.Is(err, errKilled) {
-		return nil // which is a finding, and what follows from it is none
+	if errors.Is(err, errKilled) || errors.Is(err, errRefused) {
+		return nil // the first is a finding, and what follows from it is none
 	}
 	r.read("the attacker", r.hostileReport)
 	switch r.testCase.victim {
@@ -215,7 +215,7 @@ func (r *attackRun) onAgent() error {
 		r.cmd = r.command("victim", "-report", r.victimReport, "agent")
 	case "example-agent":
 		r.cmd = r.command("example-agent", append([]string{"-state", r.state}, r.flags...)...)
-		if len(r.flags) > 0 && r.flags[0] == "-no-home" {
+		if r.testCase.attack == "no-home" {
 			r.cmd = r.command("example-agent")
 			r.cmd.Env = []string{r.mark, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(r.dir, "tmp")}
 		}
@@ -263,14 +263,17 @@ func (r *attackRun) onAgent() error {
 		<-ended
 	}
 	if err != nil && !r.testCase.fatal {
-		if r.testCase.victim == "example-agent" && len(r.flags) > 0 && r.flags[0] == "-no-home" {
+		if r.testCase.attack == "no-home" {
 			r.notes = append(r.notes, "the agent refuses to start")
-			return nil
+			return errRefused
 		}
 		return fmt.Errorf("the victim: %w", err)
 	}
 	return nil
 }
+
+// errRefused says that the victim has not started, as it may when it finds nothing that it can trust.
+var errRefused = errors.New("the victim does not start")
 
 // errKilled says that the driver has ended the victim, and has noted why.
 var errKilled = errors.New("killed by the driver")

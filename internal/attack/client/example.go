@@ -13,6 +13,7 @@ import (
 
 func exampleAttacks() map[string]attack {
 	return map[string]attack{
+		"no-home":     {run: func(*client) error { return nil }}, // the driver has made the attack already
 		"no-login":    {run: noLogin, bare: true},
 		"state-fifo":  {run: stateFIFO},
 		"state-names": {run: stateNames},
@@ -153,8 +154,9 @@ func stateNames(c *client) error {
 // mcpServers names very many MCP servers. The driver counts how many run at once.
 func mcpServers(c *client) error {
 	var list []string
-	for i := range 400 {
-		list = append(list, fmt.Sprintf(`{"name":"m%d","command":"sleep","args":["1"],"env":[]}`, i))
+	n := c.size(60, 400)
+	for i := range n {
+		list = append(list, fmt.Sprintf(`{"name":"m%d","command":"sleep","args":["0.3"],"env":[]}`, i))
 	}
 	_, answer, err := c.Go("session/new", `{"cwd":`+hostile.Quote(c.cwd)+`,"mcpServers":[`+strings.Join(list, ",")+`]}`)
 	if err != nil {
@@ -164,7 +166,7 @@ func mcpServers(c *client) error {
 	if err != nil {
 		return err
 	}
-	c.Note("400 MCP servers: %.100s", m)
+	c.Note("%d MCP servers: %.100s", n, m)
 	return nil
 }
 
