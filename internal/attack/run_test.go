@@ -283,6 +283,7 @@ func (r *attackRun) wait() error {
 	ended := make(chan error, 1)
 	go func() { ended <- r.cmd.Wait() }()
 	watch := newWatch(r.mark, r.cmd.Process.Pid)
+	watch.look()
 	limit := time.After(r.timeLimit())
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -298,10 +299,7 @@ func (r *attackRun) wait() error {
 	for began := time.Now(); ; {
 		select {
 		case err := <-ended:
-			r.peak = max(watch.peak, maxRSS(r.cmd))
-			if r.peak > r.memory() {
-				kill("%d MiB of memory, want %d at most", r.peak, r.memory())
-			}
+			r.peak = watch.peak
 			if r.procs > 0 && watch.processes > r.procs {
 				r.find("%d processes at once, want %d at most", watch.processes, r.procs)
 			}

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -87,7 +86,8 @@ func (w *watch) kill() {
 	}
 }
 
-// highWater is the most memory that a process has had, in MiB, or 0 when it has ended.
+// highWater is the most memory that a process has had, in MiB, or 0 when it has ended. What the system says of a process
+// that has ended is of no use: it counts in the children that the process has waited for, which are the attackers.
 func highWater(pid int) int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -103,17 +103,4 @@ func highWater(pid int) int {
 		return 0
 	}
 	return kib >> 10
-}
-
-// maxRSS is the most memory that a process that has ended has had, in MiB. The system counts in what the driver
-// had when it started the process: a figure that may be the driver's own is none.
-func maxRSS(cmd *exec.Cmd) int {
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		return 0
-	}
-	if mib := int(usage.Maxrss) >> 10; mib > highWater(os.Getpid()) {
-		return mib
-	}
-	return 0
 }
