@@ -110,6 +110,47 @@ var agents = map[string]func(){
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, terminal.Close(ctx)
 		})
 	},
+	// writes and runs without asking, whatever the client offers
+	"pushy": func() {
+		serveFake(nil, func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			dir, err := os.Getwd()
+			if err != nil {
+				return nil, err
+			}
+			_, wrote := rpc.Call[acp.WriteTextFileResponse](ctx, session.RPC(), acp.MethodWriteTextFile,
+				&acp.WriteTextFileRequest{SessionID: req.SessionID, Path: filepath.Join(dir, "written"), Content: "x"})
+			self, err := os.Executable()
+			if err != nil {
+				return nil, err
+			}
+			_, ran := rpc.Call[acp.CreateTerminalResponse](ctx, session.RPC(), acp.MethodCreateTerminal, &acp.CreateTerminalRequest{
+				SessionID: req.SessionID, Command: self, Env: []acp.EnvVariable{{Name: runAs, Value: "touch"}},
+			})
+			err = session.Update(ctx, acp.AgentMessageText(fmt.Sprintf("wrote: %v, ran: %v\n", wrote == nil, ran == nil)))
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+		})
+	},
+	// is the command that pushy runs
+	"touch": func() {
+		if err := os.WriteFile("touched", nil, 0o600); err != nil {
+			panic(err)
+		}
+	},
+	// puts what a terminal obeys, and lines like those of the client, wherever it can
+	"loud": func() {
+		fmt.Fprint(os.Stderr, hostile)
+		serveFake(nil, func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			about := acp.AboutToolCall(hostile, acp.WithTitle(hostile), acp.WithContent(acp.ToolText(hostile)))
+			_, err := session.RequestPermission(ctx, about, acp.RejectOnce(hostile, hostile))
+			if err != nil {
+				return nil, err
+			}
+			if err := session.Update(ctx, acp.AgentMessageText(hostile)); err != nil {
+				return nil, err
+			}
+			return nil, acp.ErrInvalidParams.WithMessagef("%s", hostile)
+		})
+	},
 	// dies in the middle of a turn
 	"mortal": func() {
 		serveFake(nil, func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
@@ -567,6 +608,53 @@ func TestShell(t *testing.T) {
 		t.Errorf("ended with status %d and\n%s", status, got)
 	}
 	inOrder(t, p.stderr.String(), "no such executable")
+}
+
+// Who rejects everything has no file written and no command run, also by agents that do not ask.
+func TestReject(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("reject: hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	allowing := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(allowing, []byte("allow: hello\ncancel: hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"-reject":                   {[]string{"-reject", "-p", "hello"}, "wrote: false, ran: false"},
+		"in a script":               {[]string{"-script", script}, "wrote: false, ran: false"},
+		"-reject before the script": {[]string{"-reject", "-script", allowing}, "wrote: false, ran: false"},
+		"-allow":                    {[]string{"-allow", "-p", "hello"}, "wrote: true, ran: true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, nil, append(test.args, with(t, "pushy")...)...)
+			got, status := p.finish(t)
+			inOrder(t, got, test.want, "stopReason: end_turn")
+			if status != 0 {
+				t.Errorf("ended with status %d", status)
+			}
+			files, err := os.ReadDir(p.Dir)
+			if err != nil || strings.Contains(test.want, "false") && len(files) > 0 {
+				t.Errorf("there are %v, %v", files, err)
+			}
+		})
+	}
+}
+
+// Nothing of what an agent sends reaches the terminal as it is: neither on standard output nor on standard error.
+func TestHostileText(t *testing.T) {
+	p := start(t, nil, append([]string{"-check", "-reject", "-p", "hello"}, with(t, "loud")...)...)
+	got, status := p.finish(t)
+	checkPlain(t, got)
+	checkPlain(t, p.stderr.String())
+	inOrder(t, got, `? hello\x1b[2J`, `→ hello\x1b[2J`, `< hello\x1b[2J`)
+	inOrder(t, p.stderr.String(), `agent: hello\x1b[2J`, "\nclient: ", `hello\x1b[2J`)
+	if status != 1 {
+		t.Errorf("ended with status %d", status)
+	}
 }
 
 func TestAgentsThatDie(t *testing.T) {

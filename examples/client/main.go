@@ -8,6 +8,14 @@
 // directory -root, in which the agent is started. Ctrl-C cancels the turn; without one, or a second time,
 // it quits.
 //
+// In ACP it is up to the agent to ask for permission: one that does not ask can have files in the root written, and
+// commands run, all the same. With -reject it cannot: all requests for permission are refused, and the client offers
+// neither terminals nor writing of files; it still reads files of the root. What the agent's own process does by itself
+// is in nobody's hands but the system's: run an agent that you do not trust in a sandbox.
+//
+// What the agent says is printed with a mark in front of each line ("< ", and "agent: " for its standard error), without
+// characters that would do more than appear.
+//
 // Some agents ask for a whole command line where the protocol has the name of a program. Where there is no
 // such program the system's shell runs the line, unless -shell=false forbids it.
 //
@@ -15,8 +23,10 @@
 //
 //	# a comment
 //	allow: a prompt whose requests for permission are granted
-//	reject: one whose requests are refused
-//	cancel: one that is cancelled after its first few updates
+//	reject: one whose requests are refused; until the next prompt no file is written and no command started
+//	cancel: one that is cancelled after its first few updates; its requests are granted
+//
+// With -reject, every line of a script rejects.
 //
 // With -check, and with a script, every message is checked against the schema. Each finding is printed,
 // the last line is of the form "123 messages, 0 findings", and findings make the exit status 1. Warnings are
@@ -33,10 +43,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/examples/plain"
 )
 
 // config is what the command line says.
@@ -44,7 +56,7 @@ type config struct {
 	root        string
 	plays       []play // what to say
 	interactive bool   // say what standard input says
-	policy      policy // of that
+	policy      policy // of that; policyReject is that of everything
 	check       bool
 	warnings    bool // are findings
 	shell       bool // runs whole command lines
@@ -60,7 +72,7 @@ func main() {
 		err = run(context.Background(), c, os.Stdin, os.Stdout)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "client:", err)
+		fmt.Fprintln(os.Stderr, plain.Sprintf("client: %v", err))
 		os.Exit(1)
 	}
 }
@@ -78,7 +90,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 	})
 	script := flags.String("script", "", "say what this `file` says, and check")
 	allow := flags.Bool("allow", false, "grant all requests for permission")
-	reject := flags.Bool("reject", false, "refuse all requests for permission")
+	reject := flags.Bool("reject", false, "refuse all requests for permission, write no files and run no commands")
 	flags.BoolVar(&c.check, "check", false, "check every message")
 	flags.BoolVar(&c.warnings, "warnings", false, "when checking, count warnings too, such as members that the schema does not know")
 	flags.BoolVar(&c.shell, "shell", true, "run a command without arguments in the shell if there is no such program")
@@ -109,6 +121,11 @@ func parse(args []string, usage io.Writer) (config, error) {
 			return c, fmt.Errorf("%s: %w", *script, err)
 		}
 		c.plays, c.check = append(c.plays, plays...), true
+	}
+	if c.policy == policyReject {
+		for i := range c.plays {
+			c.plays[i].policy = policyReject
+		}
 	}
 	c.interactive = prompts == nil && *script == ""
 	root, err := filepath.Abs(c.root)
@@ -152,15 +169,24 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	terminals := local.NewTerminals(roots, commands)
 	defer func() { err = errors.Join(err, terminals.Close()) }()
 
-	talk := &talk{printer: p, input: input{r: in}, quit: quit}
+	talk := &talk{printer: p, input: input{r: in, terminal: isTerminal(in)}, quit: quit, policy: c.policy}
 	handlers := acp.ClientHandlers{SessionUpdate: talk.update, RequestPermission: talk.requestPermission}
-	local.NewFiles(roots, nil).Register(&handlers)
-	terminals.Register(&handlers)
+	if c.policy == policyReject {
+		local.NewFiles(roots, &local.FilesOptions{ReadOnly: true}).Register(&handlers)
+	} else {
+		local.NewFiles(roots, nil).Register(&handlers)
+		terminals.Register(&handlers)
+		handlers.WriteTextFile = unlessRejecting(talk, handlers.WriteTextFile)
+		handlers.CreateTerminal = unlessRejecting(talk, handlers.CreateTerminal)
+	}
 
 	command, err := agentCommand(c)
 	if err != nil {
 		return err
 	}
+	stderr := plain.NewWriter(os.Stderr, "agent: ")
+	defer func() { err = errors.Join(err, stderr.Flush()) }()
+	command.Stderr = stderr
 	var transport acp.Transport = acp.Command(command)
 	if c.check {
 		transport = monitor.WrapClient(transport)
@@ -180,7 +206,10 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)
 	defer signal.Stop(signals)
-	go talk.interrupts(ctx, signals)
+	interruptible, stop := context.WithCancel(ctx)
+	var interrupts sync.WaitGroup
+	interrupts.Go(func() { talk.interrupts(interruptible, signals) })
+	defer func() { stop(); interrupts.Wait() }()
 
 	if err := talk.open(ctx, agent, c.root); err != nil {
 		return err
@@ -201,6 +230,16 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	return nil
 }
 
+// isTerminal says whether somebody types what comes from r.
+func isTerminal(r io.Reader) bool {
+	file, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
 // agentCommand is the agent's command, in the root. Its program is found from here.
 func agentCommand(c config) (*exec.Cmd, error) {
 	program, err := exec.LookPath(c.command[0])
@@ -211,6 +250,6 @@ func agentCommand(c config) (*exec.Cmd, error) {
 		return nil, err
 	}
 	command := exec.Command(program, c.command[1:]...)
-	command.Dir, command.Stderr = c.root, os.Stderr
+	command.Dir = c.root
 	return command, nil
 }

@@ -1,39 +1,51 @@
-// This file owns what the user sees.
+// This file owns what the user sees. All text of the agent's goes through text or printf, which take out what would make
+// the terminal do more than show it, and every line of it has a mark in front: it cannot pass for the client's own words.
 
 package main
 
 import (
 	"cmp"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/examples/plain"
 )
 
 // printer prints what happens. It may be used concurrently.
 type printer struct {
 	mu    sync.Mutex
 	w     io.Writer
-	flow  string // what the last text belongs to: its continuation needs no new line
-	mid   bool   // the last line is not ended
-	asked string // the question that waits for an answer
-	tools map[acp.ToolCallID]*tool
+	flow  string  // what the last text belongs to: its continuation needs no new line
+	mid   bool    // the last line is not ended
+	asked string  // the question that waits for an answer
+	tools []*tool // the latest last
 }
+
+// maxTools is how many tool calls are known; of older ones the title is forgotten. Whatever the agent sends, a tool
+// takes no more than its title does: of ids and contents there are sums only.
+const maxTools = 256
 
 // tool is a tool call as it is known so far.
 type tool struct {
+	id     uint64 // sum of it
 	title  string
 	status acp.ToolCallStatus
-	shown  string // the content that was printed last
+	shown  uint64 // sum of the content that was printed last
 }
 
-// line prints a line.
+// seed makes sums that no agent can foresee.
+var seed = maphash.MakeSeed()
+
+func sum(text string) uint64 { return maphash.String(seed, text) }
+
+// line prints a line, of arguments that may be the agent's.
 func (p *printer) line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,8 +71,9 @@ func (p *printer) answered(answered bool) {
 	}
 }
 
+// printf prints one line, whatever is in args.
 func (p *printer) printf(format string, args ...any) {
-	p.text("", "", fmt.Sprintf(format, args...)+"\n")
+	p.text("", "", plain.Sprintf(format, args...)+"\n")
 }
 
 // text prints text that continues what was printed last if that belongs to the same flow. Each of its
@@ -80,23 +93,13 @@ func (p *printer) text(flow, prefix, text string) {
 		}()
 	}
 	p.flow = flow
-	for line := range strings.Lines(clean(text)) {
+	for line := range strings.Lines(plain.Text(text)) {
 		if !p.mid {
 			fmt.Fprint(p.w, prefix)
 		}
 		fmt.Fprint(p.w, line)
 		p.mid = !strings.HasSuffix(line, "\n")
 	}
-}
-
-// clean takes out what would make the terminal do other things than show text.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, text)
 }
 
 // update prints an update.
@@ -107,7 +110,7 @@ func (p *printer) update(update acp.SessionUpdate) {
 	case *acp.SessionUpdateUserMessageChunk:
 		p.chunk("user", "> ", acp.ContentChunk(*u))
 	case *acp.SessionUpdateAgentMessageChunk:
-		p.chunk("agent", "", acp.ContentChunk(*u))
+		p.chunk("agent", "< ", acp.ContentChunk(*u))
 	case *acp.SessionUpdateAgentThoughtChunk:
 		p.chunk("thought", "~ ", acp.ContentChunk(*u))
 	case *acp.SessionUpdateToolCall:
@@ -188,7 +191,7 @@ func (p *printer) options(options []acp.SessionConfigOption) {
 
 func (p *printer) toolCall(c acp.ToolCall) {
 	t := p.tool(c.ToolCallID)
-	t.title, t.status = c.Title, cmp.Or(c.Status, acp.ToolCallStatusPending)
+	t.title, t.status = plain.Line(c.Title), known(cmp.Or(c.Status, acp.ToolCallStatusPending))
 	p.printf("* %s (%s): %s", t.title, cmp.Or(c.Kind, acp.ToolKindOther), t.status)
 	for _, l := range c.Locations {
 		if line, ok := l.Line.Get(); ok {
@@ -203,22 +206,33 @@ func (p *printer) toolCall(c acp.ToolCall) {
 // toolUpdate prints what has changed of a tool call; what is absent or null has not (TOL-3).
 func (p *printer) toolUpdate(u acp.ToolCallUpdate) {
 	t := p.tool(u.ToolCallID)
-	t.title = u.Title.Or(t.title)
-	if status, ok := u.Status.Get(); ok && status != t.status {
-		t.status = status
+	if title, ok := u.Title.Get(); ok {
+		t.title = plain.Line(title)
+	}
+	if status, ok := u.Status.Get(); ok && known(status) != t.status {
+		t.status = known(status)
 		p.printf("* %s: %s", t.title, status)
 	}
 	p.content(t, u.Content.Value())
 }
 
+// tool finds a tool call, or begins to know it.
 func (p *printer) tool(id acp.ToolCallID) *tool {
-	if p.tools == nil {
-		p.tools = map[acp.ToolCallID]*tool{}
+	key := sum(string(id))
+	if i := slices.IndexFunc(p.tools, func(t *tool) bool { return t.id == key }); i >= 0 {
+		return p.tools[i]
 	}
-	if p.tools[id] == nil {
-		p.tools[id] = &tool{title: string(id)}
+	if len(p.tools) == maxTools {
+		p.tools = slices.Delete(p.tools, 0, 1)
 	}
-	return p.tools[id]
+	t := &tool{id: key, title: plain.Line(string(id))}
+	p.tools = append(p.tools, t)
+	return t
+}
+
+// known is a status in a form that may be kept: agents may send any text.
+func known(status acp.ToolCallStatus) acp.ToolCallStatus {
+	return acp.ToolCallStatus(plain.Line(string(status)))
 }
 
 // content prints the content of a tool call, unless it is what was printed last.
@@ -233,8 +247,8 @@ func (p *printer) content(t *tool, content []acp.ToolCallContent) {
 		}
 		// A terminal is a command of ours, whose output is printed as it comes.
 	}
-	if text := b.String(); text != "" && text != t.shown {
-		t.shown = text
+	if text := b.String(); text != "" && sum(text) != t.shown {
+		t.shown = sum(text)
 		p.text("", "    ", text)
 	}
 }
@@ -276,11 +290,13 @@ func (p *printer) permission(req *acp.RequestPermissionRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.tool(req.ToolCall.ToolCallID)
-	t.title = req.ToolCall.Title.Or(t.title)
+	if title, ok := req.ToolCall.Title.Get(); ok {
+		t.title = plain.Line(title)
+	}
 	p.printf("? %s", t.title)
 	p.content(t, req.ToolCall.Content.Value())
 	for i, o := range req.Options {
-		p.printf("  %d. %s (%s)", i+1, o.Name, o.Kind)
+		p.printf("  %d. (%s) %s", i+1, o.Kind, o.Name)
 	}
 }
 

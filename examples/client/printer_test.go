@@ -1,11 +1,166 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
 )
+
+// hostile is what a terminal would obey, and what looks like a question of the client's.
+const hostile = "hello\x1b[2J\x1b]0;x\a\u009b1A\u202e\u2066\r\n? Read a file\n  1. (allow_once) Allow\n  number: \u2028\n"
+
+// checkPlain checks that nothing of hostile passed as it is.
+func checkPlain(t *testing.T, got string) {
+	t.Helper()
+	for line := range strings.Lines(got) {
+		line = strings.TrimSuffix(line, "\n")
+		if i := strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("%q is printed", line)
+		}
+		if strings.HasPrefix(line, "? Read") || strings.HasPrefix(line, "  1. (allow_once)") || strings.HasPrefix(line, "  number") {
+			t.Errorf("%q looks like a question", line)
+		}
+	}
+}
+
+func TestPrinterHostileText(t *testing.T) {
+	content := acp.ContentChunk{Content: acp.TextBlock(hostile)}
+	blocks := []acp.ContentBlock{
+		acp.ImageBlock("", hostile), acp.AudioBlock("", hostile), acp.ResourceLinkBlock(hostile, hostile),
+		acp.ResourceBlock(acp.TextResource(hostile, hostile)), acp.ResourceBlock(acp.BlobResource("", hostile)),
+	}
+	updates := []acp.SessionUpdate{
+		acp.NewSessionUpdateUserMessageChunk(content), acp.NewSessionUpdateAgentThoughtChunk(content), acp.NewSessionUpdateAgentMessageChunk(content),
+		{Variant: &acp.SessionUpdateToolCall{ToolCallID: hostile, Title: hostile, Kind: hostile, Status: hostile, Locations: []acp.ToolCallLocation{{Path: hostile}}}},
+		acp.UpdateToolCall(hostile, acp.WithStatus("other"), acp.WithContent(acp.ToolText(hostile), acp.ToolEdit(hostile, hostile, "x"+hostile))),
+		acp.UpdateToolCall("t"+hostile, acp.WithStatus(hostile)),
+		acp.WholePlan(acp.PlanEntry{Content: hostile, Status: hostile}),
+		acp.CommandsUpdate(acp.AvailableCommand{Name: hostile}),
+		acp.ModeUpdate(hostile),
+		acp.ConfigUpdate(acp.SelectOption(hostile, hostile, hostile), acp.BooleanOption(hostile, hostile, true)),
+		acp.TitleUpdate(hostile),
+		acp.NewSessionUpdateNotice(acp.Notice{Severity: hostile, Title: hostile, Description: acp.Some(hostile)}),
+		{Variant: &acp.SessionUpdateUnknown{Tag: hostile}},
+	}
+	for _, b := range blocks {
+		updates = append(updates, acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: b}))
+	}
+	for i, u := range updates {
+		var b strings.Builder
+		p := &printer{w: &b}
+		p.update(u)
+		if !strings.Contains(b.String(), `hello\x1b[2J`) {
+			t.Errorf("update %d prints %q", i, b.String())
+		}
+		checkPlain(t, b.String())
+	}
+	for name, show := range map[string]func(*printer){
+		"permission": func(p *printer) {
+			req := acp.RequestPermissionRequest{ToolCall: acp.AboutToolCall(hostile, acp.WithContent(acp.ToolText(hostile)))}
+			req.Options = []acp.PermissionOption{{Name: hostile, Kind: hostile}}
+			p.permission(&req)
+		},
+		"cancelled": func(p *printer) {
+			p.update(acp.StartToolCall(hostile, hostile))
+			p.cancelled()
+		},
+		"terminal": func(p *printer) { p.terminal(nil, hostile, []byte(hostile)) },
+		"findings": func(p *printer) {
+			p.findings(conformance.Message{Findings: []conformance.Finding{{Method: hostile, Message: hostile}}})
+		},
+		"error": func(p *printer) { p.line("error: %v", &rpc.Error{Message: hostile}) },
+	} {
+		var b strings.Builder
+		p := &printer{w: &b}
+		show(p)
+		if !strings.Contains(b.String(), `hello\x1b[2J`) {
+			t.Errorf("%s prints %q", name, b.String())
+		}
+		checkPlain(t, b.String())
+	}
+}
+
+// However many tool calls there are, and whatever is in them, little of it is kept.
+func TestPrinterIsBounded(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	p := &printer{w: io.Discard}
+	before := heap()
+	const large = 100 << 10
+	for i := range 3 * maxTools {
+		id := acp.ToolCallID(fmt.Sprint(strings.Repeat("i", large), i))
+		text := strings.Repeat("t", large)
+		p.update(acp.StartToolCall(id, text, acp.WithStatus(acp.ToolCallStatus(text)), acp.WithContent(acp.ToolText(text))))
+		p.update(acp.UpdateToolCall(id, acp.WithTitle(text), acp.WithStatus(acp.ToolCallStatus("x"+text))))
+	}
+	if kept := int64(heap()) - int64(before); kept > 4<<20 {
+		t.Errorf("%d bytes are kept", kept)
+	}
+	runtime.KeepAlive(p)
+	if len(p.tools) != maxTools {
+		t.Errorf("%d tool calls are known, want %d", len(p.tools), maxTools)
+	}
+}
+
+// What was typed before a question of the agent's came is no answer to it.
+func TestTypedAhead(t *testing.T) {
+	for _, terminal := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r, w := io.Pipe()
+			in := &input{r: r, terminal: terminal}
+			write := func(text string) {
+				time.Sleep(time.Second)
+				if _, err := io.WriteString(w, text); err != nil {
+					t.Error(err)
+				}
+			}
+			var got []string
+			ask := func(fresh bool) {
+				line, err := in.line(t.Context(), fresh)
+				if err != nil {
+					t.Error(err)
+				}
+				got = append(got, line)
+			}
+			go write("prompt\n")
+			ask(false)
+			synctest.Wait()
+			write("1\n")
+			synctest.Wait()
+			go write("2\n")
+			ask(true)
+			time.Sleep(2 * time.Second) // "2" has come, whether it was waited for or not
+			write("next prompt\n")
+			if !terminal {
+				ask(false)
+			}
+			ask(false)
+			want := []string{"prompt\n", "2\n", "next prompt\n"}
+			if !terminal {
+				want = []string{"prompt\n", "1\n", "2\n", "next prompt\n"}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("terminal %t: got %q, want %q", terminal, got, want)
+			}
+			w.Close()
+			synctest.Wait()
+		})
+	}
+}
 
 func chunk(id acp.MessageID, text string) acp.SessionUpdate {
 	return acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: acp.TextBlock(text), MessageID: acp.Some(id)})
@@ -18,15 +173,15 @@ func TestPrinter(t *testing.T) {
 	}{
 		"PRM-3: chunks of one message": {
 			[]acp.SessionUpdate{chunk("1", "Hel"), chunk("1", "lo.\nNew "), chunk("1", "line"), chunk("2", "Next")},
-			"Hello.\nNew line\nNext\n",
+			"< Hello.\n< New line\n< Next\n",
 		},
 		"thoughts and the user's words have marks": {
 			[]acp.SessionUpdate{acp.UserMessageText("Why?"), acp.AgentThoughtText("Hm.\nHm"), acp.AgentThoughtText("m."), acp.AgentMessageText("So.")},
-			"> Why?\n~ Hm.\n~ Hmm.\nSo.\n",
+			"> Why?\n~ Hm.\n~ Hmm.\n< So.\n",
 		},
 		"no control of the terminal": {
 			[]acp.SessionUpdate{acp.AgentMessageText("a\x1b[2Jb\x07c\u009bd\te")},
-			"a[2Jbcd\te\n",
+			`< a\x1b[2Jb\ac\u009bd` + "\te\n",
 		},
 		"PLN-4: plans": {
 			[]acp.SessionUpdate{acp.WholePlan(
@@ -88,7 +243,7 @@ func TestPrinter(t *testing.T) {
 				acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: acp.ResourceBlock(acp.BlobResource("", "file:///b"))}),
 				acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: acp.ContentBlock{Variant: &acp.ContentBlockUnknown{Tag: "x"}}}),
 			},
-			"[image, image/png][audio, audio/wav][n: file:///n][file:///t]\ntext[file:///b][content of an unknown kind]\n",
+			"< [image, image/png][audio, audio/wav][n: file:///n][file:///t]\n< text[file:///b][content of an unknown kind]\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +289,7 @@ func TestPrinterQuestions(t *testing.T) {
 	p.ask("number: ")
 	p.answered(false)
 	p.line("cancelled")
-	const want = "Hello\n> \nWait, \n> \nwhat?\n> \ntitle: T\n> (the answer has ended the line)\nnumber: \ncancelled\n"
+	const want = "< Hello\n> \n< Wait, \n> \n< what?\n> \ntitle: T\n> (the answer has ended the line)\nnumber: \ncancelled\n"
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

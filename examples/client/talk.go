@@ -13,11 +13,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 )
 
-// policy says who decides about permissions.
+// policy says who decides about permissions. Asking for one is up to the agent; under policyReject it can do without
+// neither: the client writes no file and runs no command then.
 type policy int
 
 const (
@@ -122,7 +124,7 @@ func (t *talk) playAll(ctx context.Context, plays []play) error {
 // interact plays what the user types.
 func (t *talk) interact(ctx context.Context, policy policy) error {
 	for {
-		text, err := t.ask(ctx, "> ")
+		text, err := t.ask(ctx, "> ", false)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -236,6 +238,24 @@ func (t *talk) requestPermission(
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}, nil
 }
 
+// errRejects answers what would change something while everything is refused.
+var errRejects = acp.ErrInvalidRequest.WithMessagef("the user has everything refused: no file is written and no command run")
+
+// unlessRejecting serves a method that changes something unless everything is refused.
+func unlessRejecting[P, R any](
+	t *talk, serve func(context.Context, *acp.ClientSession, *P) (*R, error),
+) func(context.Context, *acp.ClientSession, *P) (*R, error) {
+	return func(ctx context.Context, session *acp.ClientSession, req *P) (*R, error) {
+		t.mu.Lock()
+		policy := t.policy
+		t.mu.Unlock()
+		if policy == policyReject {
+			return nil, errRejects
+		}
+		return serve(ctx, session, req)
+	}
+}
+
 // firstOf returns the first option of the first kind that there is, or nil.
 func firstOf(options []acp.PermissionOption, kinds ...acp.PermissionOptionKind) *acp.PermissionOption {
 	for _, kind := range kinds {
@@ -249,7 +269,7 @@ func firstOf(options []acp.PermissionOption, kinds ...acp.PermissionOptionKind) 
 // choose has the user choose. Without a user, nothing is chosen.
 func (t *talk) choose(ctx context.Context, options []acp.PermissionOption) *acp.PermissionOption {
 	for {
-		text, err := t.ask(ctx, "  number: ")
+		text, err := t.ask(ctx, "  number: ", true)
 		if err != nil {
 			return nil
 		}
@@ -259,46 +279,74 @@ func (t *talk) choose(ctx context.Context, options []acp.PermissionOption) *acp.
 	}
 }
 
-// ask asks the user.
-func (t *talk) ask(ctx context.Context, question string) (answer string, err error) {
+// ask asks the user. What was typed before a question that is fresh is no answer to it: an agent could have talked the
+// user into typing it.
+func (t *talk) ask(ctx context.Context, question string, fresh bool) (answer string, err error) {
 	t.printer.ask(question)
-	answer, err = t.input.line(ctx)
+	answer, err = t.input.line(ctx, fresh)
 	t.printer.answered(err == nil)
 	return answer, err
 }
 
 // input gives the lines of a reader to who wants the next one. Nothing is read before somebody does.
 type input struct {
-	r     io.Reader
-	once  sync.Once
-	lines chan string // closed at the end
+	r        io.Reader
+	terminal bool // somebody types
+	once     sync.Once
+	lines    chan typed // closed at the end
 }
 
-// line waits for the next line; its error is io.EOF at the end, or the cause of ctx.
-func (i *input) line(ctx context.Context) (string, error) {
+// typed is a line, and when it came.
+type typed struct {
+	text string
+	at   time.Time
+}
+
+// typedAhead is how many lines a user can type before they are asked for.
+const typedAhead = 16
+
+// line waits for the next line, which at a terminal must come after the call if it is to be fresh. Its error is io.EOF
+// at the end, or the cause of ctx.
+func (i *input) line(ctx context.Context, fresh bool) (string, error) {
+	asked := time.Now()
 	i.once.Do(func() {
-		i.lines = make(chan string)
-		// It ends with the input; nothing can end a read from a terminal.
-		go func() {
-			defer close(i.lines)
-			for r := bufio.NewReader(i.r); ; {
-				line, err := r.ReadString('\n')
-				if line != "" {
-					i.lines <- line
-				}
-				if err != nil {
-					return
+		i.lines = make(chan typed, typedAhead)
+		go i.read() // it ends with the input; nothing can end a read from a terminal
+	})
+	for {
+		select {
+		case line, ok := <-i.lines:
+			if !ok {
+				return "", io.EOF
+			}
+			if fresh && i.terminal && !line.at.After(asked) {
+				continue
+			}
+			return line.text, nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// read reads the lines. At a terminal it never waits for who takes them: they would lose the time at which they came.
+func (i *input) read() {
+	defer close(i.lines)
+	for r := bufio.NewReader(i.r); ; {
+		text, err := r.ReadString('\n')
+		if text != "" {
+			line := typed{text, time.Now()}
+			if !i.terminal {
+				i.lines <- line
+			} else {
+				select {
+				case i.lines <- line:
+				default: // more than anybody types ahead
 				}
 			}
-		}()
-	})
-	select {
-	case line, ok := <-i.lines:
-		if !ok {
-			return "", io.EOF
 		}
-		return line, nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		if err != nil {
+			return
+		}
 	}
 }
