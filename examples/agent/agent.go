@@ -18,27 +18,44 @@ type config struct {
 	requireAuth bool
 	pageSize    int           // sessions in one answer to session/list; 0 is defaultPageSize
 	commandTime time.Duration // for a command in a terminal; 0 is defaultCommandTime
+	maxHistory  int           // bytes of a session that takes another prompt; 0 is defaultMaxHistory
+	maxServers  int           // MCP servers of all sessions; 0 is defaultMaxServers
 	log         *slog.Logger
 }
 
 // agent serves one client.
 type agent struct {
 	config
-	store *store
+	store    *store
+	running  slots // for MCP servers
+	starting slots // for those that start
 
 	mu            sync.Mutex
 	authenticated bool
 	active        map[acp.SessionID]*session
+	changing      map[acp.SessionID]bool // sessions that are being opened, closed or deleted
 }
+
+// maxSessions is how many sessions may be active at once.
+const maxSessions = 256
 
 func newAgent(c config) (*agent, error) {
 	c.pageSize = cmp.Or(c.pageSize, defaultPageSize)
 	c.commandTime = cmp.Or(c.commandTime, defaultCommandTime)
+	c.maxHistory = cmp.Or(c.maxHistory, defaultMaxHistory)
+	c.maxServers = cmp.Or(c.maxServers, defaultMaxServers)
 	store, err := openStore(c.state)
 	if err != nil {
 		return nil, fmt.Errorf("opening the state: %w", err)
 	}
-	return &agent{config: c, store: store, active: map[acp.SessionID]*session{}}, nil
+	return &agent{
+		config:   c,
+		store:    store,
+		running:  make(slots, c.maxServers),
+		starting: make(slots, maxStarting),
+		active:   map[acp.SessionID]*session{},
+		changing: map[acp.SessionID]bool{},
+	}, nil
 }
 
 // close ends the sessions that are still active. The connection must be over.
@@ -55,20 +72,21 @@ func (a *agent) close() error {
 	return a.store.close()
 }
 
-// handlers are what the agent serves. session/cancel needs no handler: it ends the context of the prompt.
+// handlers are what the agent serves; all but authenticate is for who is logged in. session/cancel needs no handler: it
+// ends the context of the prompt.
 func (a *agent) handlers() acp.AgentHandlers {
 	return acp.AgentHandlers{
 		Authenticate:           a.authenticate,
-		Logout:                 a.logout,
-		NewSession:             a.newSession,
-		LoadSession:            a.loadSession,
-		ResumeSession:          a.resumeSession,
-		ListSessions:           a.listSessions,
-		CloseSession:           a.closeSession,
-		DeleteSession:          a.deleteSession,
-		SetSessionMode:         a.setMode,
-		SetSessionConfigOption: a.setConfigOption,
-		Prompt:                 a.prompt,
+		Logout:                 authorized(a, a.logout),
+		NewSession:             authorized(a, a.newSession),
+		LoadSession:            authorized(a, a.loadSession),
+		ResumeSession:          authorized(a, a.resumeSession),
+		ListSessions:           authorized(a, a.listSessions),
+		CloseSession:           authorized(a, a.closeSession),
+		DeleteSession:          authorized(a, a.deleteSession),
+		SetSessionMode:         authorized(a, a.setMode),
+		SetSessionConfigOption: authorized(a, a.setConfigOption),
+		Prompt:                 authorized(a, a.prompt),
 	}
 }
 
@@ -92,11 +110,34 @@ func (a *agent) session(id acp.SessionID) (*session, error) {
 	return nil, acp.SessionNotFound(id)
 }
 
-// put makes a session active and returns the one that was so under its id, or nil.
-func (a *agent) put(s *session) *session {
+// change keeps others from opening, closing or deleting a session until done is called.
+func (a *agent) change(id acp.SessionID) (done func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	old := a.active[s.id]
+	if a.changing[id] {
+		return nil, acp.ErrInvalidRequest.WithMessagef("the session is being opened, closed or deleted")
+	}
+	a.changing[id] = true
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.changing, id)
+	}, nil
+}
+
+// room refuses one session too many. Those that are being opened count.
+func (a *agent) room() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.active)+len(a.changing) > maxSessions {
+		return acp.ErrInvalidRequest.WithMessagef("%d sessions are open, which is the most: close one", len(a.active))
+	}
+	return nil
+}
+
+// put makes a session active.
+func (a *agent) put(s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.active[s.id] = s
-	return old
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
@@ -133,7 +135,7 @@ func TestMOD3_AgentSwitchesTheMode(t *testing.T) {
 }
 
 func TestCFG3_BooleanOptionsAreForThoseWhoKnowThem(t *testing.T) {
-	h := connect(t, setup{options: plain})
+	h := connect(t, setup{options: modest})
 	s := h.session(t)
 	wantOptions(t, s.ConfigOptions().Value(), modeAsk, 2)
 	req := acp.NewSetSessionConfigOptionRequestBoolean(s.ID(), optionUsage, true)
@@ -178,6 +180,112 @@ func TestAUT9_AUT10_RequireAuth(t *testing.T) {
 	refused()
 }
 
+// Every method but initialize and authenticate is only for who is logged in.
+func TestRequireAuthGuardsEveryMethod(t *testing.T) {
+	state := t.TempDir()
+	kept := connect(t, setup{state: state}).session(t).ID()
+	h := connect(t, setup{state: state, requireAuth: true})
+	methods := map[string]func(acp.SessionID) error{
+		acp.MethodLogout: func(acp.SessionID) error {
+			_, err := h.Logout(t.Context(), &acp.LogoutRequest{})
+			return err
+		},
+		acp.MethodNewSession: func(acp.SessionID) error {
+			_, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir})
+			return err
+		},
+		acp.MethodLoadSession: func(id acp.SessionID) error {
+			_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: id, Cwd: h.dir})
+			return err
+		},
+		acp.MethodResumeSession: func(id acp.SessionID) error {
+			_, err := h.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: id, Cwd: h.dir})
+			return err
+		},
+		acp.MethodListSessions: func(acp.SessionID) error {
+			_, err := h.ListSessions(t.Context(), &acp.ListSessionsRequest{})
+			return err
+		},
+		acp.MethodCloseSession: func(id acp.SessionID) error {
+			_, err := h.CloseSession(t.Context(), &acp.CloseSessionRequest{SessionID: id})
+			return err
+		},
+		acp.MethodDeleteSession: func(id acp.SessionID) error {
+			_, err := h.DeleteSession(t.Context(), &acp.DeleteSessionRequest{SessionID: id})
+			return err
+		},
+		acp.MethodSetSessionMode: func(id acp.SessionID) error {
+			_, err := h.SetSessionMode(t.Context(), &acp.SetSessionModeRequest{SessionID: id, ModeID: modeAsk})
+			return err
+		},
+		acp.MethodSetSessionConfigOption: func(id acp.SessionID) error {
+			req := acp.NewSetSessionConfigOptionRequestValueID(id, optionMode, "ask")
+			_, err := h.SetSessionConfigOption(t.Context(), &req)
+			return err
+		},
+		acp.MethodPrompt: func(id acp.SessionID) error {
+			_, err := h.Prompt(t.Context(), &acp.PromptRequest{SessionID: id, Prompt: []acp.ContentBlock{acp.TextBlock("hello")}})
+			return err
+		},
+	}
+	handlers := reflect.ValueOf((&agent{}).handlers())
+	served := 0
+	for _, field := range handlers.Fields() {
+		if field.Kind() == reflect.Func && !field.IsNil() {
+			served++
+		}
+	}
+	if served != len(methods)+1 { // authenticate
+		t.Errorf("the agent serves %d methods, tried are %d", served, len(methods)+1)
+	}
+	refused := func(id acp.SessionID) {
+		t.Helper()
+		for method, call := range methods {
+			if err := call(id); !errors.Is(err, acp.ErrAuthRequired) {
+				t.Errorf("%s: got %v", method, err)
+			}
+		}
+	}
+	refused(kept)
+	if _, err := h.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: authAgent}); err != nil {
+		t.Fatal(err)
+	}
+	s := h.session(t)
+	if err := methods[acp.MethodLogout](""); err != nil {
+		t.Fatal(err)
+	}
+	refused(s.ID())
+	if _, err := h.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: authAgent}); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, h, ""); len(got) != 2 {
+		t.Errorf("%d sessions are left of 2", len(got))
+	}
+	say(t, s, "hello again", acp.StopReasonEndTurn)
+}
+
+// A turn does not go on after logout, which is answered when the turn is over.
+func TestLogoutEndsTurns(t *testing.T) {
+	h := connect(t, setup{requireAuth: true})
+	if _, err := h.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: authAgent}); err != nil {
+		t.Fatal(err)
+	}
+	turn := h.session(t).Stream(t.Context(), acp.TextBlock("Write a very long story"))
+	running(t, turn)
+	if _, err := h.Logout(t.Context(), &acp.LogoutRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	out := h.wire.answerTo(t, 0, acp.MethodLogout)
+	if _, err := turn.Result(); !errors.Is(err, acp.ErrAuthRequired) {
+		t.Errorf("the turn ended with %v", err)
+	}
+	for _, m := range h.wire.all()[out:] {
+		if m.kind() != "" {
+			t.Errorf("after logout: %s", m.line)
+		}
+	}
+}
+
 func TestAUT10_NoAuthNeeded(t *testing.T) {
 	h := connect(t, setup{})
 	if _, err := h.Logout(t.Context(), &acp.LogoutRequest{}); err != nil {
@@ -212,7 +320,7 @@ func TestINI19_TerminalAuth(t *testing.T) {
 	if agent, terminal := offers(connect(t, setup{})); !agent || !terminal {
 		t.Errorf("offered to a client with a terminal: %t, %t", agent, terminal)
 	}
-	if agent, terminal := offers(connect(t, setup{options: plain})); !agent || terminal {
+	if agent, terminal := offers(connect(t, setup{options: modest})); !agent || terminal {
 		t.Errorf("offered to a client without: %t, %t", agent, terminal)
 	}
 }

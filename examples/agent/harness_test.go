@@ -148,6 +148,8 @@ type setup struct {
 	requireAuth bool
 	pageSize    int
 	commandTime time.Duration
+	maxHistory  int
+	maxServers  int
 	expect      []string // findings to expect
 	handlers    func(*acp.ClientHandlers)
 	options     func(*acp.ClientOptions)
@@ -219,8 +221,8 @@ func connect(t *testing.T, s setup) *host {
 	return h
 }
 
-// plain are options of a client that can do nothing beyond what it must.
-func plain(o *acp.ClientOptions) {
+// modest are options of a client that can do nothing beyond what it must.
+func modest(o *acp.ClientOptions) {
 	o.Elicitation, o.Session = acp.ElicitationCapabilities{}, acp.ClientSessionCapabilities{}
 	o.BooleanConfig, o.TerminalAuth = false, false
 }
@@ -235,7 +237,10 @@ func bare(h *acp.ClientHandlers) {
 func inMemory(t *testing.T, s setup, state string) acp.Transport {
 	t.Helper()
 	logs := slog.New(slog.NewTextHandler(t.Output(), nil))
-	a, err := newAgent(config{state: state, requireAuth: s.requireAuth, pageSize: s.pageSize, commandTime: s.commandTime, log: logs})
+	a, err := newAgent(config{
+		state: state, requireAuth: s.requireAuth, log: logs,
+		pageSize: s.pageSize, commandTime: s.commandTime, maxHistory: s.maxHistory, maxServers: s.maxServers,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,11 +32,11 @@
 // # State
 //
 // Sessions are kept in the directory that -state names, one file each that every turn replaces, so that
-// another process can load them; by default in acp-example-agent within the user's cache directory, or the one for temporary
-// files when there is none.
+// another process can load them; by default in acp-example-agent within the user's cache directory. Without such a
+// directory -state must name one. It is refused if everybody may write in it.
 //
-// With -require-auth, sessions are only opened after authenticate, or after somebody ran the program
-// with -login, which clients that can do that in a terminal are told of.
+// With -require-auth, nothing but initialize and authenticate is served before authenticate, or before somebody ran the
+// program with -login, which clients that can do that in a terminal are told of. Logout ends the turns in progress.
 package main
 
 import (
@@ -51,28 +51,32 @@ import (
 	"syscall"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/examples/plain"
 )
 
 func main() {
 	state := flag.String("state", "", "directory for sessions (default: in the user's cache directory)")
-	requireAuth := flag.Bool("require-auth", false, "open sessions only after authentication")
+	requireAuth := flag.Bool("require-auth", false, "serve nothing before authentication")
 	login := flag.Bool("login", false, "log in, in a terminal, and end")
 	flag.Parse()
 
 	// Standard output belongs to the protocol.
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if *state == "" {
-		*state = defaultState()
-	}
 	run := serve
 	if *login {
 		run = func(_ context.Context, c config) error { return logIn(c.state, os.Stdin, os.Stdout) }
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, config{state: *state, requireAuth: *requireAuth, log: logger})
-	stop()
+	var err error
+	if *state == "" {
+		*state, err = defaultState()
+	}
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err = run(ctx, config{state: *state, requireAuth: *requireAuth, log: logger})
+		stop()
+	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "agent:", err)
+		fmt.Fprintln(os.Stderr, plain.Sprintf("agent: %v", err))
 		os.Exit(1)
 	}
 }
@@ -92,10 +96,11 @@ func serve(ctx context.Context, c config) error {
 	return errors.Join(err, a.close())
 }
 
-func defaultState() string {
+// defaultState is a directory of the user's own: others could plant sessions in one that is shared.
+func defaultState() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		dir = os.TempDir()
+		return "", fmt.Errorf("no directory for the state, name one with -state: %w", err)
 	}
-	return filepath.Join(dir, "acp-example-agent")
+	return filepath.Join(dir, "acp-example-agent"), nil
 }

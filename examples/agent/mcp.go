@@ -26,10 +26,20 @@ const (
 // its tools.
 const mcpVersion = "2025-06-18"
 
+// How many MCP servers may run and start at once, in all sessions: a client could name any number.
+const (
+	defaultMaxServers = 64
+	maxStarting       = 4
+)
+
+// slots bound what there is at once: each holds one.
+type slots chan struct{}
+
 // mcpServer is an MCP server that runs.
 type mcpServer struct {
 	name string
 	conn *rpc.Conn
+	slot slots // that it holds one of
 }
 
 type mcpImplementation struct {
@@ -43,23 +53,44 @@ type mcpInitialize struct {
 	ClientInfo      mcpImplementation `json:"clientInfo"`
 }
 
-// startServers starts all servers of a workspace at once. Those that do not start are no reason to
-// refuse the session.
-func startServers(ctx context.Context, w *workspace) (running []*mcpServer, broken []error) {
+// startServers starts all servers of a workspace, a few at once. Those that do not start, and those that are too many,
+// are no reason to refuse the session.
+func (a *agent) startServers(ctx context.Context, w *workspace) (running []*mcpServer, broken []error) {
 	servers, errs := make([]*mcpServer, len(w.servers)), make([]error, len(w.servers))
 	var wg sync.WaitGroup
+	left := 0
 	for i, server := range w.servers {
-		if config, ok := server.Variant.(*acp.MCPServerStdio); ok {
-			wg.Go(func() { servers[i], errs[i] = startServer(ctx, config, w.cwd) })
+		config, ok := server.Variant.(*acp.MCPServerStdio)
+		if !ok {
+			continue
 		}
+		select {
+		case a.running <- struct{}{}:
+		default:
+			left++
+			continue
+		}
+		a.starting <- struct{}{} // for a start, which mcpTime bounds
+		wg.Go(func() {
+			defer func() { <-a.starting }()
+			if servers[i], errs[i] = startServer(ctx, config, w.cwd); errs[i] != nil {
+				<-a.running
+				return
+			}
+			servers[i].slot = a.running
+		})
 	}
 	wg.Wait()
 	for i := range servers {
-		if errs[i] != nil {
-			broken = append(broken, errs[i])
-		} else {
+		if servers[i] != nil {
 			running = append(running, servers[i])
 		}
+		if errs[i] != nil {
+			broken = append(broken, errs[i])
+		}
+	}
+	if left > 0 {
+		broken = append(broken, fmt.Errorf("%d more are too many: at most %d run at once", left, cap(a.running)))
 	}
 	return running, broken
 }
@@ -91,7 +122,7 @@ func startServer(ctx context.Context, config *acp.MCPServerStdio, dir string) (*
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", config.Name, err), conn.Close())
 	}
-	return &mcpServer{config.Name, conn}, nil
+	return &mcpServer{name: config.Name, conn: conn}, nil
 }
 
 // stopServers ends all servers at once.
@@ -99,7 +130,10 @@ func stopServers(servers []*mcpServer) error {
 	errs := make([]error, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
-		wg.Go(func() { errs[i] = s.conn.Close() })
+		wg.Go(func() {
+			errs[i] = s.conn.Close()
+			<-s.slot
+		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)

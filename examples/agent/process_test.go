@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -80,6 +79,52 @@ func TestSES25_SES28_MCPServers(t *testing.T) {
 	}
 }
 
+// A client can name any number of MCP servers: only so many run, only a few start at once, and those of a session that is
+// closed make room for others.
+func TestMCPServersAreBounded(t *testing.T) {
+	const most = 2*maxStarting + 1
+	h := connect(t, setup{maxServers: most})
+	notes := filepath.Join(t.TempDir(), "notes")
+	servers := make([]acp.MCPServer, 400)
+	for i := range servers {
+		servers[i] = acp.NewMCPServerStdio(acp.MCPServerStdio{
+			Name: "a", Command: self(t), Args: []string{notes}, Env: []acp.EnvVariable{{Name: runAs, Value: "mcp"}},
+		})
+	}
+	open := func() *acp.ClientSession {
+		return h.session(t, func(r *acp.NewSessionRequest) { r.MCPServers = servers })
+	}
+	s := open()
+	say(t, s, "mcp", acp.StopReasonEndTurn)
+	if got := strings.Count(spoken(h.seen(s.ID())), "a: hammer, saw"); got != most {
+		t.Errorf("%d servers run, want %d", got, most)
+	}
+	notices := variants[*acp.SessionUpdateNotice](h.seen(s.ID()))
+	if len(notices) != 1 || !strings.HasPrefix(notices[0].Description.Value(), "391 more are too many") {
+		t.Errorf("got notices %v", notices)
+	}
+	starting := 0
+	for line := range strings.Lines(get(t, notes)) {
+		switch {
+		case strings.HasPrefix(line, "started"):
+			starting++
+		case strings.HasPrefix(line, "initialize "):
+			starting--
+		}
+		if starting > maxStarting {
+			t.Fatalf("%d start at once", starting)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = open()
+	say(t, s, "mcp", acp.StopReasonEndTurn)
+	if got := strings.Count(spoken(h.seen(s.ID())), "a: hammer, saw"); got != most {
+		t.Errorf("%d servers run after others have ended, want %d", got, most)
+	}
+}
+
 // Servers also end with the agent, when their session was not closed.
 func TestMCPServersEndWithTheAgent(t *testing.T) {
 	h := connect(t, setup{transport: asProcess()})
@@ -98,7 +143,7 @@ func TestMCPServersEndWithTheAgent(t *testing.T) {
 }
 
 func TestMCPServersThatDoNotStart(t *testing.T) {
-	for name, change := range map[string]func(*acp.ClientOptions){"with notices": nil, "without": plain} {
+	for name, change := range map[string]func(*acp.ClientOptions){"with notices": nil, "without": modest} {
 		t.Run(name, func(t *testing.T) {
 			h := connect(t, setup{options: change})
 			s := h.session(t, func(r *acp.NewSessionRequest) {
@@ -234,10 +279,25 @@ func TestBadStateIsSaid(t *testing.T) {
 	}
 }
 
+// Without a directory of the user's own, the state is in no other that others may know.
 func TestDefaultState(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", "")
-	t.Setenv("HOME", "")
-	if got, want := defaultState(), filepath.Join(os.TempDir(), "acp-example-agent"); got != want && !filepath.IsAbs(got) {
-		t.Errorf("got %s, want %s", got, want)
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	t.Setenv("HOME", cache)
+	t.Setenv("LocalAppData", cache)
+	if got, err := defaultState(); err != nil || !strings.HasPrefix(got, cache) {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		t.Setenv(name, "")
+	}
+	if got, err := defaultState(); err == nil {
+		t.Errorf("got %s, want an error", got)
+	}
+	cmd := exec.Command(self(t))
+	cmd.Env = []string{runAs + "=agent"}
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "agent: no directory for the state, name one with -state") {
+		t.Errorf("ended with %v and %q", err, out)
 	}
 }

@@ -197,11 +197,12 @@ func compact(ctx context.Context, t *turn) error {
 }
 
 func listTools(ctx context.Context, t *turn) error {
-	if len(t.session.servers) == 0 {
+	servers := t.session.mcpServers()
+	if len(servers) == 0 {
 		return t.say(ctx, "The session has no MCP servers.\n\n")
 	}
-	for _, server := range t.session.servers {
-		if err := t.say(ctx, "%s\n\n", server.tools(ctx)); err != nil {
+	for _, server := range servers {
+		if err := t.say(ctx, "%s\n\n", shorten(server.tools(ctx))); err != nil {
 			return err
 		}
 	}

@@ -21,32 +21,28 @@ const defaultPageSize = 50
 
 // session is an active session.
 type session struct {
-	id      acp.SessionID
-	log     *slog.Logger
-	store   *store
-	servers []*mcpServer
-	broken  []error // MCP servers that did not start
+	id     acp.SessionID
+	log    *slog.Logger
+	store  *store
+	broken []error // MCP servers that did not start
 
 	mu      sync.Mutex
+	servers []*mcpServer
 	record  *record
+	bytes   int                   // of the record, as it was saved last
 	allowed map[acp.ToolKind]bool // what the user allowed for good
-	busy    bool                  // a turn is in progress
+	turn    *turn                 // in progress, or nil
 	ended   bool
 }
+
+// defaultMaxHistory is how large a session may be for another prompt, in bytes: all of it is kept in memory.
+const defaultMaxHistory = 16 << 20
 
 // workspace is what a client says of a session's surroundings when it opens one.
 type workspace struct {
 	cwd        string
 	additional []string
 	servers    []acp.MCPServer
-}
-
-// admit refuses to open a session without authentication, or in a workspace that is none.
-func (a *agent) admit(w *workspace) error {
-	if err := a.authorized(); err != nil {
-		return err
-	}
-	return w.check()
 }
 
 // check refuses relative paths (SES-17, SES-20), and MCP servers that initialize did not offer (SES-27,
@@ -67,10 +63,16 @@ func (w *workspace) check() error {
 
 func (a *agent) newSession(ctx context.Context, client *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 	w := &workspace{req.Cwd, req.AdditionalDirectories, req.MCPServers}
-	if err := a.admit(w); err != nil {
+	if err := w.check(); err != nil {
 		return nil, err
 	}
-	s, err := a.open(ctx, &record{Info: acp.SessionInfo{SessionID: newSessionID()}, Settings: defaultSettings}, w)
+	id := newSessionID()
+	done, err := a.change(id)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	s, err := a.open(ctx, &record{Info: acp.SessionInfo{SessionID: id}, Settings: defaultSettings}, w)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +94,11 @@ func (a *agent) loadSession(ctx context.Context, session *acp.AgentSession, req 
 	}
 	for _, update := range s.history() {
 		if err := session.Update(ctx, update); err != nil {
-			return nil, errors.Join(err, a.shut(s.id))
+			return nil, errors.Join(err, a.shut(s))
 		}
 	}
 	if err := greet(ctx, session, s); err != nil {
-		return nil, errors.Join(err, a.shut(s.id))
+		return nil, errors.Join(err, a.shut(s))
 	}
 	now := s.settings()
 	return &acp.LoadSessionResponse{
@@ -122,10 +124,15 @@ func (a *agent) resumeSession(ctx context.Context, session *acp.AgentSession, re
 // reopen makes a session active that is kept. One that is active already takes its new workspace, but
 // not in the middle of a turn.
 func (a *agent) reopen(ctx context.Context, id acp.SessionID, w *workspace) (*session, error) {
-	if err := a.admit(w); err != nil {
+	if err := w.check(); err != nil {
 		return nil, err
 	}
-	if err := a.shut(id); err != nil {
+	done, err := a.change(id)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := a.shutID(id); err != nil {
 		return nil, err
 	}
 	r, err := a.store.load(id)
@@ -139,21 +146,22 @@ func (a *agent) reopen(ctx context.Context, id acp.SessionID, w *workspace) (*se
 }
 
 // open makes a session active. The roots given replace those that it had (SES-18), and its MCP servers
-// are started and initialized.
+// are started and initialized. The caller keeps others off the session by change.
 func (a *agent) open(ctx context.Context, r *record, w *workspace) (*session, error) {
+	if err := a.room(); err != nil {
+		return nil, err
+	}
 	r.Info.Cwd, r.Info.AdditionalDirectories = w.cwd, w.additional
 	s := &session{id: r.Info.SessionID, store: a.store, record: r, allowed: map[acp.ToolKind]bool{}}
 	s.log = a.log.With("session", s.id)
 	if _, err := s.save(); err != nil {
 		return nil, err
 	}
-	s.servers, s.broken = startServers(ctx, w)
+	s.servers, s.broken = a.startServers(ctx, w)
 	for _, err := range s.broken {
 		s.log.Warn("MCP server did not start", "error", err)
 	}
-	if old := a.put(s); old != nil { // opened twice at once
-		return s, old.end()
-	}
+	a.put(s)
 	return s, nil
 }
 
@@ -237,33 +245,49 @@ func parseCursor(cursor string) (p position, err error) {
 }
 
 func (a *agent) closeSession(_ context.Context, _ *acp.AgentSession, req *acp.CloseSessionRequest) (*acp.CloseSessionResponse, error) {
-	if _, err := a.session(req.SessionID); err != nil {
+	done, err := a.change(req.SessionID)
+	if err != nil {
 		return nil, err
 	}
-	return &acp.CloseSessionResponse{}, a.shut(req.SessionID)
+	defer done()
+	s, err := a.session(req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	return &acp.CloseSessionResponse{}, a.shut(s)
 }
 
 // deleteSession succeeds whether there was a session or not (DEL-5).
 func (a *agent) deleteSession(_ context.Context, _ *acp.AgentSession, req *acp.DeleteSessionRequest) (*acp.DeleteSessionResponse, error) {
-	if err := a.shut(req.SessionID); err != nil {
+	done, err := a.change(req.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := a.shutID(req.SessionID); err != nil {
 		return nil, err
 	}
 	return &acp.DeleteSessionResponse{}, a.store.remove(req.SessionID)
 }
 
-// shut ends a session if it is active.
-func (a *agent) shut(id acp.SessionID) error {
+// shutID ends a session if it is active.
+func (a *agent) shutID(id acp.SessionID) error {
 	s, err := a.session(id)
 	if err != nil {
 		return nil // it is not
 	}
+	return a.shut(s)
+}
+
+// shut ends a session.
+func (a *agent) shut(s *session) error {
 	if err := s.end(); err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.active[id] == s {
-		delete(a.active, id)
+	if a.active[s.id] == s {
+		delete(a.active, s.id)
 	}
 	return nil
 }
@@ -272,26 +296,47 @@ func (a *agent) shut(id acp.SessionID) error {
 // or session/delete is handled: the runtime has cancelled it and has seen it answered (SES-15).
 func (s *session) end() error {
 	s.mu.Lock()
-	s.ended = s.ended || !s.busy
-	ended := s.ended
+	busy := s.turn != nil
+	var servers []*mcpServer
+	if !busy {
+		s.ended, servers, s.servers = true, s.servers, nil
+	}
 	s.mu.Unlock()
-	if !ended {
+	if busy {
 		return acp.ErrInvalidRequest.WithMessagef("the session is busy with a turn")
 	}
-	if err := stopServers(s.servers); err != nil {
+	if err := stopServers(servers); err != nil {
 		s.log.Warn("MCP servers did not end", "error", err)
 	}
 	return nil
 }
 
-// begin starts a turn, and history with what the user said.
-func (s *session) begin(t *turn, prompt []acp.ContentBlock) error {
+func (s *session) mcpServers() []*mcpServer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	return s.servers
+}
+
+// playing is the turn in progress, or nil.
+func (s *session) playing() *turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn
+}
+
+// begin starts a turn, and history with what the user said.
+func (s *session) begin(t *turn, prompt []acp.ContentBlock, maxHistory int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
 		return acp.SessionNotFound(s.id)
+	case s.turn != nil:
+		return acp.ErrInvalidRequest.WithMessagef("the session is busy with a turn")
+	case s.bytes > maxHistory:
+		return acp.ErrInvalidRequest.WithMessagef("the session is full: open a new one")
 	}
-	s.busy = true
+	s.turn = t
 	t.start = len(s.record.History)
 	message := acp.Some(newMessageID())
 	for _, block := range prompt {
@@ -337,7 +382,11 @@ func (s *session) history() []acp.SessionUpdate {
 // save keeps the session as it is, and returns its size in bytes. s.mu is held, or nobody else knows s.
 func (s *session) save() (int, error) {
 	s.record.Info.UpdatedAt = acp.Some(timestamp())
-	return s.store.save(s.record)
+	bytes, err := s.store.save(s.record)
+	if err == nil {
+		s.bytes = bytes
+	}
+	return bytes, err
 }
 
 // cwd is the session's directory. It does not change while the session is active.

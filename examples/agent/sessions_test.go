@@ -426,6 +426,118 @@ func TestListLeavesOutBrokenFiles(t *testing.T) {
 	}
 }
 
+// A file that says it is of another session is of none: saving it would replace the other's.
+func TestFilesOfOtherSessions(t *testing.T) {
+	state := t.TempDir()
+	h := connect(t, setup{state: state})
+	s := h.session(t)
+	say(t, s, "hello", acp.StopReasonEndTurn)
+	victim := filepath.Join(state, string(s.ID())+sessionSuffix)
+	before := get(t, victim)
+	put(t, state, "sess_OTHER.json", strings.Replace(before, "hello", "forged", 1))
+	for _, open := range []func() error{
+		func() error {
+			_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "sess_OTHER", Cwd: t.TempDir()})
+			return err
+		},
+		func() error {
+			_, err := h.ResumeSession(t.Context(), &acp.ResumeSessionRequest{SessionID: "sess_OTHER", Cwd: t.TempDir()})
+			return err
+		},
+	} {
+		wantCode(t, open(), rpc.ErrInternal)
+	}
+	if got := get(t, victim); got != before {
+		t.Errorf("the other session's file is\n%s", got)
+	}
+	if got := list(t, h, ""); len(got) != 1 || got[0].SessionID != s.ID() {
+		t.Errorf("listed are %v", got)
+	}
+}
+
+// What a process that died has left of a session goes with it.
+func TestDeleteLeavesNothing(t *testing.T) {
+	state := t.TempDir()
+	h := connect(t, setup{state: state})
+	s := h.session(t)
+	put(t, state, string(s.ID())+sessionSuffix+".ABC", "half of a conversation")
+	if err := s.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := os.ReadDir(state); err != nil || len(files) > 0 {
+		t.Errorf("left is %v, %v", files, err)
+	}
+}
+
+// A session does not grow without end.
+func TestFullSessions(t *testing.T) {
+	h := connect(t, setup{maxHistory: 2000})
+	s := h.session(t)
+	say(t, s, strings.Repeat("long ", 1000), acp.StopReasonEndTurn)
+	_, err := s.Prompt(t.Context(), acp.TextBlock("more"))
+	wantCode(t, err, acp.ErrInvalidRequest)
+	loaded, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: h.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = loaded.Prompt(t.Context(), acp.TextBlock("more"))
+	wantCode(t, err, acp.ErrInvalidRequest)
+	say(t, h.session(t), "in a new one", acp.StopReasonEndTurn)
+}
+
+func TestTooManySessions(t *testing.T) {
+	a, err := newAgent(config{state: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxSessions {
+		done, err := a.change(newSessionID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.room(); err != nil {
+			t.Fatal(err)
+		}
+		a.put(&session{id: newSessionID()})
+		done()
+	}
+	if _, err := a.change("sess_A"); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, a.room(), acp.ErrInvalidRequest)
+	clear(a.active)
+	if err := a.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Opening a session several times at once leaves one that works, and no MCP server of the others.
+func TestOpenedAtOnce(t *testing.T) {
+	h := connect(t, setup{maxServers: 2})
+	s := h.session(t)
+	servers := []acp.MCPServer{acp.NewMCPServerStdio(acp.MCPServerStdio{
+		Name: "a", Command: self(t), Args: []string{filepath.Join(t.TempDir(), "notes")}, Env: []acp.EnvVariable{{Name: runAs, Value: "mcp"}},
+	})}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			_, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: h.dir, MCPServers: servers})
+			if e := asError(err); err != nil && (e == nil || e.Code != acp.ErrInvalidRequest) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	loaded, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: h.dir, MCPServers: append(servers, servers...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, loaded, "mcp", acp.StopReasonEndTurn)
+	if got := strings.Count(spoken(h.seen(s.ID())), "a: hammer, saw"); got != 2 {
+		t.Errorf("%d servers run of 2", got)
+	}
+}
+
 func TestDEL4_DEL5_Delete(t *testing.T) {
 	h := connect(t, setup{})
 	s := h.session(t)

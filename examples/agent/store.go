@@ -9,8 +9,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -28,10 +30,15 @@ type record struct {
 // timestamp is the time as ISO 8601 writes it, in a form whose order is that of time.
 func timestamp() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// store is the directory of the state. Two processes may share it, but not a session.
+// store is the directory of the state. Two processes may share it, but not a session. It is the user's own, but what is
+// in there may be damaged, or be no file at all: only regular files are opened, for a pipe would keep us waiting.
 type store struct {
 	dir *os.Root
 }
+
+// maxSessionFile is how large a file of a session may be, in bytes: much more than defaultMaxHistory and the longest
+// turn.
+const maxSessionFile = 256 << 20
 
 const (
 	sessionPrefix = "sess_"
@@ -46,6 +53,13 @@ func openStore(dir string) (*store, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
+	}
+	info, err := root.Stat(".")
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
+		err = fmt.Errorf("everybody may write in %s", dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
 	}
 	return &store{root}, nil
 }
@@ -81,18 +95,46 @@ func (s *store) save(r *record) (int, error) {
 	return len(data), nil
 }
 
-// replace puts a file in place in one step.
-func (s *store) replace(name string, data []byte) (err error) {
+// replace puts a file in place in one step, of a regular one if there is one.
+func (s *store) replace(name string, data []byte) error {
+	if _, err := s.regular(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	temp := name + "." + rand.Text()
 	file, err := s.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(data)
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = s.dir.Rename(temp, name)
+	}
+	if err != nil {
 		return errors.Join(err, s.dir.Remove(temp))
 	}
-	return s.dir.Rename(temp, name)
+	return nil
+}
+
+// regular fails for what is no regular file, without waiting for it.
+func (s *store) regular(name string) (fs.FileInfo, error) {
+	info, err := s.dir.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	return info, err
+}
+
+// open opens the file of a session.
+func (s *store) open(name string) (*os.File, error) {
+	info, err := s.regular(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxSessionFile {
+		return nil, fmt.Errorf("%s is too large", name)
+	}
+	return s.dir.Open(name)
 }
 
 // load reads a session; the error matches fs.ErrNotExist if there is none.
@@ -101,22 +143,39 @@ func (s *store) load(id acp.SessionID) (*record, error) {
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	data, err := s.dir.ReadFile(name)
+	file, err := s.open(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("loading session %s: %w", id, err)
 	}
+	defer file.Close()
 	r := &record{}
-	if err := json.Unmarshal(data, r); err != nil {
+	data, err := io.ReadAll(file)
+	if err == nil {
+		err = json.Unmarshal(data, r)
+	}
+	if err == nil && r.Info.SessionID != id { // saving it would replace another's file
+		err = fmt.Errorf("the file is of session %q", r.Info.SessionID)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("loading session %s: %w", id, err)
 	}
 	return r, nil
 }
 
-// remove removes a session; there being none is success (DEL-5).
+// remove removes a session, with what a process that died has left of it; there being none is success (DEL-5).
 func (s *store) remove(id acp.SessionID) error {
 	name, ok := sessionFile(id)
 	if !ok {
 		return nil
+	}
+	unfinished, err := fs.Glob(s.dir.FS(), name+".*")
+	if err != nil {
+		return err
+	}
+	for _, temp := range unfinished {
+		if err := s.dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if err := s.dir.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -133,24 +192,40 @@ func (s *store) list(broken func(name string, err error)) ([]acp.SessionInfo, er
 	}
 	var infos []acp.SessionInfo
 	for _, name := range files {
-		var r struct {
-			Info acp.SessionInfo `json:"info"`
-		}
-		data, err := s.dir.ReadFile(name)
+		info, err := s.info(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted meanwhile
-		}
-		if err == nil {
-			err = json.Unmarshal(data, &r)
 		}
 		if err != nil {
 			broken(name, err)
 			continue
 		}
-		infos = append(infos, r.Info)
+		infos = append(infos, info)
 	}
 	slices.SortFunc(infos, func(x, y acp.SessionInfo) int { return comparePosition(positionOf(y), positionOf(x)) })
 	return infos, nil
+}
+
+// info reads the beginning of a session's file, which is its info: a list need not read all conversations.
+func (s *store) info(name string) (info acp.SessionInfo, err error) {
+	file, err := s.open(name)
+	if err != nil {
+		return info, err
+	}
+	defer file.Close()
+	d := json.NewDecoder(file)
+	for _, want := range []json.Token{json.Delim('{'), "info"} {
+		if got, err := d.Token(); err != nil || got != want {
+			return info, cmp.Or(err, errors.New("not the file of a session"))
+		}
+	}
+	if err := d.Decode(&info); err != nil {
+		return info, err
+	}
+	if string(info.SessionID)+sessionSuffix != name {
+		return info, fmt.Errorf("the file is of session %q", info.SessionID)
+	}
+	return info, nil
 }
 
 // position is where a session stands in the list.
@@ -168,7 +243,7 @@ func comparePosition(x, y position) int {
 }
 
 func (s *store) loggedIn() bool {
-	_, err := s.dir.Stat(loginFile)
+	_, err := s.regular(loginFile)
 	return err == nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -160,15 +161,22 @@ func readFile(ctx context.Context, t *turn) error {
 		if err != nil {
 			return err
 		}
-		if len(text) > maxShown {
-			text = strings.ToValidUTF8(text[:maxShown], "") + "…"
-		}
-		return c.end(ctx, acp.ToolCallStatusCompleted, acp.ToolText(text))
+		return c.end(ctx, acp.ToolCallStatusCompleted, acp.ToolText(shorten(text)))
 	})
 }
 
-// maxShown is how much of a file or an output is shown, in bytes.
-const maxShown = 32 << 10
+const (
+	maxShown = 32 << 10 // bytes of a file or an output that are shown
+	maxFile  = 10 << 20 // bytes of a file that is read
+)
+
+// shorten makes of a text what is shown of it.
+func shorten(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShown], "") + "…"
+}
 
 // editFile adds a line to the file that the prompt names.
 func editFile(ctx context.Context, t *turn) error {
@@ -228,8 +236,13 @@ func (t *turn) readText(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if len(res.Content) > maxFile {
+		return "", errTooLarge
+	}
 	return res.Content, nil
 }
+
+var errTooLarge = errors.New("the file is too large")
 
 func readDisk(dir, rel string) (string, error) {
 	root, err := os.OpenRoot(dir)
@@ -244,7 +257,15 @@ func readDisk(dir, rel string) (string, error) {
 	if !info.Mode().IsRegular() { // a pipe, which would keep us waiting
 		return "", fmt.Errorf("%s is not a regular file", rel)
 	}
-	text, err := root.ReadFile(rel)
+	file, err := root.Open(rel)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if len(text) > maxFile {
+		return "", errTooLarge
+	}
 	return string(text), err
 }
 

@@ -27,6 +27,9 @@ type turn struct {
 
 	commandTime time.Duration
 
+	end  context.CancelCauseFunc // ends it early
+	over chan struct{}           // closed when it has ended
+
 	text     string   // what the user wrote
 	attached []string // what came with it, described
 	outputs  map[acp.TerminalID]string
@@ -38,30 +41,30 @@ func newMessageID() acp.MessageID { return acp.MessageID("msg_" + rand.Text()) }
 // prompt serves session/prompt. When the turn was cancelled it returns the error that this led to, and
 // the runtime answers with the stop reason cancelled (PRM-11, PRM-12).
 func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
-	s, err := a.session(req.SessionID)
-	if err != nil {
-		return nil, err
-	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	t := &turn{
-		session: s,
 		client:  client,
 		outputs: map[acp.TerminalID]string{},
 		stop:    acp.StopReasonEndTurn,
 
 		commandTime: a.commandTime,
+		end:         end,
+		over:        make(chan struct{}),
 	}
-	if err := s.begin(t, req.Prompt); err != nil {
+	if err := a.begin(t, req); err != nil {
 		return nil, err
 	}
+	defer close(t.over)
 	for _, block := range req.Prompt {
 		t.take(block)
 	}
-	err = t.play(ctx)
+	err := t.play(ctx)
 	if errors.Is(err, errDismissed) {
 		t.stop, err = acp.StopReasonCancelled, nil
 	}
 	if err := t.finish(ctx); err != nil {
-		s.log.Error("turn not kept or not reported", "error", err)
+		t.session.log.Error("turn not kept or not reported", "error", err)
 	}
 	if err == nil && ctx.Err() != nil { // cancelled just now
 		err = context.Cause(ctx)
@@ -70,6 +73,19 @@ func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, req *acp.P
 		return nil, err
 	}
 	return &acp.PromptResponse{StopReason: t.stop}, nil
+}
+
+// begin starts a turn in the session that a prompt is for. Under the lock, nobody logs out meanwhile.
+func (a *agent) begin(t *turn, req *acp.PromptRequest) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.authorize(); err != nil {
+		return err
+	}
+	if t.session = a.active[req.SessionID]; t.session == nil {
+		return acp.SessionNotFound(req.SessionID)
+	}
+	return t.session.begin(t, req.Prompt, a.maxHistory)
 }
 
 // take takes a block of the prompt.
@@ -117,7 +133,7 @@ func (t *turn) words() []string {
 func (t *turn) finish(ctx context.Context) error {
 	s := t.session
 	s.mu.Lock()
-	s.busy = false
+	s.turn = nil
 	if t.stop == acp.StopReasonRefusal { // what was refused is no part of the conversation
 		s.record.History = s.record.History[:t.start]
 	}

@@ -636,7 +636,7 @@ func TestFailingToolsDoNotEndTheTurn(t *testing.T) {
 
 // SCH-12, SCH-13, ELI-5, ELI-6, CFG-3: what the client did not advertise is not sent.
 func TestSCH12_SCH13_ELI5_PlainClients(t *testing.T) {
-	h := connect(t, setup{handlers: bare, options: plain})
+	h := connect(t, setup{handlers: bare, options: modest})
 	s := h.session(t)
 	say(t, s, "notice, compact, form, link, mode", acp.StopReasonEndTurn)
 	for _, m := range h.wire.all() {
