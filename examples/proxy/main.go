@@ -3,8 +3,9 @@
 //	proxy [-v] -- AGENT [arguments]
 //
 // It starts the agent and passes every message on, both ways, byte for byte: also those that it does not
-// understand. With -v it says on standard error what passes, in a line for each message. When the client
-// ends the connection, so does the agent's, which still gets time to answer; when the agent ends, so
+// understand. With -v it says on standard error what passes, in a line for each message. What the agent writes to
+// standard error comes there too, with "agent: " in front of each line; nothing there makes a terminal do more than show
+// it. When the client ends the connection, so does the agent's, which still gets time to answer; when the agent ends, so
 // does the proxy, with the same exit status.
 package main
 
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/examples/plain"
 )
 
 // What the agent is given to end, after its input has. It adds up to less than clients wait for a proxy.
@@ -30,8 +32,9 @@ const (
 	killTime  = time.Second            // before it is killed
 )
 
-// maxMessage is the longest message that is passed on, in bytes. It is for the ends to have lower limits.
-const maxMessage = 1 << 30
+// maxMessage is the longest message that is passed on, in bytes: more than the ends accept if they have this library's
+// limit, and no more than the proxy should hold for each direction.
+const maxMessage = 2 * rpc.DefaultMaxMessage
 
 func main() {
 	verbose := flag.Bool("v", false, "say what passes")
@@ -49,12 +52,13 @@ func main() {
 		w.out = os.Stderr
 	}
 	cmd := exec.Command(flag.Arg(0), flag.Args()[1:]...)
-	cmd.Stderr = os.Stderr
+	stderr := plain.NewWriter(os.Stderr, "agent: ")
+	cmd.Stderr = stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, cmd, w)
 	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "proxy:", err)
+	if err := errors.Join(err, stderr.Flush()); err != nil {
+		fmt.Fprintln(os.Stderr, plain.Sprintf("proxy: %v", err))
 	}
 	os.Exit(exitStatus(cmd, err))
 }
@@ -76,6 +80,7 @@ func run(ctx context.Context, cmd *exec.Cmd, w *watcher) error {
 	defer context.AfterFunc(ctx, func() { agent.Close() })()
 
 	var toAgent sync.WaitGroup
+	var drained *time.Timer
 	toAgent.Go(func() {
 		w.pass(toTheAgent, client, agent)
 		// The client is gone, or the agent is.
@@ -84,11 +89,12 @@ func run(ctx context.Context, cmd *exec.Cmd, w *watcher) error {
 				w.printf("%s: %v", toTheAgent, err)
 			}
 		}
-		time.AfterFunc(drainTime, func() { agent.Close() })
+		drained = time.AfterFunc(drainTime, func() { agent.Close() })
 	})
 	w.pass(toTheClient, agent, client)
 	err = errors.Join(agent.Close(), client.Close())
 	toAgent.Wait()
+	drained.Stop()
 	return err
 }
 

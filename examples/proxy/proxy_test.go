@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"go.uber.org/goleak"
 
@@ -69,6 +71,8 @@ var agents = map[string]func(){
 			fmt.Printf("{\"n\":%d,\"fill\":%q}\n", i, strings.Repeat("x", 1000))
 		}
 	},
+	// puts what a terminal obeys on standard error
+	"loud": func() { fmt.Fprint(os.Stderr, hostile) },
 	// ends without being asked
 	"brief": func() {
 		fmt.Println(`{"last":"words"}`)
@@ -246,6 +250,7 @@ func TestDescriptions(t *testing.T) {
 		{toTheAgent, `{"jsonrpc":"2.0","id":1,"result":{}}`, "client → agent: answer to nothing known #1"},
 		{toTheClient, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"later"}}}`, "agent → client: session/update of s: Unknown"},
 		{toTheClient, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":3}}`, "agent → client: session/update: "},
+		{toTheAgent, `{"jsonrpc":"2.0","method":"session/prompt","params":"` + strings.Repeat("x", maxDecoded) + `"}`, "client → agent: session/prompt: 1048578 bytes"},
 		{toTheClient, `nonsense`, "agent → client: no message: "},
 	} {
 		out.Reset()
@@ -253,6 +258,100 @@ func TestDescriptions(t *testing.T) {
 		if got := out.String(); !strings.HasPrefix(got, m.want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s\ngot  %swant %s", m.line, got, m.want)
 		}
+	}
+}
+
+// hostile is what a terminal would obey, and what would look like a line of the proxy's.
+const hostile = "hello\x1b[2J\x1b]0;x\a\u009b1A\u202e\u2066\r\nproxy: all is well\u2028"
+
+func checkPlain(t *testing.T, got string) {
+	t.Helper()
+	for line := range strings.Lines(got) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.HasPrefix(line, "proxy: all") {
+			t.Errorf("%q is printed", line)
+		}
+	}
+}
+
+// Nothing of a message reaches the terminal as it is, and each has one line.
+func TestHostileText(t *testing.T) {
+	quote := func(text string) string {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(quoted)
+	}
+	h := quote(hostile)
+	for _, line := range []string{
+		`{"id":` + h + `,"method":` + h + `}`,
+		`{"id":` + h + `,"result":null}`,
+		`{"id":1,"error":{"code":1,"message":` + h + `}}`,
+		`{"method":"session/update","params":{"sessionId":` + h + `,"update":{"sessionUpdate":` + h + `}}}`,
+		`{"method":"session/update","params":{"sessionId":` + h + `,"update":{"sessionUpdate":"plan","entries":` + h + `}}}`,
+		`{"method":"session/prompt","params":{"sessionId":` + h + `,"prompt":[{"type":"text","text":` + h + `}]}}`,
+		`{"id":7,"method":"session/request_permission","params":{"sessionId":` + h + `,"toolCall":{"toolCallId":"1","title":` + h + `},"options":[]}}`,
+		`{"id":8,"method":` + h + `,"params":` + h + `}`,
+		`{` + hostile,
+	} {
+		var out strings.Builder
+		w := &watcher{out: &out, pending: map[string]string{`client → agent1`: "session/prompt"}}
+		w.see(toTheClient, []byte(line))
+		w.see(toTheAgent, []byte(`{"id":8,"result":{}}`))
+		if strings.Count(out.String(), "\n") != 2 {
+			t.Errorf("%s\nprints %q", line, out.String())
+		}
+		checkPlain(t, out.String())
+	}
+	for _, method := range []string{acp.MethodInitialize, acp.MethodPrompt, acp.MethodRequestPermission} {
+		var out strings.Builder
+		w := &watcher{out: &out, pending: map[string]string{`client → agent1`: method}}
+		w.see(toTheClient, []byte(`{"id":1,"result":{"protocolVersion":1,"agentInfo":{"name":`+h+`,"version":"1"},"stopReason":`+h+
+			`,"outcome":{"outcome":"selected","optionId":`+h+`}}}`))
+		if !strings.Contains(out.String(), `hello\x1b`) {
+			t.Errorf("%s prints %q", method, out.String())
+		}
+		checkPlain(t, out.String())
+	}
+}
+
+// What an agent writes to standard error has a mark, and does nothing but appear.
+func TestHostileStandardError(t *testing.T) {
+	for _, flags := range [][]string{nil, {"-v"}} {
+		cmd := through(t, flags, role(t, "loud")...)
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		if err := cmd.Run(); err != nil {
+			t.Error(err)
+		}
+		checkPlain(t, log.String())
+		if !strings.Contains(log.String(), "agent: hello") || !strings.Contains(log.String(), "agent: proxy: all is well") {
+			t.Errorf("got %q", log.String())
+		}
+	}
+}
+
+// Requests that are never answered are not kept for ever.
+func TestPendingIsBounded(t *testing.T) {
+	var out strings.Builder
+	w := &watcher{out: &out, pending: map[string]string{}}
+	for i := range 3 * maxPending {
+		w.see(toTheAgent, fmt.Appendf(nil, `{"id":%d,"method":"a"}`, i))
+	}
+	if len(w.pending) != maxPending {
+		t.Errorf("%d requests are kept, want %d", len(w.pending), maxPending)
+	}
+	for i := range 3 * maxPending {
+		w.see(toTheClient, fmt.Appendf(nil, `{"id":%d,"result":null}`, i))
+	}
+	if len(w.pending) > 0 {
+		t.Errorf("%d requests are kept after all answers", len(w.pending))
+	}
+	w.see(toTheAgent, fmt.Appendf(nil, `{"id":%q,"method":"a"}`, strings.Repeat("x", 1<<20)))
+	w.see(toTheAgent, fmt.Appendf(nil, `{"id":1,"method":%q}`, strings.Repeat("x", 1<<20)))
+	if len(w.pending) > 0 {
+		t.Error("a request with a huge id or method is kept")
 	}
 }
 

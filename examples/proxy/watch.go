@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/examples/plain"
 )
 
 // direction is the way that a message goes.
@@ -35,13 +36,20 @@ type watcher struct {
 	pending map[string]string // methods of requests that were not answered, by direction and id
 }
 
+// What is remembered of requests that were not answered: some never are, and an id may be of any length.
+const (
+	maxPending = 1024
+	maxName    = 256 // bytes of an id and a method together
+)
+
+// printf prints one line, whatever is in args.
 func (w *watcher) printf(format string, args ...any) {
 	if w.out == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fmt.Fprintf(w.out, format+"\n", args...)
+	fmt.Fprintln(w.out, plain.Sprintf(format, args...))
 }
 
 // envelope is what JSON-RPC wraps a message in.
@@ -73,11 +81,18 @@ func (w *watcher) see(d direction, line []byte) {
 	what := e.Method
 	if len(e.ID) > 0 {
 		what += " #" + string(e.ID)
-		w.mu.Lock()
-		w.pending[string(d)+string(e.ID)] = e.Method
-		w.mu.Unlock()
+		w.remember(d, &e)
 	}
 	w.printf("%s: %s%s", d, what, describe(params(e.Method), e.Params))
+}
+
+// remember keeps the method of a request for its answer, if there is room.
+func (w *watcher) remember(d direction, e *envelope) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) < maxPending && len(e.ID)+len(e.Method) <= maxName {
+		w.pending[string(d)+string(e.ID)] = strings.Clone(e.Method)
+	}
 }
 
 // answer says what an answer is, and to what.
@@ -120,10 +135,16 @@ func result(method string) any {
 	return nil
 }
 
+// maxDecoded is how much is looked into, in bytes: decoded, it is several times as large.
+const maxDecoded = 1 << 20
+
 // describe decodes a value and says what is in it.
 func describe(v any, raw json.RawMessage) string {
 	if v == nil {
 		return ""
+	}
+	if len(raw) > maxDecoded {
+		return fmt.Sprintf(": %d bytes", len(raw))
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
 		return fmt.Sprintf(": %v", err)
