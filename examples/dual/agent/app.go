@@ -54,6 +54,12 @@ const (
 	refused
 )
 
+// What one agent keeps: its client opens the sessions, and says what is in them.
+const (
+	maxSessions = 1000
+	maxHistory  = 4 << 20 // bytes of a session that takes another prompt
+)
+
 // play answers a prompt. It fails when the turn is cancelled.
 func play(ctx context.Context, s screen, cwd, prompt string) error {
 	if strings.HasPrefix(prompt, "Write a very long") {

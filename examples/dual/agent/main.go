@@ -18,6 +18,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/examples/plain"
 )
 
 func main() {
@@ -30,7 +31,7 @@ func main() {
 	}
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "agent:", err)
+		fmt.Fprintln(os.Stderr, plain.Sprintf("agent: %v", err))
 		os.Exit(1)
 	}
 }

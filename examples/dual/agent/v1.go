@@ -25,6 +25,9 @@ func (a *agentV1) newSession(_ context.Context, _ *acp.AgentConn, req *acp.NewSe
 	id := acp.SessionID(newID("sess"))
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if len(a.sessions) == maxSessions {
+		return nil, acp.ErrInvalidRequest.WithMessagef("there are %d sessions, which is the most", maxSessions)
+	}
 	if a.sessions == nil {
 		a.sessions = map[acp.SessionID]string{}
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ type sessionV2 struct {
 
 	mu      sync.Mutex
 	history []v2draft.SessionUpdate
+	bytes   int // of it, as JSON
 }
 
 func (a *agentV2) serve(ctx context.Context, transport v2draft.Transport) error {
@@ -41,6 +43,9 @@ func (a *agentV2) newSession(_ context.Context, _ *v2draft.AgentConn, req *v2dra
 	s := &sessionV2{id: v2draft.SessionID(newID("sess")), cwd: req.Cwd}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if len(a.sessions) == maxSessions {
+		return nil, v2draft.ErrInvalidRequest.WithMessagef("there are %d sessions, which is the most", maxSessions)
+	}
 	if a.sessions == nil {
 		a.sessions = map[v2draft.SessionID]*sessionV2{}
 	}
@@ -99,6 +104,9 @@ func (a *agentV2) prompt(ctx context.Context, peer *v2draft.AgentSession, req *v
 	if err != nil {
 		return nil, err
 	}
+	if s.full() {
+		return nil, v2draft.ErrInvalidRequest.WithMessagef("the session is full: open a new one")
+	}
 	message := v2draft.UserMessage{MessageID: v2draft.MessageID(newID("msg")), Content: v2draft.Some(req.Prompt)}
 	var text strings.Builder
 	for _, block := range req.Prompt {
@@ -106,16 +114,29 @@ func (a *agentV2) prompt(ctx context.Context, peer *v2draft.AgentSession, req *v
 		text.WriteString(part)
 	}
 	return peer.StartTurnWith(ctx, message, func(ctx context.Context) (v2draft.IdleStateUpdate, error) {
-		s.remember(v2draft.NewSessionUpdateUserMessage(message))
+		if err := s.remember(v2draft.NewSessionUpdateUserMessage(message)); err != nil {
+			return v2draft.IdleStateUpdate{}, err
+		}
 		screen := &screenV2{session: s, peer: peer, planID: v2draft.PlanID(newID("plan")), begun: map[string]bool{}}
 		return v2draft.EndTurn(), play(ctx, screen, string(s.cwd), text.String())
 	})
 }
 
-func (s *sessionV2) remember(u v2draft.SessionUpdate) {
+func (s *sessionV2) remember(u v2draft.SessionUpdate) error {
+	text, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.history = append(s.history, u)
+	s.history, s.bytes = append(s.history, u), s.bytes+len(text)
+	return nil
+}
+
+func (s *sessionV2) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes > maxHistory
 }
 
 // screenV2 is the screen of a client of version 2.
@@ -128,7 +149,9 @@ type screenV2 struct {
 
 // update sends an update and keeps it for those who resume the session later.
 func (s *screenV2) update(ctx context.Context, u v2draft.SessionUpdate) error {
-	s.session.remember(u)
+	if err := s.session.remember(u); err != nil {
+		return err
+	}
 	return s.peer.Update(ctx, u)
 }
 
@@ -137,9 +160,12 @@ func (s *screenV2) update(ctx context.Context, u v2draft.SessionUpdate) error {
 func (s *screenV2) say(ctx context.Context, message, text string) error {
 	if !s.begun[message] {
 		s.begun[message] = true
-		s.session.remember(v2draft.NewSessionUpdateAgentMessage(v2draft.AgentMessage{
+		err := s.session.remember(v2draft.NewSessionUpdateAgentMessage(v2draft.AgentMessage{
 			MessageID: v2draft.MessageID(message), Content: v2draft.Some([]v2draft.ContentBlock{}),
 		}))
+		if err != nil {
+			return err
+		}
 	}
 	return s.update(ctx, v2draft.AgentMessageText(v2draft.MessageID(message), text))
 }

@@ -4,11 +4,13 @@ package main
 
 import (
 	"fmt"
+	"hash/maphash"
 	"io"
 	"strings"
 	"sync"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/examples/plain"
 )
 
 // play is one prompt, and what to do while the agent answers it.
@@ -32,10 +34,10 @@ func newPlay(text string) play {
 // option is one answer to a request for permission.
 type option struct{ id, kind string }
 
-// choose picks the option that the play asks for. It returns "" if there is none.
-func (p play) choose(options []option) (id string) {
+// choose picks the option that the play asks for; before the first play, p is nil. It returns "" if there is none.
+func (p *play) choose(options []option) (id string) {
 	want := "reject"
-	if p.allow {
+	if p != nil && p.allow {
 		want = "allow"
 	}
 	for _, o := range options {
@@ -47,19 +49,19 @@ func (p play) choose(options []option) (id string) {
 }
 
 // printer prints what the agent does, a line each. Pieces of one message, and of one terminal's output,
-// are put together.
+// are put together. It may be used concurrently: the handlers of a connection run at the same time.
 type printer struct {
 	mu   sync.Mutex
 	w    io.Writer
 	open string // what the unfinished line is of
 }
 
-// line prints a line.
+// line prints a line, of arguments that may be the agent's.
 func (p *printer) line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finish()
-	fmt.Fprintf(p.w, format+"\n", args...)
+	fmt.Fprintln(p.w, plain.Sprintf(format, args...))
 }
 
 // piece prints a piece of what has that id, with a title where it begins.
@@ -71,7 +73,7 @@ func (p *printer) piece(id, title, text string) {
 		fmt.Fprintf(p.w, "%s: ", title)
 		p.open = id
 	}
-	fmt.Fprint(p.w, strings.ReplaceAll(text, "\n", " "))
+	fmt.Fprint(p.w, strings.ReplaceAll(plain.Text(text), "\n", " "))
 }
 
 func (p *printer) finish() {
@@ -79,6 +81,39 @@ func (p *printer) finish() {
 		fmt.Fprintln(p.w)
 		p.open = ""
 	}
+}
+
+// outputs knows how much of the output of each tool call was printed. It may be used concurrently. Of an output it keeps
+// the length and a sum, however long it is.
+type outputs struct {
+	mu    sync.Mutex
+	known map[uint64]printed // by the sums of the calls' ids
+}
+
+type printed struct {
+	length int
+	sum    uint64
+}
+
+// maxOutputs is how many calls are known; then all are forgotten, and what they show is printed again.
+const maxOutputs = 1024
+
+// seed makes sums that no agent can foresee.
+var seed = maphash.MakeSeed()
+
+// added returns what a call's output has more than it had: all of it when it begins otherwise.
+func (o *outputs) added(call, text string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	id, added := maphash.String(seed, call), text
+	if was := o.known[id]; was.length <= len(text) && was.sum == maphash.String(seed, text[:was.length]) {
+		added = text[was.length:]
+	}
+	if o.known == nil || len(o.known) == maxOutputs {
+		o.known = map[uint64]printed{}
+	}
+	o.known[id] = printed{len(text), maphash.String(seed, text)}
+	return added
 }
 
 // plan prints a plan as what is done of it.

@@ -25,6 +25,7 @@ import (
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/examples/plain"
 )
 
 // config is what the command line says.
@@ -46,7 +47,7 @@ func main() {
 		stop()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "client:", err)
+		fmt.Fprintln(os.Stderr, plain.Sprintf("client: %v", err))
 		os.Exit(1)
 	}
 }
@@ -82,12 +83,13 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		OnMessage: p.findings,
 	})
 	command := exec.Command(c.command[0], c.command[1:]...)
-	command.Stderr = os.Stderr
+	stderr := plain.NewWriter(os.Stderr, "agent: ")
+	command.Stderr = stderr
 	var transport rpc.Transport = rpc.Command(command)
 	if c.check {
 		transport = monitor.WrapClient(transport)
 	}
-	err := converse(ctx, c, transport, p)
+	err := errors.Join(converse(ctx, c, transport, p), stderr.Flush())
 	if c.check {
 		p.line("%s", monitor.Stats())
 		if monitor.Stats().Findings() > 0 {

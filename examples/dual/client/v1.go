@@ -17,11 +17,10 @@ type peerV1 struct {
 	conn    *acp.ClientConn
 	session *acp.ClientSession
 	playing atomic.Pointer[play]
-	shown   map[acp.ToolCallID]string // how much of a call's output was printed
+	shown   outputs
 }
 
 func (v *peerV1) connect(ctx context.Context, transport acp.Transport) (err error) {
-	v.shown = map[acp.ToolCallID]string{}
 	v.conn, err = acp.Connect(ctx, transport, acp.ClientHandlers{
 		RequestPermission: v.requestPermission, SessionUpdate: v.show,
 	}, &acp.ClientOptions{Info: acp.Implementation{Name: "acp-dual-client", Version: "1.0.0"}})
@@ -101,8 +100,10 @@ func (v *peerV1) showOutput(u *acp.SessionUpdateToolCallUpdate) {
 		part, _ := content.Text()
 		text.WriteString(part)
 	}
-	if added := strings.TrimPrefix(text.String(), v.shown[u.ToolCallID]); added != "" {
-		v.shown[u.ToolCallID] = text.String()
+	if text.Len() == 0 {
+		return
+	}
+	if added := v.shown.added(string(u.ToolCallID), text.String()); added != "" {
 		v.printer.piece(string(u.ToolCallID), "output", added)
 	}
 }
