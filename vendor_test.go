@@ -57,6 +57,7 @@ func TestVendor(t *testing.T) {
 		}
 	}
 	run("go", "vet", "./...")
+	run("go", "test", ".")
 	run("go", "build", "-o", "acme.exe", ".")
 
 	// A runtime of another version of the handshake refuses the code when it is compiled.

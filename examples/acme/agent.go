@@ -20,15 +20,24 @@ import (
 // capability is the key under which the agent says what it can do beyond the protocol.
 const capability = "acme.example.com"
 
-// agent is an agent that can index folders.
+// agent is an agent that can index the folders of its sessions.
 type agent struct {
-	mu      sync.Mutex
-	indexes map[acp.SessionID]map[string]vendoracp.FileCount
+	mu       sync.Mutex
+	sessions map[acp.SessionID]*session
 }
+
+// session is a session, and what was indexed in it last.
+type session struct {
+	cwd   string
+	files map[string]vendoracp.FileCount
+}
+
+// maxSessions is how many sessions there may be: the client opens them.
+const maxSessions = 1000
 
 // serve is the agent, until its client closes the connection.
 func serve(ctx context.Context) error {
-	a := &agent{indexes: map[acp.SessionID]map[string]vendoracp.FileCount{}}
+	a := &agent{sessions: map[acp.SessionID]*session{}}
 	extensions := &acp.Extensions[acp.AgentConn]{}
 	rpc.HandleMethod(extensions, vendoracp.IndexMethod, a.index)
 	return acp.ServeAgent(ctx, acp.Stdio(), acp.AgentHandlers{
@@ -44,18 +53,65 @@ func serve(ctx context.Context) error {
 	})
 }
 
-func (a *agent) newSession(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
-	return &acp.NewSessionResponse{SessionID: acp.SessionID(rand.Text())}, nil
+func (a *agent) newSession(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.sessions) == maxSessions {
+		return nil, acp.ErrInvalidRequest.WithMessagef("there are %d sessions, which is the most", maxSessions)
+	}
+	id := acp.SessionID(rand.Text())
+	a.sessions[id] = &session{cwd: req.Cwd}
+	return &acp.NewSessionResponse{SessionID: id}, nil
+}
+
+// session finds a session. Its directory does not change; a.mu guards the rest.
+func (a *agent) session(id acp.SessionID) (*session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sessions[id]; s != nil {
+		return s, nil
+	}
+	return nil, acp.SessionNotFound(id)
+}
+
+// folder opens a folder for reading, which must be in the directory of the session, also when links are followed.
+func (s *session) folder(path string) (*os.Root, error) {
+	rel, err := filepath.Rel(s.cwd, path)
+	if err != nil || !filepath.IsAbs(path) || !filepath.IsLocal(rel) {
+		return nil, acp.InvalidParamsf("root is not in the directory of the session")
+	}
+	cwd, err := os.OpenRoot(s.cwd)
+	if err != nil {
+		return nil, acp.Public(err)
+	}
+	defer cwd.Close()
+	root, err := cwd.OpenRoot(rel)
+	if err != nil {
+		return nil, acp.Public(err)
+	}
+	return root, nil
 }
 
 // index serves _acme/index: it counts the files of each language, and tells the client of each file.
 func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp.IndexRequest) (*vendoracp.IndexResponse, error) {
+	s, err := a.session(acp.SessionID(req.SessionID))
+	if err != nil {
+		return nil, err
+	}
+	root, err := s.folder(req.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	tell := func(event vendoracp.IndexEvent) error {
 		return vendoracp.IndexProgressMethod.Notify(ctx, client, &vendoracp.IndexProgressNotification{SessionID: req.SessionID, Event: event})
 	}
 	files := map[string]vendoracp.FileCount{}
 	left, limited := req.MaxFiles.Get()
-	err := fs.WalkDir(os.DirFS(req.Root), ".", func(path string, _ fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		language, known := languages[filepath.Ext(path)]
 		if err != nil || !known {
 			return err
@@ -75,7 +131,7 @@ func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.indexes[acp.SessionID(req.SessionID)] = files
+	s.files = files
 	return &vendoracp.IndexResponse{Files: files}, nil
 }
 
@@ -83,16 +139,20 @@ func (a *agent) index(ctx context.Context, client *acp.AgentConn, req *vendoracp
 var languages = map[string]vendoracp.Language{".go": vendoracp.LanguageGo, ".ts": vendoracp.LanguageTypeScript, ".json": "json"}
 
 // prompt says what is in the session's index.
-func (a *agent) prompt(ctx context.Context, session *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+	s, err := a.session(client.ID())
+	if err != nil {
+		return nil, err
+	}
 	a.mu.Lock()
-	files := a.indexes[session.ID()]
+	files := s.files // which nobody changes any more
 	a.mu.Unlock()
 	var counts []string
 	for _, language := range slices.Sorted(maps.Keys(files)) {
 		counts = append(counts, fmt.Sprintf("%d in %s", files[language], language))
 	}
 	text := "There are files: " + strings.Join(counts, ", ")
-	if err := session.Update(ctx, acp.AgentMessageText(text)); err != nil {
+	if err := client.Update(ctx, acp.AgentMessageText(text)); err != nil {
 		return nil, err
 	}
 	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil

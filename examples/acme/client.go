@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 
 	"example.com/acme/vendoracp"
 	"github.com/acpgo/sdk/acp"
@@ -52,7 +53,7 @@ func ask(ctx context.Context, folder string, out io.Writer) error {
 	turn := session.Stream(ctx, acp.TextBlock("What is there?"))
 	for update := range turn.Updates() {
 		if text, ok := update.AgentText(); ok {
-			fmt.Fprintln(out, text)
+			fmt.Fprintln(out, visible(text))
 		}
 	}
 	if _, err := turn.Result(); err != nil {
@@ -66,9 +67,15 @@ func show(out io.Writer, event vendoracp.IndexEvent) error {
 	var err error
 	switch e := event.Variant.(type) {
 	case *vendoracp.IndexEventFile:
-		_, err = fmt.Fprintln(out, "indexed", e.Path, e.Language)
+		_, err = fmt.Fprintln(out, "indexed", visible(e.Path), visible(string(e.Language)))
 	case *vendoracp.IndexEventLimit:
 		_, err = fmt.Fprintln(out, "that is enough")
 	}
 	return err
+}
+
+// visible is text of the agent's without what a terminal would obey: that is written as in a Go string.
+func visible(text string) string {
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
 }

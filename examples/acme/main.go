@@ -24,6 +24,6 @@ func main() {
 		err = ask(context.Background(), os.Args[1], os.Stdout)
 	}
 	if err != nil {
-		log.Fatal(err)
+		log.Fatal(visible(err.Error()))
 	}
 }
