@@ -85,11 +85,11 @@ func (d *description) flush() {
 		}
 	}
 	for _, cells := range d.table {
-		line := ""
+		var line strings.Builder
 		for i, cell := range cells {
-			line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
 		}
-		d.out.WriteString(strings.TrimRight(line, " ") + "\n")
+		d.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	d.table = nil
 }

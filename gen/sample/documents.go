@@ -5,6 +5,7 @@ package sample
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -399,9 +400,7 @@ func (w *schemaMaker) base(depth int) object {
 		s["allOf"] = []any{w.reference(), w.object(depth - 1)}
 	}
 	if w.one(2) {
-		for keyword, value := range w.object(depth - 1) {
-			s[keyword] = value
-		}
+		maps.Copy(s, w.object(depth-1))
 	}
 	return s
 }
@@ -479,9 +478,7 @@ func (w *schemaMaker) choice(depth int) object {
 	}
 	s[keyword] = branches
 	if w.with[merged] && w.one(2) {
-		for k, v := range w.object(depth - 1) {
-			s[k] = v
-		}
+		maps.Copy(s, w.object(depth-1))
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -1110,13 +1111,9 @@ func (n *Node) clone() *Node {
 	out := *n
 	out.keywords = slices.Clone(n.keywords)
 	out.plain = map[string]json.RawMessage{}
-	for k, v := range n.plain {
-		out.plain[k] = v
-	}
+	maps.Copy(out.plain, n.plain)
 	out.at = map[string]string{}
-	for k, v := range n.at {
-		out.at[k] = v
-	}
+	maps.Copy(out.at, n.at)
 	return &out
 }
 
