@@ -34,8 +34,7 @@ import (
 // serveAll sets the handlers that are nil: they answer requests with the zero value, and take notifications.
 func serveAll(handlers any) {
 	h := reflect.ValueOf(handlers).Elem()
-	for i := range h.NumField() {
-		f := h.Field(i)
+	for _, f := range h.Fields() {
 		if f.Kind() != reflect.Func || !f.IsNil() {
 			continue
 		}
