@@ -5,14 +5,17 @@ package v2draft_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/v2draft"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // The ids and states that a client remembers for as long as sessions work and turns last may be long: it remembers
@@ -92,6 +95,47 @@ func TestLongIDsAreNotRemembered(t *testing.T) {
 		t.Error(err)
 	}
 	if err := served.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An agent may say that more sessions work than a client remembers. The turns of the client's own session end all the same.
+func TestTurnAmongManySessions(t *testing.T) {
+	const many = 1<<16 + 10
+	near, far := v2draft.Pipe()
+	served, err := v2draft.StartAgent(t.Context(), far, handlers(func(
+		ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest,
+	) (*v2draft.PromptResponse, error) {
+		running := v2draft.NewSessionUpdateStateUpdate(v2draft.NewStateUpdateRunning(v2draft.RunningStateUpdate{}))
+		for i := range many {
+			err := rpc.Notify(ctx, s, v2draft.MethodSessionUpdate, &v2draft.UpdateSessionNotification{
+				SessionID: v2draft.SessionID(fmt.Sprint("other-", i)), Update: running,
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		return s.StartTurn(ctx, req, func(context.Context) (v2draft.IdleStateUpdate, error) { return v2draft.EndTurn(), nil })
+	}), &v2draft.AgentOptions{Info: info})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{Schema: conformance.V2()}),
+		v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := conn.NewSession(t.Context(), &v2draft.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	res, err := session.Prompt(ctx, v2draft.TextBlock("hello"))
+	if err != nil || res.Idle.StopReason() != "end_turn" {
+		t.Errorf("got %v, %v", res, err)
+	}
+	if err := errors.Join(conn.Close(), served.Wait()); err != nil {
 		t.Error(err)
 	}
 }

@@ -196,6 +196,7 @@ type turnEnd struct {
 	seen     *seen
 	inserted bool      // the answer was there,
 	id       MessageID // with the id of the message
+	working  bool      // the last state of the session was not idle, as far as it was reported during the turn
 	// Before: the user's messages, what ended the work after each, and how long these states are.
 	messages map[idSum]*IdleStateUpdate
 	kept     int
@@ -224,7 +225,10 @@ func (e *turnEnd) Notified(params any) *TurnResult {
 	case *SessionUpdateUserMessageChunk:
 		e.message(u.MessageID)
 	case *SessionUpdateStateUpdate:
-		if idle, ok := u.Variant.(*StateUpdateIdle); ok && e.seen.stopped {
+		// What is seen of all sessions is bounded: this one may not be among them.
+		worked := e.working || e.seen.stopped
+		idle, ok := u.Variant.(*StateUpdateIdle)
+		if e.working = !ok; ok && worked {
 			return e.stopped((*IdleStateUpdate)(idle))
 		}
 	}
