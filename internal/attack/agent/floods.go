@@ -45,7 +45,7 @@ func readFlood(a *agent, s *session) error {
 	if err != nil {
 		return err
 	}
-	answers, err := a.flood(a.size(16, 240), "fs/read_text_file", func(int) string { return object("sessionId", s.id, "path", path) })
+	answers, err := a.flood(a.size(12, 240), "fs/read_text_file", func(int) string { return object("sessionId", s.id, "path", path) })
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func readFloodUnread(a *agent, s *session) error {
 		return err
 	}
 	resume := a.Pause()
-	answers, err := a.flood(a.size(16, 240), "fs/read_text_file", func(int) string { return object("sessionId", s.id, "path", path) })
+	answers, err := a.flood(a.size(12, 240), "fs/read_text_file", func(int) string { return object("sessionId", s.id, "path", path) })
 	time.Sleep(time.Duration(a.size(1, 5)) * time.Second)
 	resume()
 	if err != nil {
@@ -82,7 +82,7 @@ func outputFlood(a *agent, s *session) error {
 	if _, err := a.Call("terminal/wait_for_exit", object("sessionId", s.id, "terminalId", id), hostile.Patience); err != nil {
 		return err
 	}
-	answers, err := a.flood(a.size(20, 300), "terminal/output", func(int) string { return object("sessionId", s.id, "terminalId", id) })
+	answers, err := a.flood(a.size(14, 300), "terminal/output", func(int) string { return object("sessionId", s.id, "terminalId", id) })
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func updateFlood(a *agent, s *session) error {
 // toolContents sends tool calls with long contents, each with an id of its own.
 func toolContents(a *agent, s *session) error {
 	text := hostile.Quote(strings.Repeat("tool content ", mib/13))
-	for i := range a.size(400, 2000) {
+	for i := range a.size(250, 2000) {
 		err := a.update(s, fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":"call-%d","title":"A tool","content":[`+
 			`{"type":"content","content":{"type":"text","text":%s}}]}`, i, text))
 		if err != nil {
@@ -263,9 +263,9 @@ func toolContents(a *agent, s *session) error {
 
 // toolIDs sends very many tool calls, and some with long titles, of which each is another one.
 func toolIDs(a *agent, s *session) error {
-	for i := range a.size(100_000, 1_000_000) {
+	for i := range a.size(50_000, 1_000_000) {
 		title := "A tool"
-		if i%500 == 0 {
+		if i%200 == 0 {
 			title = strings.Repeat("title ", mib/6)
 		}
 		err := a.update(s, fmt.Sprintf(`{"sessionUpdate":"tool_call_update","toolCallId":"call-%d","title":%q}`, i, title))
@@ -354,7 +354,7 @@ func cancellations(a *agent, s *session) error {
 // writeFlood writes large files, faster than a disk may take them.
 func writeFlood(a *agent, s *session) error {
 	content := hostile.Quote(strings.Repeat("\x01", 9*mib))
-	answers, err := a.flood(a.size(8, 200), "fs/write_text_file", func(i int) string {
+	answers, err := a.flood(a.size(4, 200), "fs/write_text_file", func(i int) string {
 		return `{"sessionId":` + hostile.Quote(s.id) + `,"path":` + hostile.Quote(filepath.Join(s.cwd, fmt.Sprint("w", i%4))) + `,"content":` + content + `}`
 	})
 	if err != nil {

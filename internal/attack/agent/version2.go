@@ -44,7 +44,7 @@ func (a *agent) endV2(m *hostile.Message, s *session) error {
 // longIDs sends messages and states with very long ids, which a client may want to remember.
 func longIDs(a *agent, s *session) error {
 	text := strings.Repeat("i", a.size(8, 32)*mib)
-	for i := range a.size(40, 200) {
+	for i := range a.size(32, 100) {
 		if err := a.update(s, fmt.Sprintf(`{"sessionUpdate":"user_message","messageId":"%d%s","content":[]}`, i, text)); err != nil {
 			return err
 		}
