@@ -385,9 +385,9 @@ type inbound struct {
 	freed     bool        // its session may take the next turn; guarded by Conn.mu
 	cancelled atomic.Bool // the turn was; set with Conn.mu held
 
-	mu        answerLock // held while the answer is written
-	answered  bool
-	withdrawn bool // from its handler, which does not answer it any more
+	mu        answerLock  // held while the answer is written
+	answered  atomic.Bool // set with mu held
+	withdrawn bool        // from its handler, which does not answer it any more
 	then      []func(context.Context)
 
 	// Of a turn that goes on after its answer, see KeepTurn.
@@ -450,8 +450,8 @@ func (in *inbound) markDone() {
 // to answer it.
 func (in *inbound) withdraw() bool {
 	in.mu.Lock()
-	first := !in.answered
-	in.answered = true
+	first := !in.answered.Load()
+	in.answered.Store(true)
 	in.withdrawn = in.withdrawn || first
 	in.mu.Unlock()
 	in.cancel(ErrTurnCancelled)
@@ -469,11 +469,7 @@ func (in *inbound) answerCancelled() {
 }
 
 // wasAnswered reports whether the request was answered.
-func (in *inbound) wasAnswered() bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.answered
-}
+func (in *inbound) wasAnswered() bool { return in.answered.Load() }
 
 // finish answers the request, if nobody has, and runs what is to come after the answer. What calls an author's
 // functions, as those of a result, an error or a logger are, is done without the lock.
@@ -528,10 +524,10 @@ func (in *inbound) prepare(result any, err error) wire.Answer {
 func (in *inbound) answer(answer wire.Answer) (first bool, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.answered {
+	if in.answered.Load() {
 		return false, nil
 	}
-	in.answered = true
+	in.answered.Store(true)
 	in.goesOn = answer.Failure == nil && in.rest != nil
 	// Before the answer is on its way, because the peer may react to it with its next turn.
 	in.forget()
@@ -549,7 +545,10 @@ func (in *inbound) outcome(result any, err error) (any, error) {
 		return in.route.Cancelled(result), nil
 	}
 	errs := &in.conn.opts.Errors
-	if cause := context.Cause(in); err != nil && (errors.Is(cause, errs.RequestCancelled) || errors.Is(cause, ErrTurnCancelled)) {
+	if err == nil {
+		return result, nil
+	}
+	if cause := context.Cause(in); errors.Is(cause, errs.RequestCancelled) || errors.Is(cause, ErrTurnCancelled) {
 		if e, _ := errs.Visible(err); e.Code == codeInternalError {
 			err = requestCancelled
 		}
@@ -629,7 +628,7 @@ func AfterResponse(ctx context.Context, fn func(ctx context.Context)) bool {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.answered {
+	if in.answered.Load() {
 		return false
 	}
 	in.then = append(in.then, fn)

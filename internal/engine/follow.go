@@ -153,7 +153,7 @@ func KeepTurn(ctx context.Context, run func(ctx context.Context, free func()), d
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.answered || in.rest != nil {
+	if in.answered.Load() || in.rest != nil {
 		return false
 	}
 	in.rest, in.drop = run, drop
@@ -165,7 +165,8 @@ func KeepTurn(ctx context.Context, run func(ctx context.Context, free func()), d
 // connection. free and end must be called, as in KeepTurn, free before end. It fails when the session is
 // busy.
 func (c *Conn) OpenTurn(ctx context.Context, id string) (turn context.Context, free, end func(), err error) {
-	in := &inbound{conn: c, route: &Route{Turn: true}, done: make(chan struct{}), answered: true}
+	in := &inbound{conn: c, route: &Route{Turn: true}, done: make(chan struct{})}
+	in.answered.Store(true)
 	in.Context, in.cancel = context.WithCancelCause(ctx)
 	c.mu.Lock()
 	s := c.sessionLocked(id)
