@@ -5,7 +5,6 @@ package local
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -96,18 +95,13 @@ func (f *Files) read(ctx context.Context, session sessionKey, path string, lines
 }
 
 func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, error) {
-	file, err := at.open(os.O_RDONLY)
+	// It is opened later: many requests may wait for room, and there are only so many open files.
+	info, err := at.root.dir.Stat(at.rel)
 	if err != nil {
 		return "", err
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return "", err
-	}
-	r, err := atOnce(file)
-	if err != nil {
-		return "", err
+	if !info.Mode().IsRegular() {
+		return "", ErrNotRegular
 	}
 	most := f.most
 	size := info.Size()
@@ -118,12 +112,9 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 		most.text = min(most.text, size)
 		most.likely = most.text
 	}
-	text, err := reserved(ctx, lines, r, most)
+	text, err := at.reserved(ctx, lines, most)
 	if errors.Is(err, ErrTooLarge) && most.text < f.most.text { // it has grown
-		if _, err := file.Seek(0, io.SeekStart); err != nil {
-			return "", err
-		}
-		text, err = reserved(ctx, lines, r, f.most)
+		text, err = at.reserved(ctx, lines, f.most)
 	}
 	if err != nil {
 		return "", err
@@ -136,12 +127,21 @@ func (f *Files) readPlace(ctx context.Context, at place, lines window) (string, 
 
 // reserved reads some lines when the connection has room for an answer as long as they may be, and then keeps as much of
 // it as they are.
-func reserved(ctx context.Context, lines window, r io.Reader, most bounds) (string, error) {
+func (p place) reserved(ctx context.Context, lines window, most bounds) (string, error) {
 	n := int(min(most.text, math.MaxInt))
 	err := rpc.Reserve(ctx, 0) // or the next would not wait for more
 	if err == nil {
 		err = rpc.Reserve(ctx, n)
 	}
+	if err != nil {
+		return "", err
+	}
+	file, err := p.open(os.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	r, err := atOnce(file)
 	if err != nil {
 		return "", err
 	}

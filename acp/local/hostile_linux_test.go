@@ -11,11 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
 )
 
 // sparse makes a file of 8 TB that takes no room.
@@ -97,6 +100,61 @@ func TestReadHoldsNobodyUp(t *testing.T) {
 	if t.Failed() {
 		<-others
 	}
+}
+
+// Requests that wait for room for their answers keep no files open, of which a process may have few.
+func TestWaitingReadsHoldNoFiles(t *testing.T) {
+	const requests = 50
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.txt")
+	put(t, path, strings.Repeat("x", 1<<20))
+	files := NewFiles(openRoots(t, dir), nil)
+	held := func() (n int) {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range fds {
+			if name, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && name == path {
+				n++
+			}
+		}
+		return n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		ext := &rpc.Extensions[rpc.Conn]{}
+		rpc.Handle(ext, "read", func(ctx context.Context, _ *rpc.Conn, _ *struct{}) (*string, error) {
+			asked.Add(1)
+			text, err := files.read(ctx, session, path, wholeText)
+			return &text, err
+		})
+		here, there := rpc.Pipe()
+		conn, err := rpc.Connect(t.Context(), here, ext, &rpc.Options{MaxBytes: 8 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		peer, err := there.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer peer.Close()
+		for i := range requests {
+			if err := peer.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"read"}`, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if n := held(); n > 0 || asked.Load() != requests {
+			t.Errorf("%d of %d requests that wait have the file open", n, asked.Load())
+		}
+		for range requests {
+			if text, err := peer.Read(); err != nil || len(text) < 1<<20 {
+				t.Fatalf("%.200s, %v", text, err)
+			}
+		}
+	})
 }
 
 // A signalling context tells when it is asked for the first time whether it has ended: the request is at work.
