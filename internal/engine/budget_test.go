@@ -401,3 +401,30 @@ func TestTooManyValues(t *testing.T) {
 		}
 	})
 }
+
+// Commas in texts separate no values, and what is kept as text takes no more memory than that.
+func TestCommasInTextsAreNoValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := newPeer(t, []Route{RequestMethod[struct{ CSV string }, echoParams]{Name: "csv"}.Handle(
+			func(_ context.Context, p *struct{ CSV string }) (*echoParams, error) {
+				return &echoParams{N: len(p.CSV)}, nil
+			})}, &Options{MaxBytes: 1 << 20}) // 4096 values
+		p.send(request(1, "csv", `{"csv":"\"`+strings.Repeat(`,`, 10_000)+`\\"}`))
+		p.expect(`{"jsonrpc":"2.0","id":1,"result":{"n":10002}}`)
+
+		list := "[0" + strings.Repeat(",0", 10_000) + "]"
+		called := make(chan error, 1)
+		go func() {
+			raw, err := engine.CallRaw[json.RawMessage](t.Context(), c, "list", nil)
+			if err == nil && string(*raw) != list {
+				err = fmt.Errorf("got %.100s", *raw)
+			}
+			called <- err
+		}()
+		p.read()
+		p.send(`{"jsonrpc":"2.0","id":1,"result":` + list + `}`)
+		if err := receive(t, called); err != nil {
+			t.Error(err)
+		}
+	})
+}
