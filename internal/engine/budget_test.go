@@ -428,3 +428,63 @@ func TestCommasInTextsAreNoValues(t *testing.T) {
 		}
 	})
 }
+
+// A loop that waits for other loops goes on when they are read, also while its body waits for a call on another
+// connection, whose answer may need what the reader of this one holds up.
+func TestLoopsMakeRoomForOneThatCallsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other, elsewhere := newPeer(t, nil, nil)
+		p, c, turns := loops(t, 2, &Options{QueueBytes: 4 << 10, QueueLimit: 64 << 10})
+		answered := make(chan error, 2)
+		go func() {
+			_, err := echoMethod.Call(t.Context(), c, &echoParams{}) // so that loops may have more
+			answered <- err
+		}()
+		p.read()
+		go func() {
+			for range turns[0].Updates() {
+				_, err := echoMethod.Call(turns[0].Context(), elsewhere, &echoParams{})
+				answered <- err
+				return
+			}
+		}()
+		p.send(updateOf(0))
+		other.read()
+		const n = 180 // about 60 KiB, as they count
+		for range n {
+			p.send(updateOf(1))
+		}
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			for range n {
+				p.send(updateOf(0))
+			}
+		}()
+		synctest.Wait()
+		select {
+		case <-sent:
+			t.Error("one loop had all that was left")
+		default:
+		}
+		turns[1].Discard()
+		synctest.Wait()
+		select {
+		case <-sent:
+		default:
+			t.Error("nothing more is read although there is room")
+		}
+		other.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		if err := receive(t, answered); err != nil {
+			t.Error(err)
+		}
+		<-sent
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, len(turns)+1))
+		if err := receive(t, answered); err != nil {
+			t.Error(err)
+		}
+		for _, turn := range turns {
+			turn.Cancel()
+		}
+	})
+}

@@ -232,13 +232,13 @@ func (w *flow) makeRoom(size int) {
 		}
 		w.mu.Unlock()
 		switch {
-		case atLimit && calls:
-			c.overflow(func(h holder) bool { return h == w })
 		case !stalled:
-			// Who waits from now on rings; who does already is seen when it is looked again.
+			// Who waits, or makes room, from now on rings; who has already is seen when it is looked again.
 			stalled = true
 			c.stall(w, true)
 			w.room.ring()
+		case atLimit && calls: // those of another connection go on
+			c.overflow(func(h holder) bool { return h == w })
 		}
 		select {
 		case <-w.room:
