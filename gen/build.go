@@ -21,6 +21,8 @@ type builder struct {
 	doc      *schema.Document
 	shapes   *schema.Canonical
 	kinds    map[*schema.Node]string
+	allKinds map[*schema.Node]map[string]bool
+	nulls    map[*schema.Node]bool
 	known    map[*schema.Node]*memberNames
 	placing  map[*schema.Node]bool // what is being declared in place
 	inside   map[*schema.Node]bool // the arrays and maps whose types are being made
@@ -37,7 +39,7 @@ func build(doc *schema.Document) (*model.Package, error) {
 	b := &builder{
 		doc:    doc,
 		shapes: schema.NewCanonical(doc),
-		kinds:  map[*schema.Node]string{}, known: map[*schema.Node]*memberNames{}, placing: map[*schema.Node]bool{}, inside: map[*schema.Node]bool{},
+		kinds:  map[*schema.Node]string{}, allKinds: map[*schema.Node]map[string]bool{}, nulls: map[*schema.Node]bool{}, known: map[*schema.Node]*memberNames{}, placing: map[*schema.Node]bool{}, inside: map[*schema.Node]bool{},
 		pkg:   &model.Package{},
 		env:   findEnvelopes(doc),
 		decls: map[string]model.Decl{},
@@ -90,7 +92,7 @@ func (b *builder) form(n *schema.Node) (form *schema.Node, null bool) {
 // declare decides which construct n is; fill completes it once every definition is declared.
 func (b *builder) declare(n *schema.Node, c model.Common) model.Decl {
 	form, null := b.form(n)
-	c.Null = c.Schema != "" && null && form != nil
+	c.Null = c.Schema != "" && form != nil && (null || b.nullable(form))
 	switch {
 	case form == nil:
 	case b.enumOf(form) != nil:
@@ -293,7 +295,7 @@ func (b *builder) typeOf(n *schema.Node, owner model.Decl, part string) (t model
 		named, ok := t.(model.Named)
 		return t, null || ok && named.Decl.Base().Null
 	}
-	return b.valueOf(form, owner, part), null
+	return b.valueOf(form, owner, part), null || b.nullable(form)
 }
 
 // valueOf returns the type of a form without null.

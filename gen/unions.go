@@ -457,18 +457,12 @@ func (b *builder) content(v *model.Variant, br *branch) {
 			part = br.kind
 		}
 		v.Type, _ = b.typeOf(form, u, part)
-		if _, any := v.Type.(model.Any); any {
-			u.Fallback = v
-		}
 	}
 }
 
 func (b *builder) namePayload(v *model.Variant, br *branch) {
 	if v.Part == "" {
 		v.Part = br.refs[0]
-	}
-	if _, any := v.Type.(model.Any); any {
-		v.Union.Fallback = v
 	}
 }
 
@@ -540,14 +534,29 @@ func (b *builder) isMembers(d model.Decl) bool {
 func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 	groups := map[string][]int{}
 	for i, br := range choices {
-		groups[br.kind] = append(groups[br.kind], i)
+		kinds := b.kindsOf(br.form)
+		if kinds["any"] {
+			switch {
+			case u.Fallback != nil:
+				b.problem(u.Pointer, "the variants %q and %q are both for any value", u.Fallback.Part, u.Variants[i].Part)
+			case oneOf && len(choices) > 1:
+				b.problem(u.Pointer, "any value is one of the variant %q, so that oneOf forbids the others", u.Variants[i].Part)
+			}
+			u.Fallback = u.Variants[i]
+			continue
+		}
+		for kind := range kinds {
+			groups[kind] = append(groups[kind], i)
+		}
 	}
-	if len(groups["integer"]) > 0 && len(groups["number"]) > 0 && oneOf {
-		b.problem(u.Pointer, "an integer is a number too, so that oneOf forbids it")
-	}
+	b.numbers(u, choices, groups["integer"], groups["number"], oneOf)
 	for _, kind := range slices.Sorted(maps.Keys(groups)) {
 		group := groups[kind]
 		if len(group) == 1 {
+			continue
+		}
+		if slices.ContainsFunc(group, func(i int) bool { return choices[i].kind != kind }) {
+			b.problem(u.Pointer, "the variants %q and %q both have values of the kind %s", u.Variants[group[0]].Part, u.Variants[group[1]].Part, kind)
 			continue
 		}
 		if kind == "object" && slices.ContainsFunc(group, func(i int) bool { return len(b.members(choices[i].form).all) == 0 }) {
@@ -559,6 +568,20 @@ func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 			continue
 		}
 		b.keys(u, choices, group, kind == "array")
+	}
+}
+
+// numbers refuses variants that are integers beside one that is numbers, unless each integer is of the first.
+func (b *builder) numbers(u *model.Union, choices []*branch, integers, numbers []int, oneOf bool) {
+	if len(integers) == 0 || len(numbers) == 0 || integers[0] == numbers[0] {
+		return
+	}
+	if oneOf {
+		b.problem(u.Pointer, "an integer is a number too, so that oneOf forbids it")
+	}
+	i, n := choices[integers[0]], choices[numbers[0]]
+	if i.kind != "integer" || n.kind != "number" || !slices.Equal(i.form.Asserted(), []string{"type"}) || i.form.Format != "" && i.form.Format != "int64" {
+		b.problem(i.node.Pointer, "not every integer is one of the variant, and the variant %q takes them too", u.Variants[numbers[0]].Part)
 	}
 }
 
@@ -803,4 +826,48 @@ func (b *builder) kindOf(form *schema.Node) string {
 	}
 	b.kinds[form] = kind
 	return kind
+}
+
+// kindsOf returns the JSON kinds of the values of a form without null, or "any". While those of a choice are being
+// looked for, it has none.
+func (b *builder) kindsOf(form *schema.Node) map[string]bool {
+	if kinds, ok := b.allKinds[form]; ok {
+		return kinds
+	}
+	out := map[string]bool{}
+	b.allKinds[form] = out
+	if kind := b.kindOf(form); kind != "any" && kind != "" {
+		out[kind] = true
+		return out
+	}
+	branches := form.Branches()
+	if len(branches) == 0 {
+		out["any"] = true
+	}
+	for _, n := range branches {
+		if br, _ := b.form(n); br != nil {
+			maps.Copy(out, b.kindsOf(br))
+		}
+	}
+	return out
+}
+
+// nullable reports whether null is a value of a definition that is a branch of the form.
+func (b *builder) nullable(form *schema.Node) bool {
+	if null, ok := b.nulls[form]; ok {
+		return null
+	}
+	b.nulls[form] = false
+	count := 0
+	for _, n := range form.Branches() {
+		br, null := b.form(n)
+		if null || br != nil && b.nullable(br) {
+			count++
+		}
+	}
+	if count > 1 && len(form.OneOf) > 0 {
+		b.problem(form.At("oneOf"), "null is a value of several branches, so that oneOf forbids it")
+	}
+	b.nulls[form] = count > 0
+	return count > 0
 }

@@ -168,12 +168,14 @@ func (g *generator) decodeOrDefault(u *model.Union) []jen.Code {
 		if v.Tagged {
 			cases = append(cases, jen.Case(jen.Lit(v.Tag)).Block(
 				jen.If(jen.Op("!").Add(fits).Op("||").Add(call(d, "Fits", memberKinds(v)...))).
-					Block(append(g.decodeInto(v), jen.Return())...)))
+					Block(append(g.decodeInto(v),
+						jen.If(jen.Op("!").Add(fits).Op("||").Op("!").Add(call(d, "Retry", jen.Id("start")))).Block(jen.Return()))...)))
 		}
 	}
 	cases = append(cases, jen.Default().Block(
 		jen.If(jen.Op("!").Add(fits)).Block(append(g.decodeUnknown(u), jen.Return())...)))
 	return append([]jen.Code{
+		jen.Id("start").Op(":=").Add(call(d, "Mark")),
 		fits.Clone().Op(":=").Add(call(d, "Fits", memberKinds(u.Untagged)...)),
 		jen.List(jen.Id("tag"), jen.Id("ok")).Op(":=").Add(call(d, "DefaultTag", jen.Lit(u.Tag), fits)),
 		jen.If(jen.Id("ok")).Block(
@@ -345,6 +347,16 @@ func kindsOf(t model.Type) []rune {
 			return kindsOf(d.Type)
 		case *model.Newtype:
 			return kindsOf(d.Type)
+		case *model.Union:
+			var kinds []rune
+			for _, v := range d.Variants {
+				for _, k := range kindsOf(v.Type) {
+					if !slices.Contains(kinds, k) {
+						kinds = append(kinds, k)
+					}
+				}
+			}
+			return kinds
 		}
 		return []rune{'{'}
 	}

@@ -105,7 +105,7 @@ func newDocument(root map[string]any, loose, formats bool) *document {
 		d.names[name] = "d" + strconv.Itoa(i)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		d.defs[d.names[name]] = d.rewrite(marker(given[name]), context{})
+		d.defs[d.names[name]] = d.rewrite(given[name], context{})
 	}
 	c := jsonschema.NewCompiler()
 	c.Draft = jsonschema.Draft2020
@@ -128,23 +128,6 @@ func newDocument(root map[string]any, loose, formats bool) *document {
 	}
 	d.compiler = c
 	return d
-}
-
-// marker returns a definition that says no more than that it is an object as one that declares members, none
-// so far: others are unknown. Elsewhere such a schema is for any object.
-func marker(schema any) any {
-	m, ok := schema.(map[string]any)
-	if !ok || m["type"] != "object" || m["properties"] != nil {
-		return schema
-	}
-	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties", "patternProperties", "$ref", "allOf", "oneOf", "anyOf"} {
-		if m[keyword] != nil {
-			return schema
-		}
-	}
-	m = maps.Clone(m)
-	m["properties"] = map[string]any{}
-	return m
 }
 
 // integers are the formats that bound integers.
@@ -357,7 +340,7 @@ func (d *document) reference(ref string, c context) string {
 	if !ok {
 		copied = "c" + strconv.Itoa(len(d.defs))
 		d.copies[key], d.defs[copied] = copied, true
-		d.defs[copied] = d.rewrite(marker(d.given[unescape(name)]), c)
+		d.defs[copied] = d.rewrite(d.given[unescape(name)], c)
 	}
 	return "#/$defs/" + copied
 }
@@ -367,6 +350,9 @@ func (d *document) loosen(m, out map[string]any, c context) {
 	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
 		if out[keyword] == false {
 			delete(out, keyword)
+			if out["properties"] == nil {
+				out["properties"] = map[string]any{} // others are unknown
+			}
 		}
 	}
 	if values, kind := scalars(m); len(values) > 0 && !c.exact {

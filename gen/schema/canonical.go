@@ -143,27 +143,37 @@ func (c *Canonical) WithoutNull(n *Node) (form *Node, null bool) {
 func (c *Canonical) withoutNull(form *Node) (*Node, bool) {
 	if branches := form.Branches(); len(branches) > 0 {
 		var rest []*Node
-		null := false
+		nulls := 0
 		for _, br := range branches {
 			without, isNull := c.WithoutNull(br)
-			null = null || isNull
+			if isNull {
+				nulls++
+			}
 			if without != nil {
 				rest = append(rest, without)
 			}
 		}
 		switch {
-		case !null:
+		case nulls == 0:
 			return form, false
-		case len(rest) == 0:
+		case len(form.OneOf) > 0 && len(form.AnyOf) > 0:
+			c.problem(form.Pointer, "null among the branches of oneOf beside anyOf has no Go shape")
+		case len(form.OneOf) > 0 && nulls > 1:
+			c.problem(form.At("oneOf"), "null is a value of several branches, so that oneOf forbids it")
+		}
+		if len(rest) == 0 {
 			return nil, true
 		}
 		if len(rest) == 1 && len(form.asserted()) == 1 {
 			return rest[0], true
 		}
 		out := form.clone()
-		out.OneOf, out.AnyOf = nil, rest
-		out.forget("oneOf")
-		out.say("anyOf", form.At("anyOf"))
+		if len(form.OneOf) > 0 {
+			out.OneOf, out.AnyOf = rest, nil
+			out.forget("anyOf")
+		} else {
+			out.AnyOf = rest
+		}
 		c.forms[out] = out
 		return out, true
 	}
@@ -1034,6 +1044,9 @@ func (c *Canonical) flatten(form *Node) *Node {
 		p := c.split(br)
 		if len(p.own) == 1 && len(p.refs) == 0 && br.Title == "" {
 			if w := c.Of(br); w != nil && w.Bool == nil && len(w.Branches()) > 0 && len(w.asserted()) == 1 {
+				if len(w.OneOf) > 0 && len(form.OneOf) == 0 {
+					c.checkNumbers(w)
+				}
 				out = append(out, w.Branches()...)
 				continue
 			}
@@ -1064,6 +1077,25 @@ func (c *Canonical) flatten(form *Node) *Node {
 		form.AnyOf = out
 	}
 	return form
+}
+
+// checkNumbers refuses a oneOf between integers and numbers.
+func (c *Canonical) checkNumbers(form *Node) {
+	integers, numbers := 0, 0
+	for _, br := range form.OneOf {
+		w := c.wholeOrNil(br)
+		if w == nil {
+			continue
+		}
+		if slices.Contains(w.types, "number") {
+			numbers++
+		} else if slices.Contains(w.types, "integer") {
+			integers++
+		}
+	}
+	if integers > 0 && numbers > 0 {
+		c.problem(form.At("oneOf"), "an integer is a number too, so that oneOf forbids it")
+	}
 }
 
 // expandValues returns the branches with references followed, if all are lists of values or plain types and
