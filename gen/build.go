@@ -45,6 +45,9 @@ func build(doc *schema.Document) (*model.Package, error) {
 		decls: map[string]model.Decl{},
 		nodes: map[*model.Field]*schema.Node{},
 	}
+	if root := doc.Root; len(root.Properties) > 0 && !isFrame(root) {
+		b.problem(root.Pointer+"/properties", "the root describes values instead of messages")
+	}
 	for _, def := range doc.Defs {
 		if b.env.kept[def.Name] {
 			b.decls[def.Name] = b.declare(def.Node, model.Common{Schema: def.Name, Pointer: def.Pointer, Doc: def.Description, Deprecated: def.Deprecated})

@@ -184,6 +184,7 @@ func (b *builder) variants(u *model.Union, n *schema.Node, choices []*branch) {
 		described = append(described, br)
 	}
 	b.checkOpen(u, open, tags)
+	b.checkUntagged(u, described)
 	if u.Tag == "" {
 		b.tellApart(u, described, len(n.OneOf) > 0)
 	}
@@ -351,6 +352,23 @@ func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v
 	return v, false
 }
 
+// checkUntagged looks at what the variant without a tag says of one that is there nevertheless.
+func (b *builder) checkUntagged(u *model.Union, described []*branch) {
+	i := slices.Index(u.Variants, u.Untagged)
+	if i < 0 {
+		return
+	}
+	form := described[i].form
+	if form.Property(u.Tag) != nil || len(form.Branches()) > 0 {
+		return
+	}
+	more := form.AdditionalProperties
+	u.Untagged.Closed = more != nil && more.Bool != nil && !*more.Bool
+	if u.KeepsTag() && others(form) != nil {
+		b.problem(u.Untagged.Pointer, "the tag %q is one of the members that the variant without a tag keeps", u.Tag)
+	}
+}
+
 // checkOpen refuses branches for other tags than those listed unless they mean all others.
 func (b *builder) checkOpen(u *model.Union, open []*branch, tags map[string]string) {
 	for i, br := range open {
@@ -422,6 +440,9 @@ func (b *builder) content(v *model.Variant, br *branch) {
 	case len(form.Branches()) > 0 && br.kind == "object":
 		if v.Part == "" {
 			v.Part = "object"
+		}
+		if v == u.Untagged && v.Tagged {
+			b.problem(br.node.Pointer, "a tag that may be missing beside a choice has no Go shape")
 		}
 		inner := form
 		if u.Tag != "" && form.Property(u.Tag) != nil {
@@ -508,6 +529,9 @@ func (b *builder) payload(v *model.Variant, br *branch) model.Decl {
 		}
 		v.OwnTag = true
 	}
+	if v.Tagged && v == u.Untagged && !v.OwnTag {
+		return nil // it has no place for a tag that may be missing
+	}
 	if v.Part == "" {
 		v.Part = br.refs[0]
 	}
@@ -571,7 +595,7 @@ func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 	}
 }
 
-// numbers refuses variants that are integers beside one that is numbers, unless each integer is of the first.
+// numbers refuses variants that are integers beside one that is numbers, unless both are for all of them.
 func (b *builder) numbers(u *model.Union, choices []*branch, integers, numbers []int, oneOf bool) {
 	if len(integers) == 0 || len(numbers) == 0 || integers[0] == numbers[0] {
 		return
@@ -580,8 +604,8 @@ func (b *builder) numbers(u *model.Union, choices []*branch, integers, numbers [
 		b.problem(u.Pointer, "an integer is a number too, so that oneOf forbids it")
 	}
 	i, n := choices[integers[0]], choices[numbers[0]]
-	if i.kind != "integer" || n.kind != "number" || !slices.Equal(i.form.Asserted(), []string{"type"}) || i.form.Format != "" && i.form.Format != "int64" {
-		b.problem(i.node.Pointer, "not every integer is one of the variant, and the variant %q takes them too", u.Variants[numbers[0]].Part)
+	if i.kind != "integer" || n.kind != "number" || !slices.Equal(i.form.Asserted(), []string{"type"}) || !slices.Equal(n.form.Asserted(), []string{"type"}) || i.form.Format != "" && i.form.Format != "int64" {
+		b.problem(u.Pointer, "integers beside numbers have a Go shape only if both are without bounds")
 	}
 }
 

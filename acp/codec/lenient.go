@@ -70,6 +70,22 @@ func (d *Decoder) Retry(m Mark) bool {
 	return true
 }
 
+// RetryFitting is Retry, but only where an object is at m that Fits the members.
+func (d *Decoder) RetryFitting(m Mark, members ...string) bool {
+	if d.err == nil {
+		return false
+	}
+	failed := *d
+	if !d.Retry(m) {
+		return false
+	}
+	if !d.Fits(members...) {
+		*d = failed
+		return false
+	}
+	return true
+}
+
 // Recover is Retry, but passes over the value, which is a repair; the caller then sets what it read to
 // its zero value.
 func (d *Decoder) Recover(m Mark) bool { return d.err != nil && d.recover(m) }

@@ -384,10 +384,10 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 		cases = append(cases, jen.Default().Block(g.decodeInto(first)...))
 	default:
 		var keys []string
-		last := g.noVariant
+		var last *model.Variant
 		for _, v := range group.variants {
 			if v.Key == "" {
-				last = func(*model.Union, string) []jen.Code { return g.decodeInto(v) }
+				last = v
 				continue
 			}
 			keys = append(keys, v.Key)
@@ -397,7 +397,15 @@ func (g *generator) decodeGroup(u *model.Union, group *group) []jen.Code {
 			}
 			cases = append(cases, jen.Case(test).Block(g.decodeInto(v)...))
 		}
-		cases = append(cases, jen.Default().Block(last(u, ": none of the members "+list(keys)+" is there")...))
+		if last != nil { // it takes what another has the key of, but does not fit
+			cases = append(cases, jen.Default().Block(g.decodeInto(last)...))
+			return []jen.Code{
+				jen.Id("at").Op(":=").Add(call(d, "Mark")),
+				jen.Switch().Block(cases...),
+				jen.If(call(d, "RetryFitting", append([]jen.Code{jen.Id("at")}, memberKinds(last)...)...)).Block(g.decodeInto(last)...),
+			}
+		}
+		cases = append(cases, jen.Default().Block(g.noVariant(u, ": none of the members "+list(keys)+" is there")...))
 	}
 	return []jen.Code{jen.Switch().Block(cases...)}
 }

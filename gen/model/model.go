@@ -182,7 +182,7 @@ type Union struct {
 // KeepsTag reports whether any tag may stand beside the members of Untagged: the schema says nothing
 // about the tag there, nor has it another place for tags that it does not list.
 func (u *Union) KeepsTag() bool {
-	if u.Tag == "" || u.Untagged == nil || u.Open || u.TagNull {
+	if u.Tag == "" || u.Untagged == nil || u.Untagged.Closed || u.Open || u.TagNull {
 		return false
 	}
 	s, ok := u.Untagged.Payload.(*Struct)
@@ -230,6 +230,9 @@ type Variant struct {
 	// Payload is what the variant consists of beside the tag: a *Struct or a *Union, nil for values
 	// that are no objects.
 	Payload Decl
+	// Closed says, of the variant without a tag, that the schema allows no members but those which it names, so
+	// that the tag is none of them.
+	Closed bool
 	// OwnTag says that the payload has the tag among its own members and writes it.
 	OwnTag bool
 	// Self says that the payload's own type is the variant.

@@ -174,7 +174,7 @@ func (d *document) rewrite(schema any, c context) any {
 	if format, ok := m["format"].(string); ok && !integers[format] && !(d.formats && (format == "uri" || format == "date-time")) {
 		delete(out, "format")
 	}
-	if m["type"] == "integer" && m["format"] == nil {
+	if types := listOf(m["type"]); m["format"] == nil && (m["type"] == "integer" || slices.Contains(types, any("integer")) && !slices.Contains(types, any("number"))) {
 		out["format"] = "int64" // as Go has them
 	}
 	if ref, ok := m["$ref"].(string); ok {
@@ -223,7 +223,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	kind := ""
 	for _, branch := range list {
 		values, of := scalars(branch)
-		enum = enum && values != nil && (kind == "" || of == kind)
+		enum = enum && of != "" && (kind == "" || of == kind)
 		listed, kind = append(listed, values...), of
 		d.tags(branch, tags, map[string]bool{})
 	}
@@ -237,7 +237,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	copied := make([]any, len(list))
 	for i, branch := range list {
 		listing := inside
-		if values, of := scalars(branch); values != nil {
+		if _, of := scalars(branch); of != "" {
 			listing.exact = listing.exact || slices.ContainsFunc(list, func(other any) bool { return d.unlisted(other, of) })
 		}
 		copied[i] = d.apart(d.rewrite(branch, listing))
@@ -271,7 +271,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	}})
 }
 
-// scalars returns the strings or integers that a schema lists, and their type.
+// scalars returns the strings or integers that a schema lists, beside null, and their type.
 func scalars(schema any) (values []any, kind string) {
 	m, _ := schema.(map[string]any)
 	values = listOf(m["enum"])
@@ -281,6 +281,8 @@ func scalars(schema any) (values []any, kind string) {
 	for _, v := range values {
 		of := ""
 		switch v := v.(type) {
+		case nil:
+			continue
 		case string:
 			of = "string"
 		case json.Number:
@@ -355,10 +357,14 @@ func (d *document) loosen(m, out map[string]any, c context) {
 			}
 		}
 	}
-	if values, kind := scalars(m); len(values) > 0 && !c.exact {
+	if values, kind := scalars(m); kind != "" && !c.exact {
 		delete(out, "enum")
 		delete(out, "const")
-		out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"type": kind})
+		types := []any{kind}
+		if slices.Contains(values, nil) {
+			types = append(types, "null")
+		}
+		out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"type": types})
 	}
 	if properties, ok := out["properties"].(map[string]any); ok {
 		if meta, ok := properties["_meta"]; ok {

@@ -967,6 +967,9 @@ func (c *Canonical) Distribute(form *Node) *Node {
 		c.problem(form.At("properties"), "%d members are more than the %d that can be counted", len(form.Properties), model.MaxMembers)
 		return form
 	}
+	if c.budget < 0 { // which was said
+		return c.never(form, form.Pointer)
+	}
 	rest := form.clone()
 	rest.OneOf, rest.AnyOf = nil, nil
 	rest.forget("oneOf")

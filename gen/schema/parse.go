@@ -133,6 +133,13 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 	if err := n.read(); err != nil {
 		w.problems = append(w.problems, &Error{Pointer: at, Msg: "not a JSON Schema", Err: err})
 	}
+	seen := map[string]bool{}
+	for i, name := range n.Required {
+		if seen[name] {
+			w.problem(fmt.Sprintf("%s/required/%d", at, i), "%q is listed twice", name)
+		}
+		seen[name] = true
+	}
 	return n, nil
 }
 
