@@ -168,14 +168,12 @@ func (g *generator) decodeOrDefault(u *model.Union) []jen.Code {
 		if v.Tagged {
 			cases = append(cases, jen.Case(jen.Lit(v.Tag)).Block(
 				jen.If(jen.Op("!").Add(fits).Op("||").Add(call(d, "Fits", memberKinds(v)...))).
-					Block(append(g.decodeInto(v),
-						jen.If(jen.Op("!").Add(fits).Op("||").Op("!").Add(call(d, "Retry", jen.Id("start")))).Block(jen.Return()))...)))
+					Block(append(g.decodeInto(v), jen.Return())...)))
 		}
 	}
 	cases = append(cases, jen.Default().Block(
 		jen.If(jen.Op("!").Add(fits)).Block(append(g.decodeUnknown(u), jen.Return())...)))
 	return append([]jen.Code{
-		jen.Id("start").Op(":=").Add(call(d, "Mark")),
 		fits.Clone().Op(":=").Add(call(d, "Fits", memberKinds(u.Untagged)...)),
 		jen.List(jen.Id("tag"), jen.Id("ok")).Op(":=").Add(call(d, "DefaultTag", jen.Lit(u.Tag), fits)),
 		jen.If(jen.Id("ok")).Block(

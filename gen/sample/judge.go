@@ -255,7 +255,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 			continue // tags of other types, and those of a choice around this one, are not open
 		}
 		copied = append(copied, d.apart(map[string]any{
-			"type": "object", "required": []any{name}, "additionalProperties": true,
+			"$comment": otherTags, "type": "object", "required": []any{name}, "additionalProperties": true,
 			"properties": map[string]any{name: map[string]any{"type": "string", "not": map[string]any{"enum": tags[name]}}},
 		}))
 	}
@@ -270,6 +270,9 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		d.apart(map[string]any{"not": map[string]any{"type": "object"}, "oneOf": copied}),
 	}})
 }
+
+// otherTags marks the branch for tags that a union does not list. It says nothing of what fits another branch.
+const otherTags = "other tags"
 
 // scalars returns the strings or integers that a schema lists, beside null, and their type.
 func scalars(schema any) (values []any, kind string) {
@@ -484,9 +487,15 @@ func (d *document) inForce(parts []map[string]any, schema, v any) []map[string]a
 	}
 	for _, keyword := range branchLists {
 		list, _ := m[keyword].([]any)
+		known := false
 		for _, branch := range list {
 			ref, _ := branch.(map[string]any)["$ref"].(string)
-			if name, below := d.resolve(ref); d.valid(name, v) {
+			name, below := d.resolve(ref)
+			if m, _ := below.(map[string]any); known && m["$comment"] == otherTags {
+				continue
+			}
+			if d.valid(name, v) {
+				known = true
 				parts = d.inForce(parts, below, v)
 			}
 		}

@@ -650,7 +650,7 @@ func (c *Canonical) finish(w *Node) *Node {
 		out.forget("not")
 	}
 	for _, name := range out.Required {
-		if p := out.Property(name); p != nil && c.impossible(p) {
+		if p := out.Property(name); p != nil && slices.Equal(out.types, []string{"object"}) && c.impossible(p) {
 			return c.never(out, p.Pointer)
 		}
 	}
