@@ -1,77 +1,207 @@
-// This file owns the output that a terminal keeps: the newest of it, as valid text.
+// This file owns the output that terminals keep: the newest of each, as valid text, and how much it is together.
 
 package local
 
 import (
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
-// outputSlack is how much more than its limit, or twice that, an output may hold, so that a chatty
-// command does not move what is kept with each line.
-const outputSlack = 4 << 10
+// pieceSize is the size of the pieces that an output consists of. What is dropped first, is dropped piece by piece.
+const pieceSize = 32 << 10
+
+// An outputPool bounds how much several outputs hold together. Beyond the bound the output that holds most drops its
+// oldest piece; the newest piece of each always stays. It may be used concurrently.
+type outputPool struct {
+	max   int64        // bytes
+	piece int          // size of a piece
+	held  atomic.Int64 // bytes that all outputs hold
+
+	mu      sync.Mutex // taken before that of an output
+	outputs map[*output]struct{}
+}
+
+func newOutputPool(max, piece int) *outputPool {
+	return &outputPool{max: int64(max), piece: piece, outputs: make(map[*output]struct{})}
+}
+
+// output returns a new output that keeps at most limit bytes of text. It is one of the pool's until it is freed.
+func (p *outputPool) output(limit int) *output {
+	o := &output{pool: p, limit: limit}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.outputs[o] = struct{}{}
+	return o
+}
+
+// squeeze makes room if the outputs hold too much. No output is locked by the caller.
+func (p *outputPool) squeeze() {
+	if p.held.Load() <= p.max {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.held.Load() > p.max {
+		var most *output
+		for o := range p.outputs {
+			if most == nil || o.held.Load() > most.held.Load() {
+				most = o
+			}
+		}
+		if most == nil || !most.shrink() {
+			return
+		}
+	}
+}
 
 // An output keeps the end of what a command writes, cut at a character. Bytes that are no UTF-8 are
 // kept as U+FFFD, one for each; the beginning of a character waits for its end. It may be used
 // concurrently.
 type output struct {
-	limit int // bytes of text
+	pool  *outputPool
+	limit int          // bytes of text
+	held  atomic.Int64 // bytes of all pieces; changed with mu only
 
 	mu      sync.Mutex
-	text    []byte // valid UTF-8
-	partial []byte // the beginning of a character
-	cut     bool   // something was dropped
+	pieces  [][]byte // valid UTF-8 together, except that the first may begin within a character when something was dropped
+	size    int      // bytes of text in them
+	partial []byte   // the beginning of a character
+	cut     bool     // something was dropped
+	freed   bool     // nothing is kept any more
 }
 
 // add takes the next bytes that the command wrote.
 func (o *output) add(p []byte) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if len(o.partial) > 0 {
 		p = slices.Concat(o.partial, p)
 	}
 	whole := wholeRunes(p)
 	o.partial = append(o.partial[:0], p[whole:]...)
 	o.keep(p[:whole])
+	o.mu.Unlock()
+	o.pool.squeeze()
 }
 
 // end says that nothing follows: what still waits for its end is not going to get one.
 func (o *output) end() {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.keep(o.partial)
 	o.partial = nil
+	o.mu.Unlock()
+	o.pool.squeeze()
+}
+
+// free drops everything, and keeps nothing that is added later.
+func (o *output) free() {
+	o.pool.mu.Lock()
+	delete(o.pool.outputs, o)
+	o.pool.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cut = o.cut || o.size > 0
+	o.freed, o.pieces, o.size = true, nil, 0
+	o.hold(-int(o.held.Load()))
 }
 
 // tail returns the text that is kept, and whether some before it was dropped.
 func (o *output) tail() (text string, truncated bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return string(o.text[o.start():]), o.cut
+	var tail strings.Builder
+	tail.Grow(min(o.size, o.limit))
+	before := max(0, o.size-o.limit) // how much is not wanted
+	for _, piece := range o.pieces {
+		skip := min(before, len(piece))
+		before -= skip
+		piece = piece[skip:]
+		for tail.Len() == 0 && len(piece) > 0 && !utf8.RuneStart(piece[0]) {
+			piece = piece[1:]
+		}
+		tail.Write(piece)
+	}
+	return tail.String(), o.cut
 }
 
 func (o *output) keep(p []byte) {
-	if utf8.Valid(p) {
-		o.text = append(o.text, p...)
-	} else {
+	if o.freed {
+		return
+	}
+	if !utf8.Valid(p) {
+		var valid []byte
 		for _, r := range string(p) {
-			o.text = utf8.AppendRune(o.text, r)
+			valid = utf8.AppendRune(valid, r)
 		}
+		p = valid
 	}
-	o.cut = o.cut || len(o.text) > o.limit
-	if len(o.text) > 2*o.limit+outputSlack {
-		o.text = append(o.text[:0], o.text[o.start():]...)
+	for len(p) > 0 {
+		last := o.room(len(p))
+		n := min(len(p), cap(*last)-len(*last))
+		*last = append(*last, p[:n]...)
+		o.size += n
+		p = p[n:]
 	}
+	o.cut = o.cut || o.size > o.limit
 }
 
-// start returns where the last limit bytes of the text begin, or the first character in them.
-func (o *output) start() int {
-	i := max(0, len(o.text)-o.limit)
-	for i < len(o.text) && !utf8.RuneStart(o.text[i]) {
-		i++
+// room returns the last piece after making room in it for some of the next n bytes. Small outputs have a small piece.
+func (o *output) room(n int) *[]byte {
+	last := len(o.pieces) - 1
+	if last < 0 || len(o.pieces[last]) == o.pool.piece {
+		var piece []byte
+		for len(o.pieces) > 0 && o.size-len(o.pieces[0]) >= o.limit {
+			piece = o.drop()
+		}
+		if cap(piece) < o.pool.piece {
+			piece = nil
+		}
+		o.hold(cap(piece))
+		o.pieces = append(o.pieces, piece[:0])
+		last = len(o.pieces) - 1
 	}
-	return i
+	piece := &o.pieces[last]
+	if had := cap(*piece); len(*piece) == had {
+		size := min(o.pool.piece, max(had+n, 2*had))
+		if last > 0 {
+			size = o.pool.piece
+		}
+		grown := make([]byte, len(*piece), size)
+		copy(grown, *piece)
+		*piece = grown
+		o.hold(size - had)
+	}
+	return piece
+}
+
+// shrink drops the oldest piece unless it is the newest, too.
+func (o *output) shrink() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.pieces) < 2 {
+		return false
+	}
+	o.drop()
+	o.cut = true
+	return true
+}
+
+// drop takes the oldest piece away, and returns it.
+func (o *output) drop() []byte {
+	piece := o.pieces[0]
+	o.pieces[0] = nil
+	o.pieces = o.pieces[1:]
+	o.size -= len(piece)
+	o.hold(-cap(piece))
+	return piece
+}
+
+// hold counts n more bytes that the output holds.
+func (o *output) hold(n int) {
+	o.held.Add(int64(n))
+	o.pool.held.Add(int64(n))
 }
 
 // wholeRunes returns the length of p without a character at its end that is not complete.

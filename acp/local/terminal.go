@@ -33,7 +33,7 @@ type terminal struct {
 	cmd     *exec.Cmd // nil until it is launched
 	group   *proc.Group
 	pipe    *os.File // where stdout and stderr come out, in the order they were written
-	output  output
+	output  *output
 	show    func([]byte) // gets all output as it comes; may be nil
 
 	started  chan struct{} // closed when start has returned

@@ -18,8 +18,9 @@ import (
 
 // Defaults of [TerminalsOptions].
 const (
-	DefaultOutputLimit    = 1 << 20 // bytes
-	DefaultMaxOutputLimit = 8 << 20 // bytes; as JSON at most six times as much
+	DefaultOutputLimit    = 1 << 20  // bytes
+	DefaultMaxOutputLimit = 8 << 20  // bytes; as JSON at most six times as much
+	DefaultMaxTotalOutput = 64 << 20 // bytes
 	DefaultMaxTerminals   = 64
 	DefaultKillGrace      = time.Second
 )
@@ -36,8 +37,12 @@ type TerminalsOptions struct {
 	Shell []string
 	// OutputLimit is how much output is kept, in bytes, if a request does not say; 0 is
 	// DefaultOutputLimit. MaxOutputLimit is the most that a request gets, whatever it says; 0 is
-	// DefaultMaxOutputLimit. A terminal uses about twice as much memory as it keeps.
+	// DefaultMaxOutputLimit.
 	OutputLimit, MaxOutputLimit int
+	// MaxTotalOutput is how much output all terminals keep together, in bytes of memory; 0 is DefaultMaxTotalOutput. When
+	// they would keep more, the terminal that keeps most drops the oldest of its output, as if it had a lower limit: its
+	// output is then truncated. The newest output of each terminal, of up to 32 KiB, stays in any case.
+	MaxTotalOutput int
 	// MaxTerminals is how many terminals may exist, in all sessions together; 0 is
 	// DefaultMaxTerminals.
 	MaxTerminals int
@@ -76,6 +81,7 @@ type TerminalsOptions struct {
 type Terminals struct {
 	roots   *Roots
 	options TerminalsOptions
+	outputs *outputPool // of all terminals
 
 	mu     sync.Mutex
 	live   map[acp.TerminalID]*terminal // from before the start until somebody takes it to free it
@@ -99,6 +105,8 @@ func NewTerminals(roots *Roots, options *TerminalsOptions) *Terminals {
 	o.Env, o.Shell = slices.Clone(o.Env), slices.Clone(o.Shell)
 	o.OutputLimit = orDefault(o.OutputLimit, DefaultOutputLimit)
 	o.MaxOutputLimit = orDefault(o.MaxOutputLimit, DefaultMaxOutputLimit)
+	o.MaxTotalOutput = orDefault(o.MaxTotalOutput, DefaultMaxTotalOutput)
+	t.outputs = newOutputPool(o.MaxTotalOutput, pieceSize)
 	o.MaxTerminals = orDefault(o.MaxTerminals, DefaultMaxTerminals)
 	if o.KillGrace == 0 {
 		o.KillGrace = DefaultKillGrace
@@ -160,7 +168,7 @@ func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalI
 	term := &terminal{
 		id:      acp.TerminalID("term_" + rand.Text()),
 		session: keyOf(session),
-		output:  output{limit: min(limit, t.options.MaxOutputLimit)},
+		output:  t.outputs.output(min(limit, t.options.MaxOutputLimit)),
 		started: make(chan struct{}),
 	}
 	if show := t.options.OnOutput; show != nil {
@@ -168,6 +176,7 @@ func (t *Terminals) create(session Session, c command, limit int) (acp.TerminalI
 	}
 	// First of all: who takes the directories of the session away and then closes it, has nothing left.
 	if err := t.add(term); err != nil {
+		term.output.free()
 		return "", err
 	}
 	if err := term.start(func() error { return t.launch(term, c) }); err != nil {
@@ -314,6 +323,7 @@ func (t *Terminals) has(term *terminal) bool {
 // free frees a terminal that nobody can ask for, and makes room for another.
 func (t *Terminals) free(ctx context.Context, term *terminal) error {
 	defer func() {
+		term.output.free()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.count--

@@ -39,13 +39,8 @@ const (
 )
 
 // outputs is the bound where commands write without end. What terminals keep is not a part of what the connection holds:
-// 8 MiB for each of 8, in full of 60, for which they need twice as much, and the same again before it is collected.
-func outputs() int {
-	if *full {
-		return medium + 60*8*4
-	}
-	return medium + 8*8*4
-}
+// 64 MiB, which are in memory twice before they are collected.
+const outputs = medium + 2*64
 
 func (c *testCase) timeLimit() time.Duration {
 	limit := c.limit
@@ -99,7 +94,7 @@ func cases() []*testCase {
 		{attack: "other-files", victim: "local", bound: small, flags: []string{"-others"}},
 		{attack: "setsid", victim: "local", bound: small, outlive: true},
 		{attack: "fork-bomb", victim: "local", bound: small, procs: 64*16 + 20},
-		{attack: "endless-output", victim: "local", bound: outputs()},
+		{attack: "endless-output", victim: "local", bound: outputs},
 		{attack: "close-session", victim: "local", bound: small, flags: []string{"-sessions", map[bool]string{false: "15", true: "500"}[*full]}},
 		{attack: "v2-ids", victim: "local", bound: medium, flags: []string{"-v2"}},
 		{attack: "v2-sessions", victim: "local", bound: small, flags: []string{"-v2"}},
@@ -116,7 +111,7 @@ func cases() []*testCase {
 		{attack: "error-text", victim: "example-client", bound: small, fatal: true, check: screenClean},
 		{attack: "without-consent", victim: "example-client", bound: small},
 		{attack: "fork-bomb", victim: "example-client", bound: small, allow: true, procs: 64*16 + 20},
-		{attack: "endless-output", victim: "example-client", inFull: true, bound: outputs(), allow: true},
+		{attack: "endless-output", victim: "example-client", inFull: true, bound: outputs, allow: true},
 		{attack: "paths", victim: "example-client", inFull: true, bound: small, allow: true, check: secretKept},
 		{attack: "bad-lines", victim: "example-client", bound: small, flags: []string{"-warnings"}},
 		{attack: "dies", victim: "example-client", bound: small, fatal: true},
@@ -131,7 +126,7 @@ func cases() []*testCase {
 		{attack: "texts", victim: "proxy", bound: small, check: screenClean},
 		{attack: "error-text", victim: "proxy", bound: small, fatal: true, check: screenClean},
 		{attack: "many-ids", victim: "proxy", bound: large},
-		{attack: "long-lines", victim: "proxy", inFull: true, bound: large},
+		{attack: "long-lines", victim: "proxy", bound: large},
 
 		{attack: "no-login", victim: "example-agent", bound: small, flags: []string{"-require-auth"}},
 		{attack: "state-fifo", victim: "example-agent", bound: small, limit: 2 * time.Minute},
