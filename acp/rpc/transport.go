@@ -116,6 +116,10 @@ func (e *TooLongError) Error() string {
 // Ends returns Head and Tail. A connection recognises the error by this method.
 func (e *TooLongError) Ends() (head, tail []byte) { return e.Head, e.Tail }
 
+// ID returns the id of the message if Head and Tail show it, and whether the message is a response. What passes
+// messages on can tell with it who waits for this one. A notification has no id, and of some requests it is not found.
+func (e *TooLongError) ID() (id ID, response, known bool) { return wire.RecoverID(e.Head, e.Tail) }
+
 // DefaultMaxMessage is the longest message, in bytes, that Stdio, Command and IO streams accept
 // unless told otherwise.
 const DefaultMaxMessage = 64 << 20

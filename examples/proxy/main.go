@@ -3,7 +3,7 @@
 //	proxy [-v] -- AGENT [arguments]
 //
 // It starts the agent and passes every message on, both ways, byte for byte: also those that it does not
-// understand. With -v it says on standard error what passes, in a line for each message. What the agent writes to
+// understand. One that is longer than 128 MiB is not passed on; who waits for it gets an error in its place. With -v it says on standard error what passes, in a line for each message. What the agent writes to
 // standard error comes there too, with "agent: " in front of each line; nothing there makes a terminal do more than show
 // it. When the client ends the connection, so does the agent's, which still gets time to answer; when the agent ends, so
 // does the proxy, with the same exit status.
@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -81,8 +82,9 @@ func run(ctx context.Context, cmd *exec.Cmd, w *watcher) error {
 
 	var toAgent sync.WaitGroup
 	var drained *time.Timer
+	clientEnd, agentEnd := &end{Stream: client}, &end{Stream: agent}
 	toAgent.Go(func() {
-		w.pass(toTheAgent, client, agent)
+		w.pass(toTheAgent, clientEnd, agentEnd)
 		// The client is gone, or the agent is.
 		if h, ok := agent.(rpc.HalfCloser); ok {
 			if err := h.CloseWrite(); err != nil {
@@ -91,18 +93,33 @@ func run(ctx context.Context, cmd *exec.Cmd, w *watcher) error {
 		}
 		drained = time.AfterFunc(drainTime, func() { agent.Close() })
 	})
-	w.pass(toTheClient, agent, client)
+	w.pass(toTheClient, agentEnd, clientEnd)
 	err = errors.Join(agent.Close(), client.Close())
 	toAgent.Wait()
 	drained.Stop()
 	return err
 }
 
+// An end is a stream that both directions write to: one passes messages on, the other refuses what it has read.
+type end struct {
+	rpc.Stream
+	writing sync.Mutex
+}
+
+// Write sends one message. It may be called concurrently.
+func (e *end) Write(message []byte) error {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	return e.Stream.Write(message)
+}
+
 // pass passes messages on until one of the streams ends.
 func (w *watcher) pass(d direction, from, to rpc.Stream) {
 	for {
 		line, err := from.Read()
-		if err == nil {
+		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
+			err = w.refuse(d, long, from, to)
+		} else if err == nil {
 			w.see(d, line)
 			err = to.Write(line)
 		}
@@ -111,6 +128,33 @@ func (w *watcher) pass(d direction, from, to rpc.Stream) {
 			return
 		}
 	}
+}
+
+// refuse answers a message that is too long, as an end with this library does. If it is an answer itself, the one who
+// waits for it gets an error in its place.
+func (w *watcher) refuse(d direction, long *rpc.TooLongError, from, to rpc.Stream) error {
+	w.printf("%s: not passed on: %v", d, long)
+	id, response, known := long.ID()
+	if response && !known {
+		return nil
+	}
+	failure := rpc.Errorf(rpc.ErrInvalidRequest, "message longer than %d bytes", long.Limit)
+	if response {
+		failure = rpc.Errorf(rpc.ErrInternal, "answer longer than %d bytes", long.Limit)
+	}
+	answer, err := json.Marshal(struct {
+		JSONRPC string     `json:"jsonrpc"`
+		ID      rpc.ID     `json:"id"`
+		Error   *rpc.Error `json:"error"`
+	}{"2.0", id, failure})
+	if err != nil {
+		return err
+	}
+	if !response {
+		return from.Write(answer)
+	}
+	w.see(d, answer)
+	return to.Write(answer)
 }
 
 // exitStatus is the agent's, as a shell would give it: 128 and the signal when one ended it.

@@ -385,3 +385,47 @@ func TestPassOverPipes(t *testing.T) {
 	streams[client].Close()
 	<-done
 }
+
+// A message that is too long is refused, or fails the call that it answers, and those after it are passed on.
+func TestTooLong(t *testing.T) {
+	const limit = 1000
+	fill := strings.Repeat("x", 2*limit)
+	in := strings.Join([]string{
+		`{"jsonrpc":"2.0","id":1,"method":"a","params":"` + fill + `"}`,
+		`{"jsonrpc":"2.0","method":"a","params":"` + strings.Repeat("x", 20*limit) + `"}`,
+		`{"jsonrpc":"2.0","id":"2","result":"` + fill + `"}`,
+		`{"jsonrpc":"2.0","result":"` + strings.Repeat("x", 20*limit) + `","id":3,"more":"` + fill + `"}`,
+		`{"last":1}`,
+	}, "\n") + "\n"
+	var back, forth, log bytes.Buffer
+	streams := make([]rpc.Stream, 2)
+	for i, transport := range []rpc.Transport{
+		rpc.IO(io.NopCloser(strings.NewReader(in)), nopCloser{&back}, limit),
+		rpc.IO(io.NopCloser(strings.NewReader("")), nopCloser{&forth}, limit),
+	} {
+		var err error
+		if streams[i], err = transport.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer streams[i].Close()
+	}
+	w := &watcher{out: &log, pending: map[string]string{string(toTheAgent) + `"2"`: "b"}}
+	w.pass(toTheClient, streams[0], streams[1])
+	refused := func(id string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":"message longer than 1000 bytes"}}` + "\n"
+	}
+	if got, want := back.String(), refused("1")+refused("null"); got != want {
+		t.Errorf("got back\n%swant\n%s", got, want)
+	}
+	want := `{"jsonrpc":"2.0","id":"2","error":{"code":-32603,"message":"answer longer than 1000 bytes"}}` + "\n" + `{"last":1}` + "\n"
+	if got := forth.String(); got != want {
+		t.Errorf("passed on\n%swant\n%s", got, want)
+	}
+	if n := strings.Count(log.String(), "not passed on: "); n != 4 || len(w.pending) > 0 {
+		t.Errorf("%d calls are pending after\n%s", len(w.pending), log.String())
+	}
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }

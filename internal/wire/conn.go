@@ -529,7 +529,7 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok
 	var id ID
 	var response, known bool
 	if env.unread {
-		id, response, known = recoverID(ends(line))
+		id, response, known = RecoverID(ends(line))
 	}
 	noise := c.noise && (env.failure.Code == codeParse || line[0] != '{')
 	if noise {
@@ -621,7 +621,7 @@ func (c *Conn) dispatchResponse(line []byte, env *envelope) (libraryID uint64, o
 func (c *Conn) refuseLong(long tooLong) (libraryID uint64, ok bool) {
 	head, tail := long.Ends()
 	c.handler.HandleInvalid(head, long)
-	id, response, known := recoverID(head, tail)
+	id, response, known := RecoverID(head, tail)
 	if response {
 		return c.failCall(id, known, long)
 	}

@@ -335,7 +335,7 @@ func Answers(line []byte, id ID) bool {
 
 // AnswersLong is Answers for a message that is too long, of which there are the beginning and the end.
 func AnswersLong(head, tail []byte, id ID) bool {
-	got, response, known := recoverID(head, tail)
+	got, response, known := RecoverID(head, tail)
 	return response && known && sameCall(got, id)
 }
 
@@ -351,8 +351,8 @@ func ends(line []byte) (head, tail []byte) {
 	return line[:min(len(line), keepEnds)], line[max(0, len(line)-keepEnds):]
 }
 
-// recoverID finds the id of a message of which only the beginning and the end can be read.
-func recoverID(head, tail []byte) (id ID, response, ok bool) {
+// RecoverID finds the id of a message of which only the beginning and the end can be read, and whether it is a response.
+func RecoverID(head, tail []byte) (id ID, response, ok bool) {
 	d := codec.NewDecoder(head)
 	for o := d.Object(); !response && o.Next(); {
 		switch string(o.Name()) {

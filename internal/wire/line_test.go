@@ -94,7 +94,7 @@ func TestRecoverID(t *testing.T) {
 		{`{"result":{"a":"xxx`, `"x"},"id":7.-}`, "null", true, false},
 		{`garbage`, `garbage`, "null", false, false},
 	} {
-		id, response, ok := recoverID([]byte(test.head), []byte(test.tail))
+		id, response, ok := RecoverID([]byte(test.head), []byte(test.tail))
 		if id.String() != test.id || response != test.response || ok != test.ok {
 			t.Errorf("%s … %s: %v %v %v", test.head, test.tail, id, response, ok)
 		}

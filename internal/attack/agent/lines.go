@@ -39,9 +39,9 @@ func deep(a *agent, s *session) error {
 	})
 }
 
-// longLines sends lines that are longer than a message may be, and lines that are just as long as they may be.
+// longLines sends lines that are longer than a message may be, also for a proxy, and lines that are just as long as they may be.
 func longLines(a *agent, s *session) error {
-	if err := a.LongLine(a.size(100, 4096)); err != nil {
+	if err := a.LongLine(a.size(130, 4096)); err != nil {
 		return err
 	}
 	for range a.size(2, 40) {
