@@ -218,15 +218,22 @@ func (d *document) rewrite(schema any, c context) any {
 func (d *document) branches(out map[string]any, keyword string, list []any, c context) {
 	loose := d.loose && !c.not
 	enum := loose && !c.exact
-	tags := map[string][]any{}
+	tags, having, most := map[string][]any{}, map[string]int{}, 0
 	var listed []any
 	kind := ""
 	for _, branch := range list {
 		values, of := scalars(branch)
 		enum = enum && of != "" && (kind == "" || of == kind)
 		listed, kind = append(listed, values...), of
-		d.tags(branch, tags, map[string]bool{})
+		own := map[string][]any{}
+		d.tags(branch, own, map[string]bool{})
+		for name, values := range own {
+			tags[name] = append(tags[name], values...)
+			having[name]++
+			most = max(most, having[name])
+		}
 	}
+	maps.DeleteFunc(tags, func(name string, _ []any) bool { return having[name] < most }) // as the tag is in most branches
 	if enum {
 		c.exact = true
 	}
