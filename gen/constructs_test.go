@@ -294,11 +294,11 @@ func (c *construct) judge(out generated) (verdict, string) {
 	return asRefused, why
 }
 
-// present reports whether a JSON pointer leads to a value of a document. What is no JSON has one place.
+// present reports whether a JSON pointer leads to a value of a document. What is no JSON may fail anywhere.
 func present(document []byte, pointer string) bool {
 	v, err := sample.Parse(document)
 	if err != nil || pointer == "" {
-		return pointer == ""
+		return true
 	}
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
