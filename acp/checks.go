@@ -63,13 +63,14 @@ func checkSent(params any) *flaw {
 
 // checkUpdate refuses what is wrong in an update.
 func checkUpdate(update *SessionUpdate) *flaw {
+	if u, ok := update.Variant.(*SessionUpdateAgentMessageChunk); ok && u != nil { // nearly all updates
+		return checkBlock("/update/content", &u.Content)
+	}
 	if missing(update.Variant) {
 		return nil
 	}
 	switch u := update.Variant.(type) {
 	case *SessionUpdateUserMessageChunk:
-		return checkBlock("/update/content", &u.Content)
-	case *SessionUpdateAgentMessageChunk:
 		return checkBlock("/update/content", &u.Content)
 	case *SessionUpdateAgentThoughtChunk:
 		return checkBlock("/update/content", &u.Content)
@@ -204,12 +205,13 @@ func checkBlock(at string, block *ContentBlock) *flaw {
 
 // annotationsOf returns the annotations of a block, or nil of one that has none or is not known.
 func annotationsOf(block *ContentBlock) *Opt[Annotations] {
+	if text, ok := block.Variant.(*ContentBlockText); ok && text != nil { // nearly all blocks
+		return &text.Annotations
+	}
 	if missing(block.Variant) {
 		return nil
 	}
 	switch c := block.Variant.(type) {
-	case *ContentBlockText:
-		return &c.Annotations
 	case *ContentBlockImage:
 		return &c.Annotations
 	case *ContentBlockAudio:
