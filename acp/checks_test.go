@@ -678,6 +678,7 @@ func TestNilVariants(t *testing.T) {
 		"plan":    {"/update", update((*acp.SessionUpdatePlan)(nil))},
 		"mode":    {"/update", update((*acp.SessionUpdateCurrentModeUpdate)(nil))},
 		"options": {"/update", update((*acp.SessionUpdateConfigOptionUpdate)(nil))},
+		"unknown": {"/update", update((*acp.SessionUpdateUnknown)(nil))},
 		"diff": {"/update/content/0", func() error {
 			return s.Update(ctx, acp.UpdateToolCall("t", acp.WithContent(acp.ToolCallContent{Variant: (*acp.ToolCallContentDiff)(nil)})))
 		}},

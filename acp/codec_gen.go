@@ -201,6 +201,10 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	case *ToolCallContentTerminal:
 		codec.EncodeVariant(e, "type", "terminal", (*Terminal)(v))
 	case *ToolCallContentUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
@@ -241,6 +245,10 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	case *ContentBlockResource:
 		codec.EncodeVariant(e, "type", "resource", (*EmbeddedResource)(v))
 	case *ContentBlockUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
@@ -1003,6 +1011,10 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 		e.Tag("mode", "url")
 		codec.Embed(e, (*ElicitationURLMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.FailObject("CreateElicitationRequest without a variant")
@@ -1168,6 +1180,10 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	case *ElicitationPropertySchemaArray:
 		codec.EncodeVariant(e, "type", "array", (*MultiSelectPropertySchema)(v))
 	case *ElicitationPropertySchemaUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
@@ -1415,6 +1431,10 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	case *MultiSelectItemsTitled:
 		codec.EncodePayload(e, (*TitledMultiSelectItems)(v))
 	case *MultiSelectItemsUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
@@ -2026,6 +2046,10 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	case *AuthMethodAgent:
 		codec.EncodeDefault(e, "type", x.Type, v)
 	case *AuthMethodUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
@@ -2350,6 +2374,10 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 		e.Tag("type", "boolean")
 		codec.Embed(e, (*SessionConfigBoolean)(v))
 	case *SessionConfigOptionUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "id", "name", "description", "category", "_meta")
 	default:
 		e.FailObject("SessionConfigOption without a variant")
@@ -2887,6 +2915,10 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	case *SessionUpdateCompactionSummaryChunk:
 		codec.EncodeVariant(e, "sessionUpdate", "compaction_summary_chunk", (*CompactionSummaryChunk)(v))
 	case *SessionUpdateUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -3950,6 +3982,10 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	case *MCPServerStdio:
 		codec.EncodeDefault(e, "type", x.Type, v)
 	case *MCPServerUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
@@ -4378,6 +4414,10 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 		codec.EncodeOpt(e, "type", x.Type, (*codec.Encoder).Str)
 		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.FailObject("SetSessionConfigOptionRequest without a variant")
@@ -4607,6 +4647,10 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	case *RequestPermissionOutcomeSelected:
 		codec.EncodeVariant(e, "outcome", "selected", (*SelectedPermissionOutcome)(v))
 	case *RequestPermissionOutcomeUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
@@ -4854,6 +4898,10 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 		e.Tag("action", "cancel")
 		v.encodeMembers(e)
 	case *CreateElicitationResponseUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "_meta")
 	default:
 		e.FailObject("CreateElicitationResponse without a variant")

@@ -1088,6 +1088,10 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	case *SessionUpdateSessionMessageChunk:
 		codec.EncodeVariant(e, "sessionUpdate", "session_message_chunk", (*SessionMessageChunk)(v))
 	case *SessionUpdateUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -1156,6 +1160,10 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	case *PlanUpdateContentMarkdown:
 		codec.EncodeVariant(e, "type", "markdown", (*PlanMarkdown)(v))
 	case *PlanUpdateContentUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
@@ -1398,6 +1406,10 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	case *StateUpdateStateUnknown:
 		codec.EncodeVariant(e, "state", "unknown", (*UnknownStateUpdate)(v))
 	case *StateUpdateUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
@@ -1495,6 +1507,10 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	case *IdleStateUpdateNone:
 		v.encodeMembers(e)
 	case *IdleStateUpdateUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "usage", "_meta")
 	default:
 		e.FailObject("IdleStateUpdate without a variant")
@@ -2170,6 +2186,10 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	case *MCPServerStdio:
 		codec.EncodeDefault(e, "type", x.Type, v)
 	case *MCPServerUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")

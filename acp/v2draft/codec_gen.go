@@ -68,6 +68,10 @@ func (x *RequestPermissionSubject) EncodeJSON(e *codec.Encoder) {
 	case *RequestPermissionSubjectCommand:
 		codec.EncodeVariant(e, "type", "command", (*CommandPermissionSubject)(v))
 	case *RequestPermissionSubjectUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionSubject without a variant")
@@ -172,6 +176,10 @@ func (x *ToolCallContent) EncodeJSON(e *codec.Encoder) {
 	case *ToolCallContentTerminal:
 		codec.EncodeVariant(e, "type", "terminal", (*Terminal)(v))
 	case *ToolCallContentUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ToolCallContent without a variant")
@@ -212,6 +220,10 @@ func (x *ContentBlock) EncodeJSON(e *codec.Encoder) {
 	case *ContentBlockResource:
 		codec.EncodeVariant(e, "type", "resource", (*EmbeddedResource)(v))
 	case *ContentBlockUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ContentBlock without a variant")
@@ -684,6 +696,10 @@ func (x *DiffChange) EncodeJSON(e *codec.Encoder) {
 		e.Tag("operation", "copy")
 		codec.Embed(e, (*DiffPathPairChange)(v))
 	case *DiffChangeUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "fileType", "mimeType", "_meta")
 	default:
 		e.FailObject("DiffChange without a variant")
@@ -1093,6 +1109,10 @@ func (x *CreateElicitationRequest) EncodeJSON(e *codec.Encoder) {
 		e.Tag("mode", "url")
 		codec.Embed(e, (*ElicitationURLMode)(v), "mode", "message", "_meta")
 	case *CreateElicitationRequestUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "message", "_meta")
 	default:
 		e.FailObject("CreateElicitationRequest without a variant")
@@ -1256,6 +1276,10 @@ func (x *ElicitationPropertySchema) EncodeJSON(e *codec.Encoder) {
 	case *ElicitationPropertySchemaArray:
 		codec.EncodeVariant(e, "type", "array", (*MultiSelectPropertySchema)(v))
 	case *ElicitationPropertySchemaUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ElicitationPropertySchema without a variant")
@@ -1517,6 +1541,10 @@ func (x *MultiSelectItems) EncodeJSON(e *codec.Encoder) {
 	case *MultiSelectItemsTitled:
 		codec.EncodePayload(e, (*TitledMultiSelectItems)(v))
 	case *MultiSelectItemsUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MultiSelectItems without a variant")
@@ -2141,6 +2169,10 @@ func (x *AuthMethod) EncodeJSON(e *codec.Encoder) {
 	case *AuthMethodAgent:
 		codec.EncodeVariant(e, "type", "agent", v)
 	case *AuthMethodUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AuthMethod without a variant")
@@ -2392,6 +2424,10 @@ func (x *SessionConfigOption) EncodeJSON(e *codec.Encoder) {
 		e.Tag("type", "boolean")
 		codec.Embed(e, (*SessionConfigBoolean)(v))
 	case *SessionConfigOptionUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "configId", "name", "description", "category", "_meta")
 	default:
 		e.FailObject("SessionConfigOption without a variant")
@@ -2624,6 +2660,10 @@ func (x *AvailableCommand) EncodeJSON(e *codec.Encoder) {
 	case *AvailableCommandCommand:
 		codec.EncodeVariant(e, "type", "command", (*SlashCommand)(v))
 	case *AvailableCommandUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommand without a variant")
@@ -2652,6 +2692,10 @@ func (x *AvailableCommandInput) EncodeJSON(e *codec.Encoder) {
 	case *AvailableCommandInputText:
 		codec.EncodeVariant(e, "type", "text", (*TextCommandInput)(v))
 	case *AvailableCommandInputUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("AvailableCommandInput without a variant")
@@ -3077,6 +3121,10 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	case *SessionUpdateCompactionSummaryChunk:
 		codec.EncodeVariant(e, "sessionUpdate", "compaction_summary_chunk", (*CompactionSummaryChunk)(v))
 	case *SessionUpdateUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -3272,6 +3320,10 @@ func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 	case *BackgroundWorkToolCall:
 		codec.EncodeVariant(e, "type", "tool_call", (*BackgroundToolCall)(v))
 	case *BackgroundWorkUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("BackgroundWork without a variant")
@@ -3425,6 +3477,10 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	case *IdleStateUpdateNone:
 		v.encodeMembers(e)
 	case *IdleStateUpdateUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "background", "_meta")
 	default:
 		e.FailObject("IdleStateUpdate without a variant")
@@ -3616,6 +3672,10 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	case *StateUpdateRequiresAction:
 		codec.EncodeVariant(e, "state", "requires_action", (*RequiresActionStateUpdate)(v))
 	case *StateUpdateUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
@@ -3906,6 +3966,10 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	case *PlanUpdateContentItems:
 		codec.EncodeVariant(e, "type", "items", (*PlanItems)(v))
 	case *PlanUpdateContentUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
@@ -4613,6 +4677,10 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	case *MCPServerStdio:
 		codec.EncodeVariant(e, "type", "stdio", v)
 	case *MCPServerUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
@@ -4882,6 +4950,10 @@ func (x *ReplayFrom) EncodeJSON(e *codec.Encoder) {
 	case *ReplayFromStart:
 		codec.EncodeVariant(e, "type", "start", v)
 	case *ReplayFromUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("ReplayFrom without a variant")
@@ -5035,6 +5107,10 @@ func (x *SetSessionConfigOptionRequest) EncodeJSON(e *codec.Encoder) {
 		e.Tag("type", "boolean")
 		v.encodeMembers(e)
 	case *SetSessionConfigOptionRequestUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "sessionId", "configId", "_meta")
 	default:
 		e.FailObject("SetSessionConfigOptionRequest without a variant")
@@ -5209,6 +5285,10 @@ func (x *RequestPermissionOutcome) EncodeJSON(e *codec.Encoder) {
 	case *RequestPermissionOutcomeSelected:
 		codec.EncodeVariant(e, "outcome", "selected", (*SelectedPermissionOutcome)(v))
 	case *RequestPermissionOutcomeUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("RequestPermissionOutcome without a variant")
@@ -5297,6 +5377,10 @@ func (x *CreateElicitationResponse) EncodeJSON(e *codec.Encoder) {
 		e.Tag("action", "cancel")
 		v.encodeMembers(e)
 	case *CreateElicitationResponseUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "_meta")
 	default:
 		e.FailObject("CreateElicitationResponse without a variant")

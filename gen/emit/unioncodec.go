@@ -48,7 +48,12 @@ func (g *generator) unionEncoder(f *jen.File, u *model.Union) {
 func (g *generator) encodeSwitch(u *model.Union, fail string, arm func(*model.Variant) []jen.Code) jen.Code {
 	var cases []jen.Code
 	for _, v := range g.variants(u) {
-		cases = append(cases, jen.Case(jen.Id(variantType(v))).Block(arm(v)...))
+		code := arm(v)
+		if v == u.Unknown { // the others are written by what refuses nil
+			missing := call(e, fail, jen.Lit("a variant that is a nil %T"), jen.Id("v"))
+			code = append([]jen.Code{jen.If(jen.Id("v").Op("==").Nil()).Block(missing, jen.Break())}, code...)
+		}
+		cases = append(cases, jen.Case(jen.Id(variantType(v))).Block(code...))
 	}
 	cases = append(cases, jen.Default().Block(call(e, fail, jen.Lit(u.Go+" without a variant"))))
 	return jen.Switch(jen.Id("v").Op(":=").Add(x).Dot("Variant").Assert(jen.Type())).Block(cases...)

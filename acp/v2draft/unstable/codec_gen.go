@@ -912,6 +912,10 @@ func (x *StateUpdate) EncodeJSON(e *codec.Encoder) {
 	case *StateUpdateStateUnknown:
 		codec.EncodeVariant(e, "state", "unknown", (*UnknownStateUpdate)(v))
 	case *StateUpdateUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("StateUpdate without a variant")
@@ -950,6 +954,10 @@ func (x *BackgroundWork) EncodeJSON(e *codec.Encoder) {
 	case *BackgroundWorkSubagent:
 		codec.EncodeVariant(e, "type", "subagent", (*BackgroundSubagent)(v))
 	case *BackgroundWorkUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("BackgroundWork without a variant")
@@ -1107,6 +1115,10 @@ func (x *IdleStateUpdate) EncodeJSON(e *codec.Encoder) {
 	case *IdleStateUpdateNone:
 		v.encodeMembers(e)
 	case *IdleStateUpdateUnknown:
+		if v == nil {
+			e.FailObject("a variant that is a nil %T", v)
+			break
+		}
 		e.Members(v.Raw, "usage", "background", "_meta")
 	default:
 		e.FailObject("IdleStateUpdate without a variant")
@@ -1427,6 +1439,10 @@ func (x *SessionUpdate) EncodeJSON(e *codec.Encoder) {
 	case *SessionUpdateSessionMessageChunk:
 		codec.EncodeVariant(e, "sessionUpdate", "session_message_chunk", (*SessionMessageChunk)(v))
 	case *SessionUpdateUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("SessionUpdate without a variant")
@@ -1503,6 +1519,10 @@ func (x *PlanUpdateContent) EncodeJSON(e *codec.Encoder) {
 	case *PlanUpdateContentMarkdown:
 		codec.EncodeVariant(e, "type", "markdown", (*PlanMarkdown)(v))
 	case *PlanUpdateContentUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("PlanUpdateContent without a variant")
@@ -2113,6 +2133,10 @@ func (x *MCPServer) EncodeJSON(e *codec.Encoder) {
 	case *MCPServerStdio:
 		codec.EncodeVariant(e, "type", "stdio", v)
 	case *MCPServerUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("MCPServer without a variant")
