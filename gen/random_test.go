@@ -345,7 +345,7 @@ func TestLinear(t *testing.T) {
 			if out.Crash != "" {
 				t.Error(out.Crash)
 			}
-			for _, r := range out.Refused {
+			for _, r := range out.Refused[:min(len(out.Refused), 10)] { // each reads the document again
 				if r.Foreign || !present([]byte(tests[name]), r.Pointer) {
 					t.Errorf("refused without its place: %s", r.Message)
 				}
