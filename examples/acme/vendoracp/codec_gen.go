@@ -131,6 +131,10 @@ func (x *IndexEvent) EncodeJSON(e *codec.Encoder) {
 		v.encodeMembers(e)
 		e.EndObject()
 	case *IndexEventUnknown:
+		if v == nil {
+			e.Failf("a variant that is a nil %T", v)
+			break
+		}
 		e.RawObject(v.Raw)
 	default:
 		e.Failf("IndexEvent without a variant")
