@@ -54,16 +54,8 @@ func TestLargeAnswersWait(t *testing.T) {
 					}
 					return &text, err
 				})
-				here, there := rpc.Pipe()
-				conn, err := rpc.Connect(t.Context(), here, ext, &rpc.Options{MaxBytes: 8 * room * size}) // an eighth is for answers
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn, peer := budgeted(t, ext, 8*room*size) // an eighth is for answers
 				defer conn.Close()
-				peer, err := there.Connect(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
 				defer peer.Close()
 				for i := range requests {
 					if err := peer.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, i, name)); err != nil {
@@ -84,4 +76,20 @@ func TestLargeAnswersWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// budgeted returns a connection with a budget, and its other end. It is closed by the caller, within the bubble of
+// synctest.
+func budgeted(t *testing.T, ext *rpc.Extensions[rpc.Conn], budget int) (*rpc.Conn, rpc.Stream) {
+	t.Helper()
+	here, there := rpc.Pipe()
+	conn, err := rpc.Connect(t.Context(), here, ext, &rpc.Options{MaxBytes: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := there.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, peer
 }

@@ -129,16 +129,8 @@ func TestWaitingReadsHoldNoFiles(t *testing.T) {
 			text, err := files.read(ctx, session, path, wholeText)
 			return &text, err
 		})
-		here, there := rpc.Pipe()
-		conn, err := rpc.Connect(t.Context(), here, ext, &rpc.Options{MaxBytes: 8 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn, peer := budgeted(t, ext, 8<<20)
 		defer conn.Close()
-		peer, err := there.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		defer peer.Close()
 		for i := range requests {
 			if err := peer.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"read"}`, i)); err != nil {

@@ -190,6 +190,19 @@ func (r raw) want(line string) {
 	}
 }
 
+// opens answers the client's session/new, the second request of a client that connecting has started.
+func (r raw) opens(result <-chan error) {
+	r.t.Helper()
+	line, err := r.Read()
+	if err != nil || !strings.Contains(string(line), `"method":"session/new"`) {
+		r.t.Fatalf("got %s, %v", line, err)
+	}
+	r.send(`{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}`)
+	if err := <-result; err != nil {
+		r.t.Error(err)
+	}
+}
+
 func (r raw) wantEnd() {
 	r.t.Helper()
 	if got, err := r.Read(); !errors.Is(err, io.EOF) {
@@ -355,14 +368,7 @@ func TestClientReadsWhatComesBeforeTheAnswer(t *testing.T) {
 			agent.send(`{"jsonrpc":"2.0","id":1,"method":"_a.test/ping"}`)
 			agent.send(answer)
 			agent.want(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found","data":{"method":"_a.test/ping"}}}`)
-			line, err := agent.Read()
-			if err != nil || !strings.Contains(string(line), `"method":"session/new"`) {
-				t.Fatalf("got %s, %v", line, err)
-			}
-			agent.send(`{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}`)
-			if err := <-result; err != nil {
-				t.Error(err)
-			}
+			agent.opens(result)
 		})
 	}
 }
@@ -468,14 +474,7 @@ func TestTooLongBeforeTheAnswer(t *testing.T) {
 	agent.send(`{"jsonrpc":"2.0","method":"_a.test/note","params":{"x":"` + strings.Repeat("x", 1000) + `"}}`)
 	agent.send(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`)
 	agent.want(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: message too long"}}`)
-	line, err := agent.Read()
-	if err != nil || !strings.Contains(string(line), `"method":"session/new"`) {
-		t.Fatalf("got %s, %v", line, err)
-	}
-	agent.send(`{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}`)
-	if err := <-result; err != nil {
-		t.Error(err)
-	}
+	agent.opens(result)
 }
 
 // halfClose reads one message from a transport and ends its own side; the peer's next message is still read.

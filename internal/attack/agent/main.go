@@ -15,7 +15,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,26 +67,10 @@ type agent struct {
 
 func main() {
 	a := &agent{sessions: map[string]*session{}}
-	name := flag.String("case", "none", "the attack")
-	list := flag.Bool("list", false, "print the names of the attacks")
-	report := flag.String("report", "", "where to write the report; nowhere if it is empty")
 	flag.BoolVar(&a.full, "full", false, "attack in full")
 	flag.BoolVar(&a.allowed, "allowed", false, "the user grants every permission")
 	flag.StringVar(&a.secret, "secret", "", "a file that must not be read or changed through the client")
-	flag.Parse()
-	all := attacks()
-	if *list {
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			fmt.Println(name)
-		}
-		return
-	}
-	var ok bool
-	if a.attack, ok = all[*name]; !ok {
-		fmt.Fprintf(os.Stderr, "no attack %q\n", *name)
-		os.Exit(2)
-	}
-	a.Report = hostile.NewReport(*report)
+	a.attack, a.Report = hostile.Flags(attacks())
 	if a.secret != "" {
 		text, err := os.ReadFile(a.secret)
 		if err != nil {

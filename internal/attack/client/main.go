@@ -10,9 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 
@@ -44,27 +42,12 @@ type client struct {
 
 func main() {
 	c := &client{}
-	name := flag.String("case", "none", "the attack")
-	list := flag.Bool("list", false, "print the names of the attacks")
-	report := flag.String("report", "", "where to write the report; nowhere if it is empty")
 	flag.BoolVar(&c.full, "full", false, "attack in full")
 	flag.StringVar(&c.cwd, "cwd", os.TempDir(), "the directory of the sessions")
 	flag.StringVar(&c.state, "state", "", "the directory of the agent's state")
 	flag.StringVar(&c.answer, "said", "You said: again", "what the agent says first in an ordinary turn")
-	flag.Parse()
-	all := attacks()
-	if *list {
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			fmt.Println(name)
-		}
-		return
-	}
-	a, ok := all[*name]
-	if !ok {
-		fmt.Fprintf(os.Stderr, "no attack %q\n", *name)
-		os.Exit(2)
-	}
-	c.Report = hostile.NewReport(*report)
+	a, report := hostile.Flags(attacks())
+	c.Report = report
 	c.Conn = hostile.New(os.Stdout)
 	reading := make(chan error, 1)
 	go func() { reading <- c.Run(os.Stdin, c.handle) }()
