@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -18,7 +19,7 @@ type config struct {
 	requireAuth bool
 	pageSize    int           // sessions in one answer to session/list; 0 is defaultPageSize
 	commandTime time.Duration // for a command in a terminal; 0 is defaultCommandTime
-	maxHistory  int           // bytes of a session that takes another prompt; 0 is defaultMaxHistory
+	maxHistory  int           // bytes of conversations in memory; 0 is defaultMaxHistory
 	maxServers  int           // MCP servers of all sessions; 0 is defaultMaxServers
 	log         *slog.Logger
 }
@@ -27,8 +28,9 @@ type config struct {
 type agent struct {
 	config
 	store    *store
-	running  slots // for MCP servers
-	starting slots // for those that start
+	running  slots        // for MCP servers
+	starting slots        // for those that start
+	kept     atomic.Int64 // bytes of the conversations of all active sessions
 
 	mu            sync.Mutex
 	authenticated bool
@@ -125,12 +127,16 @@ func (a *agent) change(id acp.SessionID) (done func(), err error) {
 	}, nil
 }
 
-// room refuses one session too many. Those that are being opened count.
+// room refuses one session too many, and any while the conversations of those that are active fill their room. Those
+// that are being opened count.
 func (a *agent) room() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.active)+len(a.changing) > maxSessions {
 		return acp.ErrInvalidRequest.WithMessagef("%d sessions are open, which is the most: close one", len(a.active))
+	}
+	if a.kept.Load() > int64(a.maxHistory) {
+		return errFull
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp"
 )
@@ -29,14 +30,18 @@ type session struct {
 	mu      sync.Mutex
 	servers []*mcpServer
 	record  *record
-	bytes   int                   // of the record, as it was saved last
+	kept    *atomic.Int64         // of the agent
+	bytes   int                   // its part of kept: of the record as it was saved last, and of the prompt in progress
 	allowed map[acp.ToolKind]bool // what the user allowed for good
 	turn    *turn                 // in progress, or nil
 	ended   bool
 }
 
-// defaultMaxHistory is how large a session may be for another prompt, in bytes: all of it is kept in memory.
+// defaultMaxHistory is how many bytes of conversations there may be in memory: those of all active sessions, with the
+// prompts in progress. What a turn itself adds may go beyond it; the next prompt is then refused.
 const defaultMaxHistory = 16 << 20
+
+var errFull = acp.ErrInvalidRequest.WithMessagef("the conversations of the open sessions are too long: close one")
 
 // workspace is what a client says of a session's surroundings when it opens one.
 type workspace struct {
@@ -152,7 +157,7 @@ func (a *agent) open(ctx context.Context, r *record, w *workspace) (*session, er
 		return nil, err
 	}
 	r.Info.Cwd, r.Info.AdditionalDirectories = w.cwd, w.additional
-	s := &session{id: r.Info.SessionID, store: a.store, record: r, allowed: map[acp.ToolKind]bool{}}
+	s := &session{id: r.Info.SessionID, store: a.store, kept: &a.kept, record: r, allowed: map[acp.ToolKind]bool{}}
 	s.log = a.log.With("session", s.id)
 	if _, err := s.save(); err != nil {
 		return nil, err
@@ -300,6 +305,7 @@ func (s *session) end() error {
 	var servers []*mcpServer
 	if !busy {
 		s.ended, servers, s.servers = true, s.servers, nil
+		s.count(0)
 	}
 	s.mu.Unlock()
 	if busy {
@@ -325,17 +331,19 @@ func (s *session) playing() *turn {
 }
 
 // begin starts a turn, and history with what the user said.
-func (s *session) begin(t *turn, prompt []acp.ContentBlock, maxHistory int) error {
+func (s *session) begin(t *turn, prompt []acp.ContentBlock, maxHistory int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	bytes := length(prompt)
 	switch {
 	case s.ended:
 		return acp.SessionNotFound(s.id)
 	case s.turn != nil:
 		return acp.ErrInvalidRequest.WithMessagef("the session is busy with a turn")
-	case s.bytes > maxHistory:
-		return acp.ErrInvalidRequest.WithMessagef("the session is full: open a new one")
+	case s.kept.Load()+int64(bytes) > maxHistory:
+		return errFull
 	}
+	s.count(s.bytes + bytes)
 	s.turn = t
 	t.start = len(s.record.History)
 	message := acp.Some(newMessageID())
@@ -384,9 +392,41 @@ func (s *session) save() (int, error) {
 	s.record.Info.UpdatedAt = acp.Some(timestamp())
 	bytes, err := s.store.save(s.record)
 	if err == nil {
-		s.bytes = bytes
+		s.count(bytes)
 	}
 	return bytes, err
+}
+
+// count says how many bytes of the conversation are in memory. s.mu is held, or nobody else knows s.
+func (s *session) count(bytes int) {
+	s.kept.Add(int64(bytes - s.bytes))
+	s.bytes = bytes
+}
+
+// length is how many bytes a prompt takes, about.
+func length(prompt []acp.ContentBlock) int {
+	const block = 256 // its names and short members
+	n := len(prompt) * block
+	for _, b := range prompt {
+		switch b := b.Variant.(type) {
+		case *acp.ContentBlockText:
+			n += len(b.Text)
+		case *acp.ContentBlockImage:
+			n += len(b.Data)
+		case *acp.ContentBlockAudio:
+			n += len(b.Data)
+		case *acp.ContentBlockResource:
+			switch r := b.Resource.Variant.(type) {
+			case *acp.TextResourceContents:
+				n += len(r.Text)
+			case *acp.BlobResourceContents:
+				n += len(r.Blob)
+			}
+		case *acp.ContentBlockUnknown:
+			n += len(b.Raw)
+		}
+	}
+	return n
 }
 
 // cwd is the session's directory. It does not change while the session is active.

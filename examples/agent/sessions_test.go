@@ -469,19 +469,28 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	}
 }
 
-// A session does not grow without end.
+// What sessions keep in memory does not grow without end.
 func TestFullSessions(t *testing.T) {
-	h := connect(t, setup{maxHistory: 2000})
-	s := h.session(t)
-	say(t, s, strings.Repeat("long ", 1000), acp.StopReasonEndTurn)
-	_, err := s.Prompt(t.Context(), acp.TextBlock("more"))
-	wantCode(t, err, acp.ErrInvalidRequest)
-	loaded, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: h.dir})
-	if err != nil {
+	h := connect(t, setup{maxHistory: 8000})
+	full := func(err error) {
+		t.Helper()
+		if e := asError(err); e == nil || e.Message != errFull.Message {
+			t.Errorf("got %v, want %v", err, errFull)
+		}
+	}
+	s, other := h.session(t), h.session(t)
+	_, err := s.Prompt(t.Context(), acp.TextBlock(strings.Repeat("long ", 2000)))
+	full(err)
+	say(t, s, strings.Repeat("long ", 1000), acp.StopReasonEndTurn) // and the agent repeats it
+	_, err = s.Prompt(t.Context(), acp.TextBlock("more"))
+	full(err)
+	_, err = other.Prompt(t.Context(), acp.TextBlock("more"))
+	full(err)
+	_, err = h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: other.ID(), Cwd: h.dir})
+	full(err)
+	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = loaded.Prompt(t.Context(), acp.TextBlock("more"))
-	wantCode(t, err, acp.ErrInvalidRequest)
 	say(t, h.session(t), "in a new one", acp.StopReasonEndTurn)
 }
 

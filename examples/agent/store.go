@@ -38,7 +38,7 @@ type store struct {
 
 // maxSessionFile is how large a file of a session may be, in bytes: much more than defaultMaxHistory and the longest
 // turn.
-const maxSessionFile = 256 << 20
+const maxSessionFile = 64 << 20
 
 const (
 	sessionPrefix = "sess_"

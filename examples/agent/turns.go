@@ -85,7 +85,7 @@ func (a *agent) begin(t *turn, req *acp.PromptRequest) error {
 	if t.session = a.active[req.SessionID]; t.session == nil {
 		return acp.SessionNotFound(req.SessionID)
 	}
-	return t.session.begin(t, req.Prompt, a.maxHistory)
+	return t.session.begin(t, req.Prompt, int64(a.maxHistory))
 }
 
 // take takes a block of the prompt.

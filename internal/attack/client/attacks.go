@@ -175,12 +175,16 @@ func promptFlood(c *client) error {
 func bigPrompts(c *client) error {
 	resource := `{"type":"resource","resource":{"uri":"file:///x","text":"` + strings.Repeat("t", c.size(20, 60)*mib) + `"}}`
 	var answers []<-chan *hostile.Message
-	for range c.size(15, 120) {
+	for i := range c.size(15, 120) {
 		id, err := c.open()
 		if err != nil {
 			return err
 		}
-		_, answer, err := c.Go("session/prompt", `{"sessionId":`+hostile.Quote(id)+`,"prompt":[{"type":"text","text":"x"},`+resource+`]}`)
+		prompt := `{"type":"text","text":"x"}`
+		if i > 0 { // the first one has no reason to be refused
+			prompt += "," + resource
+		}
+		_, answer, err := c.Go("session/prompt", `{"sessionId":`+hostile.Quote(id)+`,"prompt":[`+prompt+`]}`)
 		if err != nil {
 			return err
 		}
