@@ -20,8 +20,12 @@ import (
 )
 
 // Regexp returns a pattern of ECMA-262 as a regular expression of package regexp that matches the same strings:
-// the pattern itself where that is one.
+// the pattern itself where that is one. A pattern of more than 64 KiB is refused: package regexp takes some 250 times
+// as much memory as it has bytes.
 func Regexp(pattern string) (string, error) {
+	if len(pattern) > maxLength {
+		return "", fmt.Errorf("the pattern has %d bytes, more than %d", len(pattern), maxLength)
+	}
 	if !utf8.ValidString(pattern) {
 		return "", fmt.Errorf("it is not UTF-8")
 	}
@@ -55,11 +59,12 @@ func same(a, b string) bool {
 	return err == nil && x.Simplify().Equal(y.Simplify())
 }
 
-// maxDepth bounds how deep groups are nested, as package regexp does, and maxCount how often a term may be
+// The bounds of a pattern: its bytes; how deep groups are nested, as package regexp bounds it; how often a term may be
 // repeated.
 const (
-	maxDepth = 200
-	maxCount = 1000
+	maxLength = 64 << 10
+	maxDepth  = 200
+	maxCount  = 1000
 )
 
 // translator reads a pattern from left to right, and writes what it has read.

@@ -75,6 +75,8 @@ func TestRefused(t *testing.T) {
 		"\xff":                   "not UTF-8",
 		`\u{1F600}[\w-.]`:        "needs the flag u",
 		strings.Repeat("(", 999): "nested too deeply",
+
+		strings.Repeat("a", maxLength+1): "more than 65536",
 	} {
 		if got, err := Regexp(pattern); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.50s: got %s, %v, want %s", pattern, got, err, want)
