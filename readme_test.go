@@ -33,7 +33,7 @@ func guides(t *testing.T) []string {
 }
 
 // TestREADME does what the README says about importing the module, builds what the README and the guides show, runs
-// the README's client against its agent, and the tests that docs/testing.md shows.
+// the README's client against its agent, the generator on its schema, and the tests that docs/testing.md shows.
 func TestREADME(t *testing.T) {
 	var blocks []block
 	for _, guide := range guides(t) {
@@ -46,15 +46,19 @@ func TestREADME(t *testing.T) {
 		t.Fatalf("%d programs in the README", len(programs))
 	}
 	readme := readFile(t, "README.md")
-	setUp := regexp.MustCompile("(?s)```sh\n(go mod edit.*?)```").FindStringSubmatch(readme)
-	if setUp == nil {
-		t.Fatal("the README does not say how to import the module")
+	part := func(pattern string) string {
+		t.Helper()
+		found := regexp.MustCompile("(?s)```" + pattern + "```").FindStringSubmatch(readme)
+		if found == nil {
+			t.Fatalf("the README does not show %s", pattern)
+		}
+		return found[1]
 	}
 	root, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := strings.ReplaceAll(setUp[1], "/path/to/clone", root)
+	setUp := strings.ReplaceAll(part("sh\n(go mod init [^`]*)"), "/path/to/clone", root)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -77,7 +81,7 @@ func TestREADME(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run("go", "mod", "init", "example.com/try")
+	run("sh", "-ec", setUp)
 	for i, name := range []string{"agent", "client"} {
 		if n := strings.Count(programs[i].text, "\n"); n > 40 {
 			t.Errorf("the %s has %d lines", name, n)
@@ -85,9 +89,12 @@ func TestREADME(t *testing.T) {
 		write(name+"/main.go", programs[i].text)
 	}
 	for i, b := range blocks {
-		if strings.Contains(b.text, "func Test") {
+		switch {
+		case strings.Contains(b.text, "func Test"):
 			write(fmt.Sprintf("tests/block%d_test.go", i), b.file(root))
-		} else {
+		case strings.Contains(b.text, "//go:generate"):
+			write("vendoracp/vendoracp.go", b.text)
+		default:
 			write(fmt.Sprintf("block%d/main.go", i), b.file(root))
 		}
 	}
@@ -96,14 +103,17 @@ func TestREADME(t *testing.T) {
 		t.Fatal("docs/testing.md shows no transcript")
 	}
 	write("tests/testdata/setup.txtar", shown[1])
-	run("sh", "-ec", script)
+	write("vendoracp/vendor.json", part("json\n([^`]*x-method[^`]*)"))
+	if got, want := run("sh", "-ec", part("sh\n(go mod tidy\ngo build[^`]*)")), "You said: hello\nend_turn\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	run("sh", "-ec", part("sh\n(go mod edit -tool[^`]*)"))
 	run("go", "build", "./...")
+	if _, err := os.Stat(filepath.Join(dir, "vendoracp/methods_gen.go")); err != nil {
+		t.Error(err)
+	}
 	if out := run("go", "test", "-v", "./tests"); strings.Count(out, "\n--- PASS") != 3 {
 		t.Errorf("not the three tests of docs/testing.md:\n%s", out)
-	}
-	run("go", "build", "-o", dir+"/bin/", "./agent", "./client")
-	if got, want := run("bin/client", "bin/agent"), "You said: hello\nend_turn\n"; got != want {
-		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 

@@ -36,11 +36,13 @@
 // What this side sends is valid by the protocol's schema, as far as the schema tells types, required members and
 // bounds; values of Meta and other raw JSON are only checked to be JSON. Beyond the schema these are checked, in
 // calls, updates and results of handlers: ids are not empty; paths are absolute (working directories, files,
-// diffs, locations, commands of MCP servers); lines count from 1; the kind and the status of a tool call, the
-// entries of a plan, the kinds of permission options, the roles in the annotations of content, the type and the
-// formats of a form and the stop reason are values of the protocol, but that an [Opt] may be passed on as it was read,
-// see its method Kept; permission options, and config options, have different ids; boolean config options go only to clients that know them; a
-// mode, a config option and its value, and the chosen permission option are among those that were offered.
+// diffs, locations, commands of MCP servers); lines count from 1; permission options, and config options, have
+// different ids; boolean config options go only to clients that know them; a mode, a config option and its value, and
+// the chosen permission option are among those that were offered. The values of these enums are values of the protocol:
+// the kind and the status of a tool call, the priority and the status of a plan's entry, the kind of a permission option,
+// the roles in the annotations of content, the type and the formats of a form, and the stop reason. An unknown value
+// that was read from the peer may be passed on in its [Opt], see the method Kept; one that the program makes is refused.
+//
 // A call that fails such a check is not sent: its error matches [ErrInvalidParams] and names the member. A result
 // of a handler that fails one is answered with an internal error that names the member, and the owner gets a
 // warning, through [ConnOptions].Logger. A nil request is an empty one. Calls that the peer did not advertise
@@ -64,7 +66,7 @@
 // # Values
 //
 // Types are generated from the protocol's schema. A member that may be absent or null is an [Opt]: [Some] and
-// [Null] make one, its methods Get, Value and Or read it. The values of an enum are constants whose names begin
+// [Null] make one, its methods Get, Value and Or read it ("go doc acp/codec.Opt" has them all). The values of an enum are constants whose names begin
 // with its type; "go doc acp.ToolKindRead" lists all of a ToolKind. A union is a struct with the field Variant, an
 // interface that its variants implement, to be told apart by a type switch; what a newer peer sent is the Unknown
 // variant, byte for byte. Values are encoded strictly and decoded as leniently as the schema says; what was
