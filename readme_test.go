@@ -33,7 +33,7 @@ func guides(t *testing.T) []string {
 }
 
 // TestREADME does what the README says about importing the module, builds what the README and the guides show, runs
-// the README's client against its agent, the generator on its schema, and the tests that docs/testing.md shows.
+// the README's client against its agent, and the tests that docs/testing.md shows.
 func TestREADME(t *testing.T) {
 	var blocks []block
 	for _, guide := range guides(t) {
@@ -46,19 +46,12 @@ func TestREADME(t *testing.T) {
 		t.Fatalf("%d programs in the README", len(programs))
 	}
 	readme := readFile(t, "README.md")
-	part := func(pattern string) string {
-		t.Helper()
-		found := regexp.MustCompile("(?s)```" + pattern + "```").FindStringSubmatch(readme)
-		if found == nil {
-			t.Fatalf("the README does not show %s", pattern)
-		}
-		return found[1]
-	}
+	setUp, build := shown(t, readme, "sh\n(go mod init [^`]*)"), shown(t, readme, "sh\n(go mod tidy\ngo build[^`]*)")
 	root, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	setUp := strings.ReplaceAll(part("sh\n(go mod init [^`]*)"), "/path/to/clone", root)
+	setUp = strings.ReplaceAll(setUp, "/path/to/clone", root)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -89,32 +82,29 @@ func TestREADME(t *testing.T) {
 		write(name+"/main.go", programs[i].text)
 	}
 	for i, b := range blocks {
-		switch {
-		case strings.Contains(b.text, "func Test"):
+		if strings.Contains(b.text, "func Test") {
 			write(fmt.Sprintf("tests/block%d_test.go", i), b.file(root))
-		case strings.Contains(b.text, "//go:generate"):
-			write("vendoracp/vendoracp.go", b.text)
-		default:
+		} else {
 			write(fmt.Sprintf("block%d/main.go", i), b.file(root))
 		}
 	}
-	shown := regexp.MustCompile("(?s)```txtar\n(.*?)```").FindStringSubmatch(readFile(t, "docs/testing.md"))
-	if shown == nil {
-		t.Fatal("docs/testing.md shows no transcript")
-	}
-	write("tests/testdata/setup.txtar", shown[1])
-	write("vendoracp/vendor.json", part("json\n([^`]*x-method[^`]*)"))
-	if got, want := run("sh", "-ec", part("sh\n(go mod tidy\ngo build[^`]*)")), "You said: hello\nend_turn\n"; !strings.HasSuffix(got, want) {
+	write("tests/testdata/setup.txtar", shown(t, readFile(t, "docs/testing.md"), "txtar\n(.*?)"))
+	if got, want := run("sh", "-ec", build), "You said: hello\nend_turn\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	run("sh", "-ec", part("sh\n(go mod edit -tool[^`]*)"))
-	run("go", "build", "./...")
-	if _, err := os.Stat(filepath.Join(dir, "vendoracp/methods_gen.go")); err != nil {
-		t.Error(err)
 	}
 	if out := run("go", "test", "-v", "./tests"); strings.Count(out, "\n--- PASS") != 3 {
 		t.Errorf("not the three tests of docs/testing.md:\n%s", out)
 	}
+}
+
+// shown is the part of a document's block that the group of a pattern matches.
+func shown(t *testing.T, text, pattern string) string {
+	t.Helper()
+	found := regexp.MustCompile("(?s)```" + pattern + "```").FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("the document does not show %s", pattern)
+	}
+	return found[1]
 }
 
 // block is a block of Go in a guide.

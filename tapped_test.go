@@ -32,6 +32,8 @@ var untapped = map[string]string{
 	"acp/acp_test.go TestClientNeedsAllTerminalHandlers":     "nothing is sent",
 	"acp/acp_test.go TestEXT3_ExtensionNames":                "nothing is sent",
 	"acp/acp_test.go TestNilExtensions":                      "nothing is sent",
+	"acp/diagnosis_test.go TestNoTransport":                  "nothing is sent",
+	"acp/diagnosis_test.go TestPeerIsNoAgent":                "the other side is no agent",
 	"acp/checks_test.go TestReadNamesMayBeSent":              "what passes has names that the protocol does not have, which the tap reports",
 	"acp/unstable/unstable_test.go TestTogether":             "nothing is sent",
 	"acp/v2draft/memory_test.go TestLongIDsAreNotRemembered": "states of sessions that nobody has opened",

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -86,26 +85,24 @@ func TestVendor(t *testing.T) {
 	}
 }
 
-// TestVendorRecipe does in an empty module what the README says about methods of one's own.
+// TestVendorRecipe does in an empty module what the README says about methods of one's own, with its schema and with that of examples/acme.
 func TestVendorRecipe(t *testing.T) {
 	root, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	readme := readFile(t, "README.md")
-	setUp := regexp.MustCompile("(?s)```sh\n(go mod edit -require.*?)```").FindStringSubmatch(readme)
-	source := regexp.MustCompile("(?s)```go\n(// Package vendoracp.*?)```").FindStringSubmatch(readme)
-	recipe := regexp.MustCompile("(?s)```sh\n(go mod edit -tool.*?)```").FindStringSubmatch(readme)
-	if setUp == nil || source == nil || recipe == nil {
-		t.Fatal("the README does not say how to generate a package")
-	}
+	setUp := strings.ReplaceAll(shown(t, readme, "sh\n(go mod init [^`]*)"), "/path/to/clone", root)
+	source := shown(t, readme, "go\n([^`]*package vendoracp[^`]*)")
+	recipe := shown(t, readme, "sh\n(go mod edit -tool[^`]*)")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "vendoracp", "vendor.json"), readFile(t, "examples/acme/vendor.json"))
-	writeFile(t, filepath.Join(dir, "vendoracp", "vendoracp.go"), source[1])
-	script := "go mod init example.com/vendor\n" + strings.ReplaceAll(setUp[1], "/path/to/clone", root) + recipe[1] + "go vet ./...\n"
-	cmd := exec.CommandContext(ctx, "sh", "-ec", script)
+	writeFile(t, filepath.Join(dir, "vendoracp", "vendoracp.go"), source)
+	writeFile(t, filepath.Join(dir, "shown", "vendor.json"), shown(t, readme, "json\n([^`]*x-method[^`]*)"))
+	writeFile(t, filepath.Join(dir, "shown", "vendoracp.go"), source)
+	cmd := exec.CommandContext(ctx, "sh", "-ec", setUp+recipe+"go vet ./...\n")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -116,6 +113,9 @@ func TestVendorRecipe(t *testing.T) {
 	for _, name := range []string{"types_gen.go", "methods_gen.go"} {
 		if readFile(t, filepath.Join(dir, "vendoracp", name)) != readFile(t, filepath.Join("examples/acme/vendoracp", name)) {
 			t.Errorf("%s is not what it is in examples/acme", name)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "shown", name)); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -265,7 +265,7 @@ func (c *AgentConn) check(method string, params any) error {
 		}
 	}
 	if wrong != nil {
-		return unsent(method, wrong.invalidParams())
+		return unsent(method, wrongParams{wrong})
 	}
 	return nil
 }
@@ -312,7 +312,7 @@ func (c *ClientConn) check(method string, params any) error {
 		}
 	}
 	if wrong != nil {
-		return unsent(method, wrong.invalidParams())
+		return unsent(method, wrongParams{wrong})
 	}
 	return nil
 }

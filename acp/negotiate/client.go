@@ -38,6 +38,8 @@ func (c Client) Connect(ctx context.Context, transport rpc.Transport) (version i
 	switch {
 	case c.V1 == nil && c.V2 == nil:
 		return 0, errors.New("acp: a client that speaks no version")
+	case transport == nil:
+		return 0, errors.New("acp: no transport to connect with")
 	case c.V2 == nil:
 		return 1, c.V1(ctx, transport)
 	case c.V1 == nil:

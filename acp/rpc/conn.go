@@ -42,6 +42,9 @@ func Connect(ctx context.Context, transport Transport, ext *Extensions[Conn], op
 func ConnectRoutes(
 	ctx context.Context, transport Transport, routes func(*Conn) ([]engine.Route, error), opts *Options,
 ) (*Conn, error) {
+	if transport == nil {
+		return nil, errors.New("acp: no transport to connect with")
+	}
 	stream, err := transport.Connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("acp: connecting: %w", err)

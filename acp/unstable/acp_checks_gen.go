@@ -268,7 +268,7 @@ func (c *AgentConn) check(method string, params any) error {
 		}
 	}
 	if wrong != nil {
-		return unsent(method, wrong.invalidParams())
+		return unsent(method, wrongParams{wrong})
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func (c *ClientConn) check(method string, params any) error {
 		}
 	}
 	if wrong != nil {
-		return unsent(method, wrong.invalidParams())
+		return unsent(method, wrongParams{wrong})
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -42,6 +43,9 @@ func (e *VersionError) Error() string {
 // been handled. A call that is made in a handler must use the context that the handler was given: with another
 // one it could wait for its own handler.
 func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, opts *ClientOptions) (*ClientConn, error) {
+	if transport == nil {
+		return nil, errors.New("acp: no transport to connect with")
+	}
 	c := &clientSide{handlers: handlers}
 	if opts != nil {
 		c.opts = *opts
@@ -60,6 +64,9 @@ func Connect(ctx context.Context, transport Transport, handlers ClientHandlers, 
 	if err := c.initialize(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = opened.explain(err)
+		}
+		if errors.Is(err, ErrMethodNotFound) {
+			err = fmt.Errorf("%w; is the other side an agent?", err)
 		}
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -104,6 +111,7 @@ type clientSide struct {
 	opts      ClientOptions
 	handshake *InitializeRequest // the initialize request that is sent; decides what is served
 	conn      *ClientConn
+	unasked   sync.Once // the owner is told that there is no handler for permission requests
 }
 
 // routes says what a client serves.
@@ -124,8 +132,14 @@ func (c *clientSide) routes(conn *rpc.Conn) ([]engine.Route, error) {
 	return routes, nil
 }
 
-// gate refuses what comes before initialize has been answered, and requests that were not advertised.
+// gate refuses what comes before initialize has been answered, and requests that were not advertised. Every agent may
+// ask for permission: that nobody serves it is for the owner to know.
 func (c *clientSide) gate(r *engine.Route) error {
+	if r.Method == MethodRequestPermission && c.handlers.RequestPermission == nil {
+		c.unasked.Do(func() {
+			loggerOf(&c.opts.Conn).Warn("the agent asks for permission, but ClientHandlers.RequestPermission is nil")
+		})
+	}
 	switch {
 	case c.conn.handshake.Load() == nil:
 		return errNotInitialized

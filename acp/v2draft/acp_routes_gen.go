@@ -47,13 +47,17 @@ func verified[P, R, Of any](
 		if wrong == nil {
 			return res, nil
 		}
-		logger := opts.Logger
-		if logger == nil {
-			logger = slog.Default()
-		}
-		logger.WarnContext(ctx, "the result of a handler is not valid and was not sent", "method", method, "error", wrong)
+		loggerOf(opts).WarnContext(ctx, "the result of a handler is not valid and was not sent", "method", method, "error", wrong)
 		return nil, rpc.Errorf(rpc.ErrInternal, "Internal error: the result of %s is not valid: %v", method, wrong)
 	}
+}
+
+// loggerOf is where warnings for the owner go.
+func loggerOf(opts *ConnOptions) *slog.Logger {
+	if opts.Logger == nil {
+		return slog.Default()
+	}
+	return opts.Logger
 }
 
 // nothingMore is a check for verified, which looks at ids by itself.

@@ -181,7 +181,7 @@ func (c *AgentConn) check(method string, params any) error {
 		return unsent(method, errNotInitialized)
 	}
 	if wrong := checkSent(params); wrong != nil {
-		return unsent(method, wrong.invalidParams())
+		return unsent(method, wrongParams{wrong})
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (c *ClientConn) check(method string, params any) error {
 		}
 	}
 	if wrong != nil {
-		return unsent(method, wrong.invalidParams())
+		return unsent(method, wrongParams{wrong})
 	}
 	return nil
 }

@@ -77,12 +77,18 @@ func main() {
 	}
 }
 
+const synopsis = "usage: client [flags] -- AGENT [arguments]"
+
 // parse reads the command line.
 func parse(args []string, usage io.Writer) (config, error) {
 	var c config
 	var prompts []string
 	flags := flag.NewFlagSet("client", flag.ContinueOnError)
 	flags.SetOutput(usage)
+	flags.Usage = func() {
+		fmt.Fprintln(usage, synopsis)
+		flags.PrintDefaults()
+	}
 	flags.StringVar(&c.root, "root", ".", "directory of the agent and its session: its files can be read and written, its commands run there")
 	flags.Func("p", "say `text`; may be repeated", func(text string) error {
 		prompts = append(prompts, text)
@@ -109,7 +115,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 		c.plays = append(c.plays, play{text: prompt, policy: c.policy})
 	}
 	if c.command = flags.Args(); len(c.command) == 0 {
-		return c, errors.New("usage: client [flags] -- AGENT [arguments]")
+		return c, errors.New(synopsis)
 	}
 	if *script != "" {
 		text, err := os.ReadFile(*script)

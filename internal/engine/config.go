@@ -74,7 +74,7 @@ type UnsentError struct {
 }
 
 // Error gives method and error.
-func (e *UnsentError) Error() string { return e.Method + ": " + e.Err.Error() }
+func (e *UnsentError) Error() string { return e.Method + ": acp: not sent: " + e.Err.Error() }
 
 // Unwrap returns why the call was refused.
 func (e *UnsentError) Unwrap() error { return e.Err }

@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +34,7 @@ type Conn struct {
 	decode   *codec.Decoder // the reader's
 	items    int            // in the parameters that it has read last; the reader's
 	gathered gathered       // the reader's
+	noisy    bool           // a line that is no message was reported; the reader's
 	sniff    *codec.Decoder // of whoever sends a request
 
 	mu        connLock
@@ -235,12 +239,19 @@ func (c *Conn) Wait() error {
 	return errors.Join(c.running(), closedErr(c.cause))
 }
 
-// running says that handlers still run; mu is held.
+// running says that handlers still run, and of which requests; mu is held.
 func (c *Conn) running() error {
-	if c.stuck {
+	if !c.stuck {
+		return nil
+	}
+	methods := map[string]bool{}
+	for _, in := range c.inbound {
+		methods[in.req.Method] = true
+	}
+	if len(methods) == 0 {
 		return ErrStuck
 	}
-	return nil
+	return fmt.Errorf("%w: %s", ErrStuck, echoed(strings.Join(slices.Sorted(maps.Keys(methods)), ", ")))
 }
 
 // closedErr is the error that says that the connection is over, and why if this side did not end it.

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -305,8 +306,16 @@ func (r *reader) HandleDrained() {
 	}
 }
 
+// HandleInvalid implements wire.Handler. The first line that does not even begin like a message is a warning, because it
+// is usually output that should not be there, and nobody else would say so.
 func (r *reader) HandleInvalid(line []byte, reason error) {
-	r.c.invalid(line, reason)
+	c := r.c
+	text := bytes.TrimSpace(line)
+	if len(text) > 0 && text[0] != '{' && !c.noisy && c.opts.Invalid == nil && !c.opts.SkipNoise {
+		c.noisy = true
+		c.opts.Logger.Warn("the peer wrote a line that is no message", "line", echoed(string(text[:min(len(text), maxEcho+1)])))
+	}
+	c.invalid(line, reason)
 }
 
 // invalid reports what was refused, ignored or skipped. The reason repeats the beginning of what came.

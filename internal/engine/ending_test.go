@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,7 +132,7 @@ func TestHandlersThatDoNotEnd(t *testing.T) {
 				p.send(request(1, "echo", `{}`), note("update", `{"sessionId":"s"}`), note("update", `{"sessionId":"s"}`))
 				synctest.Wait()
 				start := time.Now()
-				if err := test.end(p, c); !errors.Is(err, rpc.ErrStuck) {
+				if err := test.end(p, c); !errors.Is(err, rpc.ErrStuck) || !strings.Contains(err.Error(), "do not end: echo") {
 					t.Errorf("got %v", err)
 				}
 				if d := time.Since(start); d != test.time {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"strconv"
 
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/internal/wire"
@@ -199,10 +201,36 @@ func decodeInto(d *codec.Decoder, v any) {
 	switch err := unmarshal(raw, v); err := err.(type) {
 	case nil:
 	case *json.UnmarshalTypeError:
-		d.Failf("%s at %q does not fit", echoed(err.Value), echoed(err.Field))
+		in := ""
+		if err.Field != "" {
+			in = " in " + strconv.Quote(echoed(err.Field))
+		}
+		d.Failf("got %s%s, want %s", echoed(err.Value), in, jsonType(err.Type))
 	default:
 		d.Failf("the value does not fit") // the error is the author's, and not for the peer
 	}
+}
+
+// jsonType names the JSON values that fit a type, as json.UnmarshalTypeError names those that do not.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "bool"
+	case reflect.String:
+		return "string"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "integer"
+	case reflect.Float32, reflect.Float64:
+		return "number"
+	}
+	return "another value"
 }
 
 // separators counts the commas of a JSON text that stand between values.

@@ -29,6 +29,11 @@ func (f *flaw) invalidParams() *Error {
 		WithData(map[string]string{"pointer": f.pointer, "reason": f.reason})
 }
 
+// wrongParams is a flaw of the parameters of this side's own call. It wraps what a peer would have answered.
+type wrongParams struct{ *flaw }
+
+func (w wrongParams) Unwrap() error { return w.invalidParams() }
+
 // asParams makes a check of parameters one for routes.
 func asParams(check func(params any) *flaw) func(params any) error {
 	return func(params any) error {

@@ -184,7 +184,7 @@ func (c *AgentConn) check(method string, params any) error {
 		return unsent(method, errNotInitialized)
 	}
 	if wrong := checkSent(params); wrong != nil {
-		return unsent(method, wrong.invalidParams())
+		return unsent(method, wrongParams{wrong})
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (c *ClientConn) check(method string, params any) error {
 		}
 	}
 	if wrong != nil {
-		return unsent(method, wrong.invalidParams())
+		return unsent(method, wrongParams{wrong})
 	}
 	return nil
 }

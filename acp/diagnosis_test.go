@@ -1,0 +1,153 @@
+package acp_test
+
+// This file owns that errors and warnings say what a new user did wrong.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// A call that was not sent says so, and does not look like an answer.
+func TestUnsentCallsSaySo(t *testing.T) {
+	conn := connect(t, acp.AgentHandlers{}, nil, acp.ClientHandlers{}, nil)
+	_, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "."})
+	if want := "session/new: acp: not sent: /cwd: not an absolute path"; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	var answer *acp.CallError
+	if !errors.Is(err, acp.ErrInvalidParams) || errors.As(err, &answer) {
+		t.Errorf("%#v", err)
+	}
+}
+
+func TestNoTransport(t *testing.T) {
+	_, err := acp.Connect(t.Context(), nil, acp.ClientHandlers{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "no transport") {
+		t.Error(err)
+	}
+	if err := acp.ServeAgent(t.Context(), nil, acp.AgentHandlers{
+		NewSession: newSession,
+		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
+			return nil, nil
+		},
+	}, nil); err == nil || !strings.Contains(err.Error(), "no transport") {
+		t.Error(err)
+	}
+}
+
+// The other side of a client may be another client, or a program that knows nothing of the protocol.
+func TestPeerIsNoAgent(t *testing.T) {
+	here, there := rpc.Pipe()
+	peer, err := rpc.Connect(t.Context(), there, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = acp.Connect(t.Context(), here, acp.ClientHandlers{}, nil)
+	if !errors.Is(err, acp.ErrMethodNotFound) || !strings.Contains(err.Error(), "is the other side an agent?") {
+		t.Error(err)
+	}
+	if err := peer.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client without a handler for permission requests is told that the agent has asked, once.
+func TestPermissionWithoutHandler(t *testing.T) {
+	var log bytes.Buffer
+	ask := func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		for range 2 {
+			_, err := s.RequestPermission(ctx, acp.AboutToolCall("c"), acp.AllowOnce("y", "Yes"))
+			if !errors.Is(err, acp.ErrMethodNotFound) {
+				t.Error(err)
+			}
+		}
+		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+	}
+	conn := connect(t, acp.AgentHandlers{Prompt: ask}, nil, acp.ClientHandlers{}, &acp.ClientOptions{
+		Conn: acp.ConnOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))},
+	})
+	if _, err := start(t, conn).Prompt(t.Context(), acp.TextBlock("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "RequestPermission is nil"); n != 1 {
+		t.Errorf("%d warnings: %s", n, &log)
+	}
+}
+
+// The first line that is no message is a warning, the others are not; nobody is told where lines are expected.
+func TestNoiseIsReportedOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts acp.ConnOptions
+		want int
+	}{
+		"as it is":  {acp.ConnOptions{}, 1},
+		"skipped":   {acp.ConnOptions{SkipNoise: true}, 0},
+		"with hook": {acp.ConnOptions{Hooks: acp.Hooks{Invalid: func([]byte, error) {}}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			test.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			here, there := rpc.Pipe()
+			conn, err := rpc.Connect(t.Context(), here, nil, &test.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			peer, err := there.Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range []string{"starting up", `{"jsonrpc":"2.0","method":"_x"}`, "still starting"} {
+				if err := peer.Write([]byte(line)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := peer.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"_y"}`)); err != nil {
+				t.Fatal(err)
+			}
+			for { // the answer to the request comes behind those to the lines
+				line, err := peer.Read()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if bytes.Contains(line, []byte("-32601")) {
+					break
+				}
+			}
+			if err := errors.Join(conn.Close(), peer.Close()); err != nil {
+				t.Error(err)
+			}
+			if n := strings.Count(log.String(), "level=WARN"); n != test.want || test.want > 0 && !strings.Contains(log.String(), "starting up") {
+				t.Errorf("%d warnings: %s", n, &log)
+			}
+		})
+	}
+}
+
+// A result of another type says what came and what was wanted.
+func TestResultOfAnotherType(t *testing.T) {
+	ext := &rpc.Extensions[rpc.Conn]{}
+	rpc.Handle(ext, "_greet", func(context.Context, *rpc.Conn, *struct{}) (*string, error) { s := "hello"; return &s, nil })
+	here, there := rpc.Pipe()
+	serving, err := rpc.Connect(t.Context(), there, ext, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := rpc.Connect(t.Context(), here, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = rpc.Call[int](t.Context(), conn, "_greet", struct{}{})
+	if err == nil || !strings.Contains(err.Error(), "got string, want integer") {
+		t.Error(err)
+	}
+	if err := errors.Join(conn.Close(), serving.Wait()); err != nil {
+		t.Error(err)
+	}
+}
