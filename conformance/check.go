@@ -184,26 +184,32 @@ func escapeLocation(name string) string {
 	return url.PathEscape(escape.Replace(name))
 }
 
+// The requirements that most flaws break: that messages fit the agreed version, and that specified types have no members
+// of one's own.
+const (
+	agreed = "INI-6"
+	custom = "EXT-2"
+)
+
 // flaw is a finding before it is known which message it is about.
 type flaw struct {
-	severity   Severity
+	rule       string
 	pointer    string
 	message    string
 	definition string
 }
 
-// check validates a value by a definition, and then reports the members that the schema does not know, as
-// warnings.
+// check validates a value by a definition, and then reports the members that the schema does not know.
 func (s *Schema) check(name string, v any) []flaw {
 	c, err := s.definition(name)
 	if err != nil {
-		return []flaw{{Error, "", clip(err.Error()), name}}
+		return []flaw{{agreed, "", clip(err.Error()), name}}
 	}
 	var flaws []flaw
 	if err := c.Validate(v); err != nil {
 		failure, ok := err.(*jsonschema.ValidationError)
 		if !ok {
-			return []flaw{{Error, "", clip(err.Error()), name}}
+			return []flaw{{agreed, "", clip(err.Error()), name}}
 		}
 		flaws = flatten(flaws, failure, "", "")
 		slices.SortFunc(flaws, func(a, b flaw) int {
@@ -217,7 +223,7 @@ func (s *Schema) check(name string, v any) []flaw {
 	flaws = append(flaws, unknownMembers(c, v)...)
 	if len(flaws) > maxFindings {
 		flaws = flaws[:maxFindings]
-		flaws[maxFindings-1] = flaw{flaws[maxFindings-1].severity, "", "more findings are left out", name}
+		flaws[maxFindings-1] = flaw{flaws[maxFindings-1].rule, "", "more findings are left out", name}
 	}
 	return flaws
 }
@@ -227,7 +233,7 @@ func (s *Schema) check(name string, v any) []flaw {
 func flatten(flaws []flaw, e *jsonschema.ValidationError, within, variant string) []flaw {
 	_, member, own := strings.Cut(e.KeywordLocation, marker)
 	if len(e.Causes) == 0 {
-		f := flaw{Error, instance(e.InstanceLocation), e.Message, definitionOf(e.AbsoluteKeywordLocation)}
+		f := flaw{agreed, instance(e.InstanceLocation), e.Message, definitionOf(e.AbsoluteKeywordLocation)}
 		switch {
 		case own && member != "":
 			f.pointer = pointer(f.pointer, member)

@@ -51,7 +51,7 @@ func ExampleTap() {
 		log.Fatal(err)
 	}
 	// Output:
-	// failed: agent → client: session/update: /update/content: missing property "text" (ContentBlock text)
+	// failed: agent → client: INI-6 MUST: session/update: /update/content: missing property "text" (ContentBlock text)
 	// 	{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"content":{"type":"text"},"sessionUpdate":"agent_message_chunk"}}}
 }
 

@@ -1,4 +1,4 @@
-// What a validator reports: findings, sides, directions, kinds of messages.
+// What a validator and a judge report: findings, sides, directions, kinds of messages.
 
 package conformance
 
@@ -80,26 +80,34 @@ const (
 	Notification Kind = "notification"
 )
 
-// Severity says how serious a finding is.
-type Severity int
+// Level says how grave it is to break a requirement, by the word that the protocol's documents use. The gravest is the
+// least.
+type Level int
 
+// The levels.
 const (
-	// Error is a message that the protocol forbids.
-	Error Severity = iota + 1
-	// Warning is something that peers must accept but that should not be sent, such as a member that
-	// the schema does not know.
-	Warning
+	Must Level = iota + 1
+	MustNot
+	Should
+	ShouldNot
+	Advice // what the documents say in lower case as advice, and what this package itself has to say
 )
 
-// String is "error" or "warning".
-func (s Severity) String() string {
-	switch s {
-	case Error:
-		return "error"
-	case Warning:
-		return "warning"
+// String is "MUST", "MUST NOT", "SHOULD", "SHOULD NOT" or "advice".
+func (l Level) String() string {
+	switch l {
+	case Must:
+		return "MUST"
+	case MustNot:
+		return "MUST NOT"
+	case Should:
+		return "SHOULD"
+	case ShouldNot:
+		return "SHOULD NOT"
+	case Advice:
+		return "advice"
 	}
-	return "Severity(" + strconv.Itoa(int(s)) + ")"
+	return "Level(" + strconv.Itoa(int(l)) + ")"
 }
 
 // Envelope is the Definition of a finding about the JSON-RPC message itself.
@@ -107,7 +115,13 @@ const Envelope = "JSON-RPC"
 
 // Finding is one thing that is wrong with one message. Its texts are always short: long values are cut.
 type Finding struct {
-	Severity  Severity
+	// Rule is the id of the requirement that is broken ("SES-7"). It is empty where this package says something about
+	// its own work, such as that it forgets requests.
+	Rule string
+	// Level is that of the requirement, or a milder one.
+	Level Level
+	// Number is the message's place on its connection, from 1.
+	Number    int
 	Direction Direction
 	// Method is the method of a request or notification, or of the request that a response answers;
 	// empty where it is not known.
@@ -120,18 +134,32 @@ type Finding struct {
 	Pointer string
 	Message string
 	// Definition is the schema's definition that the value violates ("PlanEntry"), with the tag when it is a variant of
-	// a union ("ContentBlock text").
+	// a union ("ContentBlock text"); empty in the finding of a Rule.
 	Definition string
+	// Evidence are earlier messages that prove it, such as the request that was never answered.
+	Evidence []Evidence
+}
+
+// Evidence is a message that a finding refers to, so that the finding can be read without the recording.
+type Evidence struct {
+	Number    int // the message's place on its connection, from 1
+	Direction Direction
+	Kind      Kind
+	Method    string // of an answer, that of its request
+	ID        string // the JSON text of the id, empty when there is none
+	Excerpt   string // the beginning of the line
+	Why       string // what it proves: "the request that was never answered"
 }
 
 // String is one line, such as
 //
-//	session/update: /update/content: missing property "text" (ContentBlock text)
+//	INI-6 MUST: session/update: /update/content: missing property "text" (ContentBlock text)
 func (f Finding) String() string {
 	var b strings.Builder
-	if f.Severity == Warning {
-		b.WriteString("warning: ")
+	if f.Rule != "" {
+		b.WriteString(f.Rule + " ")
 	}
+	b.WriteString(f.Level.String() + ": ")
 	b.WriteString(f.subject())
 	b.WriteString(": ")
 	if f.Pointer != "" {

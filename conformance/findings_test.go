@@ -1,7 +1,10 @@
 package conformance_test
 
 import (
+	"flag"
 	"fmt"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +22,8 @@ func TestNegotiated(t *testing.T) {
 	converse(t, "testdata/negotiated.txtar", conformance.Negotiated(conformance.V1(), conformance.V2()))
 }
 
+var update = flag.Bool("update", false, "write the findings into the archives of conversations")
+
 // converse runs the conversations of an archive: each file is one connection, each message is followed
 // by exactly the findings that it must get.
 func converse(t *testing.T, path string, schema *conformance.Schema) {
@@ -28,13 +33,17 @@ func converse(t *testing.T, path string, schema *conformance.Schema) {
 		t.Fatal(err)
 	}
 	messages := 0
-	for _, file := range archive.Files {
+	for i, file := range archive.Files {
 		t.Run(file.Name, func(t *testing.T) {
+			var updated strings.Builder
 			v := conformance.NewValidator(schema)
 			var got, want []string
 			var last string
 			check := func() {
-				if !slices.Equal(got, want) {
+				for _, finding := range got {
+					updated.WriteString("! " + finding + "\n")
+				}
+				if !slices.Equal(got, want) && !*update {
 					t.Errorf("%s\n got %s\nwant %s", last, list(got), list(want))
 				}
 				got, want = nil, nil
@@ -56,13 +65,22 @@ func converse(t *testing.T, path string, schema *conformance.Schema) {
 					}
 				case "!":
 					want = append(want, text)
+					continue
 				case "", "#":
+					check()
 				default:
 					t.Fatalf("neither a message nor a finding: %q", line)
 				}
+				updated.WriteString(line + "\n")
 			}
 			check()
+			archive.Files[i].Data = []byte(updated.String())
 		})
+	}
+	if *update {
+		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Logf("%d messages", messages)
 }
@@ -80,7 +98,9 @@ func TestFindingFields(t *testing.T) {
 	v.Message(conformance.ToAgent, []byte(`{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`))
 	got := v.Message(conformance.ToClient, []byte(`{"jsonrpc":"2.0","id":"p","result":{"stopReason":"tired"}}`+"\n"))
 	want := []conformance.Finding{{
-		Severity:   conformance.Error,
+		Rule:       "INI-6",
+		Level:      conformance.Must,
+		Number:     2,
 		Direction:  conformance.ToClient,
 		Method:     "session/prompt",
 		Kind:       conformance.Response,
@@ -89,7 +109,7 @@ func TestFindingFields(t *testing.T) {
 		Message:    `unknown value "tired"; known: end_turn, max_tokens, max_turn_requests, refusal, cancelled`,
 		Definition: "StopReason",
 	}}
-	if !slices.Equal(got, want) {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf(" got %+v\nwant %+v", got, want)
 	}
 	if got, want := conformance.ToClient.String(), "agent → client"; got != want {
@@ -143,7 +163,7 @@ func TestManyRequests(t *testing.T) {
 			warnings = append(warnings, f.String())
 		}
 	}
-	want := []string{"warning: _x request 65536: more than 65536 unanswered requests: the answers to further ones are not validated (JSON-RPC)"}
+	want := []string{"advice: _x request 65536: more than 65536 unanswered requests: the answers to further ones are not validated (JSON-RPC)"}
 	if !slices.Equal(warnings, want) {
 		t.Errorf("got %s\nwant %s", list(warnings), list(want))
 	}

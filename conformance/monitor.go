@@ -4,8 +4,11 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"sync"
+	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
 )
@@ -24,7 +27,10 @@ type Monitor struct {
 type MonitorOptions struct {
 	// OnMessage is called for every message; each request comes before its answer.
 	OnMessage func(Message)
-	// Ignore says which findings do not count and are not shown to OnMessage.
+	// OnEnd is called when a connection has ended and this shows something more, such as a request that was never
+	// answered.
+	OnEnd func([]Finding)
+	// Ignore says which findings do not count and are not shown to OnMessage and OnEnd.
 	Ignore func(Finding) bool
 }
 
@@ -33,25 +39,39 @@ type Message struct {
 	Direction Direction
 	Line      []byte // without the newline; valid during the call only
 	Findings  []Finding
+	Time      time.Time // when it passed; zero if that is not known
 }
 
 // Stats are the counts of a Monitor.
 type Stats struct {
 	Messages int // in both directions
-	Errors   int // findings with severity Error
-	Warnings int // findings with severity Warning
+	Must     int // findings of level Must or MustNot
+	Should   int // findings of level Should or ShouldNot
+	Advice   int // findings of level Advice
 }
 
-// Findings is the number of findings, errors and warnings alike.
-func (s Stats) Findings() int { return s.Errors + s.Warnings }
+// Findings is the number of findings of all levels.
+func (s Stats) Findings() int { return s.Must + s.Should + s.Advice }
 
-// String is of the form "123 messages, 0 findings".
+// String is of the form "123 messages, 0 findings", or "123 messages, 4 findings (1 MUST, 3 SHOULD, 0 advice)".
 func (s Stats) String() string {
 	text := fmt.Sprintf("%d messages, %d findings", s.Messages, s.Findings())
-	if s.Warnings > 0 {
-		text += fmt.Sprintf(" (%d of them warnings)", s.Warnings)
+	if s.Findings() > 0 {
+		text += fmt.Sprintf(" (%d MUST, %d SHOULD, %d advice)", s.Must, s.Should, s.Advice)
 	}
 	return text
+}
+
+// count counts a finding.
+func (s *Stats) count(f Finding) {
+	switch {
+	case f.Level <= MustNot:
+		s.Must++
+	case f.Level <= ShouldNot:
+		s.Should++
+	default:
+		s.Advice++
+	}
 }
 
 // NewMonitor returns a Monitor for any number of connections that speak the schema's version of the
@@ -82,25 +102,37 @@ func (m *Monitor) wrap(side Side, transport rpc.Transport) rpc.Transport {
 	return &watchedTransport{monitor: m, side: side, inner: transport}
 }
 
-// see validates one message of a connection.
-func (m *Monitor) see(v *Validator, direction Direction, line []byte) {
+// see judges one message of a connection.
+func (m *Monitor) see(j *Judge, direction Direction, line []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var counted []Finding
-	for _, f := range v.Message(direction, line) {
+	message := Message{Direction: direction, Line: line, Time: time.Now()}
+	message.Findings = m.count(j.Message(message))
+	m.stats.Messages++
+	if m.options.OnMessage != nil {
+		m.options.OnMessage(message)
+	}
+}
+
+// count counts findings and returns those that are not ignored.
+func (m *Monitor) count(findings []Finding) (counted []Finding) {
+	for _, f := range findings {
 		if m.options.Ignore != nil && m.options.Ignore(f) {
 			continue
 		}
 		counted = append(counted, f)
-		if f.Severity == Warning {
-			m.stats.Warnings++
-		} else {
-			m.stats.Errors++
-		}
+		m.stats.count(f)
 	}
-	m.stats.Messages++
-	if m.options.OnMessage != nil {
-		m.options.OnMessage(Message{direction, line, counted})
+	return counted
+}
+
+// end takes what the end of a connection shows.
+func (m *Monitor) end(j *Judge, closedBy Side) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j.Closed(closedBy)
+	if findings := m.count(j.End()); len(findings) > 0 && m.options.OnEnd != nil {
+		m.options.OnEnd(findings)
 	}
 }
 
@@ -115,21 +147,24 @@ func (t *watchedTransport) Connect(ctx context.Context) (rpc.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.watch(inner, NewValidator(t.monitor.schema)), nil
+	return t.watch(inner, NewJudge(t.monitor.schema, nil)), nil
 }
 
-// watch validates what is written before it is sent: the answer to it may come at once.
-func (t *watchedTransport) watch(inner rpc.Stream, v *Validator) rpc.Stream {
+// watch judges what is written before it is sent: the answer to it may come at once.
+func (t *watchedTransport) watch(inner rpc.Stream, j *Judge) rpc.Stream {
 	return rpc.Wrap(inner, rpc.Wrapper{
 		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
 			line, err := next()
-			if err == nil {
-				t.monitor.see(v, t.side.Peer().direction(), line)
+			switch {
+			case err == nil:
+				t.monitor.see(j, t.side.Peer().direction(), line)
+			case errors.Is(err, io.EOF):
+				t.monitor.end(j, t.side.Peer())
 			}
 			return line, err
 		},
 		Write: func(line []byte) ([]byte, error) {
-			t.monitor.see(v, t.side.direction(), line)
+			t.monitor.see(j, t.side.direction(), line)
 			return line, nil
 		},
 	})

@@ -25,6 +25,7 @@ type Schema struct {
 	failure     string               // the definition of a response's error, "" if there is none
 	id          string               // the definition of a request's id, "" if there is none
 	versions    map[int]*Schema      // instead of all that: the schemas that initialize chooses from
+	version     int                  // of the protocol; 0 if it is not known
 
 	compiled sync.Map   // definition name → *jsonschema.Schema
 	mu       sync.Mutex // guards what follows

@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,8 @@ type TB interface {
 type TapOptions struct {
 	// Schema is the one to validate against; nil means the stable version 1.
 	Schema *Schema
+	// Level is the mildest level whose findings fail the test; those that are milder are logged. Zero means MustNot.
+	Level Level
 	// Expect lists findings that the test causes on purpose. A finding whose String contains one of the
 	// texts does not fail the test. If no finding contained a text, the test fails when it ends.
 	Expect []string
@@ -33,8 +36,8 @@ type TapOptions struct {
 	OnMessage func(Message)
 }
 
-// Tap returns a transport that validates every message of a test's connection, in both directions, and
-// fails the test for each finding, warnings included. The side is the one that uses the transport. Close
+// Tap returns a transport that judges every message of a test's connection, in both directions, and
+// fails the test for what breaks a MUST or MUST NOT of the protocol; see TapOptions.Level. The side is the one that uses the transport. Close
 // the connection before the test ends: later messages are not checked. Options may be nil.
 func Tap(tb TB, side Side, transport rpc.Transport, options *TapOptions) rpc.Transport {
 	tb.Helper()
@@ -46,8 +49,11 @@ func Tap(tb TB, side Side, transport rpc.Transport, options *TapOptions) rpc.Tra
 	if t.options.Schema == nil {
 		t.options.Schema = V1()
 	}
+	if t.options.Level == 0 {
+		t.options.Level = MustNot
+	}
 	t.met = make([]bool, len(t.options.Expect))
-	monitor := NewMonitor(t.options.Schema, &MonitorOptions{OnMessage: t.message, Ignore: t.options.Ignore})
+	monitor := NewMonitor(t.options.Schema, &MonitorOptions{OnMessage: t.message, OnEnd: t.connectionEnded, Ignore: t.options.Ignore})
 	tb.Cleanup(func() { t.end(monitor.Stats()) })
 	return monitor.wrap(side, transport)
 }
@@ -67,13 +73,39 @@ func (t *tap) message(m Message) {
 	if t.ended {
 		return
 	}
-	for _, f := range m.Findings {
-		if !t.expected(f) {
-			t.tb.Errorf("%s: %s\n\t%s", f.Direction, f, clip(string(m.Line)))
-		}
-	}
+	t.report(m.Findings, m.Line)
 	if t.options.OnMessage != nil {
 		t.options.OnMessage(m)
+	}
+}
+
+func (t *tap) connectionEnded(findings []Finding) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended {
+		t.report(findings, nil)
+	}
+}
+
+// report fails the test for findings, which are about a line or about the end of the connection.
+func (t *tap) report(findings []Finding, line []byte) {
+	for _, f := range findings {
+		if t.expected(f) {
+			continue
+		}
+		var text strings.Builder
+		fmt.Fprintf(&text, "%s: %s", f.Direction, f)
+		if line != nil {
+			text.WriteString("\n\t" + clip(string(line)))
+		}
+		for _, e := range f.Evidence {
+			fmt.Fprintf(&text, "\n\t%s: message %d: %s", e.Why, e.Number, e.Excerpt)
+		}
+		if f.Level <= t.options.Level {
+			t.tb.Errorf("%s", text.String())
+		} else {
+			t.tb.Logf("%s", text.String())
+		}
 	}
 }
 

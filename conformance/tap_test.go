@@ -72,10 +72,13 @@ var talk = []string{
 }
 
 var talkFindings = []string{
-	`client → agent: session/new request 2: missing property "mcpServers" (NewSessionRequest)`,
-	`agent → client: warning: initialize response 1: /extra: unknown member "extra" (InitializeResponse)`,
-	`agent → client: session/new response 2: missing property "sessionId" (NewSessionResponse)`,
-	`agent → client: message: not JSON: invalid character 'o' in literal null (expecting 'u') (byte 2) (JSON-RPC)`,
+	`client → agent: INI-3 SHOULD: initialize request 1: /clientInfo: the client does not say who it is`,
+	`client → agent: INI-6 MUST: session/new request 2: missing property "mcpServers" (NewSessionRequest)`,
+	`client → agent: INI-1 MUST: session/new request 2: sent before the answer to initialize`,
+	`agent → client: EXT-2 MUST NOT: initialize response 1: /extra: unknown member "extra" (InitializeResponse)`,
+	`agent → client: INI-5 SHOULD: initialize response 1: /agentInfo: the agent does not say who it is`,
+	`agent → client: INI-6 MUST: session/new response 2: missing property "sessionId" (NewSessionResponse)`,
+	`agent → client: TRN-5 MUST NOT: message: not JSON: invalid character 'o' in literal null (expecting 'u') (byte 2) (JSON-RPC)`,
 }
 
 func TestMonitor(t *testing.T) {
@@ -95,15 +98,15 @@ func TestMonitor(t *testing.T) {
 	if !slices.Equal(findings, talkFindings) {
 		t.Errorf("got %s\nwant %s", list(findings), list(talkFindings))
 	}
-	if got, want := m.Stats(), (conformance.Stats{Messages: 5, Errors: 3, Warnings: 1}); got != want {
+	if got, want := m.Stats(), (conformance.Stats{Messages: 5, Must: 5, Should: 2}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got, want := m.Stats().String(), "5 messages, 4 findings (1 of them warnings)"; got != want {
+	if got, want := m.Stats().String(), "5 messages, 7 findings (5 MUST, 2 SHOULD, 0 advice)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	// A second connection has its own ids, and the same counts.
 	exchange(t, m.WrapClient, talk[:1]...)
-	if got, want := m.Stats(), (conformance.Stats{Messages: 6, Errors: 3, Warnings: 1}); got != want {
+	if got, want := m.Stats(), (conformance.Stats{Messages: 6, Must: 5, Should: 3}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -112,9 +115,10 @@ func TestMonitorAgentEnd(t *testing.T) {
 	m := conformance.NewMonitor(conformance.V1(), nil)
 	// The wrapped end is the agent's here.
 	exchange(t, m.WrapAgent,
-		`> {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[]}}}`,
-		`< {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`)
-	if got, want := m.Stats().String(), "2 messages, 0 findings"; got != want {
+		`> {"jsonrpc":"2.0","id":1,"method":"_from/agent"}`,
+		`< {"jsonrpc":"2.0","id":1,"result":null}`,
+		`> {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
+	if got, want := m.Stats().String(), "3 messages, 0 findings"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -170,7 +174,7 @@ func tapTalk(t *testing.T, options *conformance.TapOptions) *recorder {
 }
 
 func TestTap(t *testing.T) {
-	r := tapTalk(t, nil)
+	r := tapTalk(t, &conformance.TapOptions{Level: conformance.Should})
 	if len(r.errors) != len(talkFindings) {
 		t.Fatalf("got %s", list(r.errors))
 	}
@@ -179,7 +183,7 @@ func TestTap(t *testing.T) {
 			t.Errorf("got %q, want %q", r.errors[i], want)
 		}
 	}
-	if want := []string{"conformance: 5 messages, 4 findings (1 of them warnings)"}; !slices.Equal(r.logs, want) {
+	if want := []string{"conformance: 5 messages, 7 findings (5 MUST, 2 SHOULD, 0 advice)"}; !slices.Equal(r.logs, want) {
 		t.Errorf("got %q, want %q", r.logs, want)
 	}
 }
@@ -188,7 +192,7 @@ func TestTapExpect(t *testing.T) {
 	messages := 0
 	options := &conformance.TapOptions{
 		Schema: conformance.V1(),
-		Expect: []string{`session/new request 2: missing property "mcpServers"`, "not JSON", "never seen"},
+		Expect: []string{`session/new request 2: missing property "mcpServers"`, "INI-1", "not JSON", "never seen"},
 		Ignore: func(f conformance.Finding) bool {
 			return f.Direction == conformance.ToClient && f.Kind == conformance.Response
 		},
@@ -235,8 +239,9 @@ func TestTapConcurrently(t *testing.T) {
 			}
 		}
 	}
-	wg.Go(func() { write(client, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`) })
-	wg.Go(func() { write(agent, chunk) })
+	const note = `{"jsonrpc":"2.0","method":"$/note"}`
+	wg.Go(func() { write(client, note) })
+	wg.Go(func() { write(agent, note) })
 	wg.Wait()
 	r.end()
 	if want := []string{fmt.Sprintf("conformance: %d messages, 0 findings", 2*n)}; !slices.Equal(r.logs, want) {

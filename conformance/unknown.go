@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// unknownMembers lists them as warnings. It follows the branch that the value means, also if the value is
+// unknownMembers lists them. It follows the branch that the value means, also if the value is
 // invalid, so that a misspelt member is reported together with the missing one.
 func unknownMembers(c *jsonschema.Schema, v any) []flaw {
 	var w closedPass
@@ -41,7 +41,7 @@ func (w *closedPass) visit(at []*jsonschema.Schema, v any, where string) {
 			case len(schemas) > 0:
 				w.visit(schemas, v[name], below)
 			case name != "_meta": // allowed everywhere, also where the schema forgot it
-				w.flaws = append(w.flaws, flaw{Warning, below, fmt.Sprintf("unknown member %q", clip(name)), f.name})
+				w.flaws = append(w.flaws, flaw{custom, below, fmt.Sprintf("unknown member %q", clip(name)), f.name})
 			}
 		}
 	case []any:

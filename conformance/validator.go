@@ -13,7 +13,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/acpgo/sdk/internal/ledger"
+	account "github.com/acpgo/sdk/internal/ledger"
 )
 
 // Validator checks the messages of one connection, in the order in which they were written. It
@@ -25,8 +25,9 @@ type Validator struct {
 
 	mu      sync.Mutex
 	schema  *Schema
-	pending ledger.Ledger[call] // sent are those of the client
-	lost    map[Direction]bool  // more requests than maxPending: unmatched answers are then accepted
+	pending account.Ledger[*call] // sent are those of the client
+	number  int                   // messages so far
+	lost    map[Direction]bool    // more requests than maxPending: unmatched answers are then accepted
 }
 
 // call is a request that was not answered yet. Its definition is the one of its result, or "" if any
@@ -34,6 +35,7 @@ type Validator struct {
 type call struct {
 	method     string
 	definition string
+	request    *request // what a Judge knows of it; nil for a Validator alone
 }
 
 // maxPending bounds the unanswered requests of one direction that a validator remembers.
@@ -54,9 +56,16 @@ func NewValidator(schema *Schema) *Validator {
 func (v *Validator) Message(direction Direction, line []byte) []Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	m := message{validator: v, Finding: Finding{Direction: direction}}
-	m.judge(bytes.TrimSuffix(line, []byte("\n")))
+	m := v.judge(direction, line)
 	return m.findings
+}
+
+// judge is Message for a caller that holds the lock, or is the only one.
+func (v *Validator) judge(direction Direction, line []byte) *message {
+	v.number++
+	m := &message{validator: v, Finding: Finding{Direction: direction, Number: v.number}}
+	m.judge(bytes.TrimSuffix(line, []byte("\n")))
+	return m
 }
 
 // message is one message while it is checked: what is known of it so far, which every finding repeats.
@@ -64,51 +73,65 @@ type message struct {
 	Finding
 	validator *Validator
 	members   map[string]any
+	method    string // in full
+	asked     *call  // what a request was remembered as; nil if it was not
+	answered  *call  // what an answer answers; nil if that is not known
 	findings  []Finding
 }
 
 // report adds a finding about the content.
 func (m *message) report(f flaw) {
 	finding := m.Finding
-	finding.Severity, finding.Pointer, finding.Message, finding.Definition = f.severity, f.pointer, f.message, f.definition
+	finding.Rule, finding.Level = f.rule, levelOf(f.rule)
+	finding.Pointer, finding.Message, finding.Definition = f.pointer, f.message, f.definition
 	m.findings = append(m.findings, finding)
 }
 
-// wrong adds an error, and doubtful a warning, about the envelope.
-func (m *message) wrong(pointer, format string, args ...any) {
-	m.report(flaw{Error, pointer, clip(fmt.Sprintf(format, args...)), Envelope})
+// wrong adds a finding about the envelope.
+func (m *message) wrong(rule, pointer, format string, args ...any) {
+	m.report(flaw{rule, pointer, clip(fmt.Sprintf(format, args...)), Envelope})
 }
 
-func (m *message) doubtful(pointer, format string, args ...any) {
-	m.report(flaw{Warning, pointer, clip(fmt.Sprintf(format, args...)), Envelope})
+// mild adds a finding that is less grave than its requirement.
+func (m *message) mild(level Level, rule, pointer, format string, args ...any) {
+	m.wrong(rule, pointer, format, args...)
+	m.findings[len(m.findings)-1].Level = level
+}
+
+// noMessage is the requirement that a side breaks that writes something else than messages.
+func (m *message) noMessage() string {
+	if m.Direction == ToAgent {
+		return "TRN-6"
+	}
+	return "TRN-5"
 }
 
 func (m *message) judge(line []byte) {
 	if !utf8.Valid(line) {
-		m.wrong("", "not UTF-8")
+		m.wrong("TRN-1", "", "not UTF-8")
 		return
 	}
 	if bytes.ContainsRune(line, '\n') {
-		m.wrong("", "a newline inside the message")
+		m.wrong("TRN-4", "", "a newline inside the message")
 	}
 	doc, err := parse(line)
 	if err != nil {
-		m.wrong("", "%v", err)
+		m.wrong(m.noMessage(), "", "%v", err)
 		return
 	}
 	members, ok := doc.root.(map[string]any)
 	if !ok {
 		if _, batch := doc.root.([]any); batch {
-			m.wrong("", "a batch: the protocol has one message a line")
+			m.wrong("TRN-3", "", "a batch: the protocol has one message a line")
 		} else {
-			m.wrong("", "got %s, want a JSON-RPC message", typeName(doc.root))
+			m.wrong(m.noMessage(), "", "got %s, want a JSON-RPC message", typeName(doc.root))
 		}
 		return
 	}
 	m.members = members
 	m.envelope()
 	for _, pointer := range doc.twice {
-		m.doubtful(pointer, "a member that occurs twice")
+		m.mild(Should, agreed, pointer, "a member that occurs twice")
 	}
 }
 
@@ -120,23 +143,27 @@ func (m *message) envelope() {
 		m.ID = idText(id)
 	}
 	method, isText := m.members["method"].(string)
-	m.Method = clip(method)
-	var answered call
+	m.method = method
 	var stranger string
 	if m.Kind == Response || m.Kind == ErrorReply {
 		// Before all else, so that every finding names the method.
-		answered, stranger = m.answer(id, hasID)
-		m.Method = clip(answered.method)
+		m.answered, stranger = m.answer(id, hasID)
+		m.method = m.answered.method
 	}
+	m.Method = clip(m.method)
 	switch {
 	case method == methodInitialize && m.Kind == Request && m.Direction == ToAgent:
 		m.validator.negotiate(Request, m.members["params"])
-	case answered.method == methodInitialize && m.Kind == Response && m.Direction == ToClient:
+	case m.answered != nil && m.answered.method == methodInitialize && m.Kind == Response && m.Direction == ToClient:
 		m.validator.negotiate(Response, m.members["result"])
 	}
 	m.version()
 	if m.Kind == "" {
-		m.wrong("", "neither a request, a notification nor a response")
+		rule := m.noMessage()
+		if hasID {
+			rule = "OVW-3" // meant as an answer
+		}
+		m.wrong(rule, "", "neither a request, a notification nor a response")
 		return
 	}
 	if hasID {
@@ -145,20 +172,20 @@ func (m *message) envelope() {
 	m.checkMembers()
 	switch {
 	case stranger != "" && hasID:
-		m.wrong("/id", "%s", stranger)
+		m.wrong("SCH-2", "/id", "%s", stranger)
 	case stranger != "":
-		m.wrong("", "%s", stranger)
+		m.wrong("SCH-2", "", "%s", stranger)
 	}
 	switch m.Kind {
 	case ErrorReply:
 		m.content(m.validator.schema.failure, m.members["error"])
 	case Response:
-		m.content(answered.definition, m.members["result"])
+		m.content(m.answered.definition, m.members["result"])
 	default:
 		if !isText {
-			m.wrong("/method", "got %s, want string", typeName(m.members["method"]))
+			m.wrong(agreed, "/method", "got %s, want string", typeName(m.members["method"]))
 			if m.Kind == Request {
-				m.remember(id, call{}) // the error that answers it may carry its id
+				m.remember(id, &call{}) // the error that answers it may carry its id
 			}
 			return
 		}
@@ -199,9 +226,9 @@ func (m *message) checkMembers() {
 		switch {
 		case slices.Contains(envelopeMembers[m.Kind], name):
 		case name == "result" || name == "error":
-			m.wrong(pointer("", name), "not beside %q", telling)
+			m.wrong("OVW-3", pointer("", name), "not beside %q", telling)
 		case len(m.findings) < maxFindings:
-			m.doubtful(pointer("", name), "unknown member %q", clip(name))
+			m.wrong(custom, pointer("", name), "unknown member %q", clip(name))
 		}
 	}
 }
@@ -209,9 +236,9 @@ func (m *message) checkMembers() {
 func (m *message) version() {
 	switch version, ok := m.members["jsonrpc"]; {
 	case !ok:
-		m.wrong("", `missing property "jsonrpc"`)
+		m.wrong("SCH-4", "", `missing property "jsonrpc"`)
 	case version != "2.0":
-		m.wrong("/jsonrpc", `is not "2.0"`)
+		m.wrong("SCH-4", "/jsonrpc", `is not "2.0"`)
 	}
 }
 
@@ -219,13 +246,13 @@ func (m *message) version() {
 func (m *message) checkID(id any) {
 	if name := m.validator.schema.id; name != "" {
 		for _, f := range m.validator.schema.check(name, id) {
-			m.report(flaw{f.severity, "/id" + f.pointer, f.message, f.definition})
+			m.report(flaw{"SCH-2", "/id" + f.pointer, f.message, f.definition})
 		}
 	} else if !accepts([]string{"string", "integer", "null"}, id) {
-		m.wrong("/id", "got %s, want string or integer or null", typeName(id))
+		m.wrong("SCH-2", "/id", "got %s, want string or integer or null", typeName(id))
 	}
 	if id == nil && m.Kind == Request {
-		m.doubtful("/id", "a request whose id is null")
+		m.wrong("SCH-3", "/id", "a request whose id is null")
 	}
 }
 
@@ -236,7 +263,7 @@ func (m *message) call(method string, id any) {
 	definition, ok := v.schema.methods[key]
 	if m.Kind == Request {
 		key.kind = Response
-		m.remember(id, call{method, v.schema.methods[key]})
+		m.remember(id, &call{method: method, definition: v.schema.methods[key]})
 	}
 	params, hasParams := m.members["params"]
 	switch {
@@ -247,43 +274,44 @@ func (m *message) call(method string, id any) {
 	case ok:
 		// Left out and null are the same as empty, where nothing is required.
 		if len(v.schema.check(definition, map[string]any{})) > 0 {
-			m.wrong("", `missing property "params"`)
+			m.wrong(agreed, "", `missing property "params"`)
 		}
 	case v.schema.extension(method):
 		if kind := typeName(params); hasParams && kind != "object" && kind != "array" && kind != "null" {
-			m.wrong("/params", "got %s, want object or array", kind)
+			m.wrong(agreed, "/params", "got %s, want object or array", kind)
 		}
 	default:
-		m.wrong("/method", "%s", m.misplaced(method))
+		rule, why := m.misplaced(method)
+		m.wrong(rule, "/method", "%s", why)
 	}
 }
 
-// misplaced says why a message must not have this method.
-func (m *message) misplaced(method string) string {
+// misplaced says why a message must not have this method, and which requirement forbids it.
+func (m *message) misplaced(method string) (rule, why string) {
 	roles := m.validator.schema.roles(method)
 	if len(roles) == 0 {
-		return fmt.Sprintf("unknown method %q", clip(method))
+		return "EXT-3", fmt.Sprintf("unknown method %q", clip(method))
 	}
 	to := m.Direction.Sender().Peer()
 	for _, role := range roles {
 		if role.handler == to {
-			return fmt.Sprintf("%s is a %s, not a %s", method, role.kind, m.Kind)
+			return agreed, fmt.Sprintf("%s is a %s, not a %s", method, role.kind, m.Kind)
 		}
 	}
-	return fmt.Sprintf("%s goes to the %s, not to the %s", method, roles[0].handler, to)
+	return agreed, fmt.Sprintf("%s goes to the %s, not to the %s", method, roles[0].handler, to)
 }
 
 // remember notes a request until its answer.
-func (m *message) remember(id any, c call) {
+func (m *message) remember(id any, c *call) {
 	v := m.validator
 	key := idKey(id)
 	pending := v.pending.Of(m.Direction == ToAgent)
 	if again := pending.Get(key); again.Open() > 0 {
-		m.wrong("/id", "a request with this id is still unanswered")
+		m.wrong("SCH-2", "/id", "a request with this id is still unanswered")
 	}
 	if pending.Open() >= maxPending {
 		if !v.lost[m.Direction] {
-			m.doubtful("", "more than %d unanswered requests: the answers to further ones are not validated", maxPending)
+			m.mild(Advice, "", "", "more than %d unanswered requests: the answers to further ones are not validated", maxPending)
 		}
 		v.lost[m.Direction] = true
 		return
@@ -292,23 +320,24 @@ func (m *message) remember(id any, c call) {
 		c.method = strings.Clone(clip(c.method))
 	}
 	pending.Ask(key, c)
+	m.asked = c
 }
 
-// answer finds the request that a response is for, or says what is wrong with its id.
-func (m *message) answer(id any, hasID bool) (c call, problem string) {
+// answer finds the request that a response is for, an unknown one if there is none, or says what is wrong with its id.
+func (m *message) answer(id any, hasID bool) (c *call, problem string) {
 	v := m.validator
 	asked := m.Direction.Sender().Peer().direction()
 	if !hasID {
-		return call{}, `missing property "id"`
+		return &call{}, `missing property "id"`
 	}
 	c, ok := v.pending.Answer(m.Direction == ToAgent, idKey(id))
 	switch {
-	case ok, v.lost[asked]:
+	case ok:
 		return c, ""
-	case id == nil && m.Kind == ErrorReply:
-		return call{}, "" // for what could not be read
+	case v.lost[asked], id == nil && m.Kind == ErrorReply: // the latter answers what could not be read
+		return &call{}, ""
 	}
-	return call{}, "answers no request"
+	return &call{}, "answers no request"
 }
 
 // content checks a value by a definition; with the definition "" any value is right.

@@ -27,18 +27,19 @@ func V2() *Schema { return v2() }
 func V2Unstable() *Schema { return v2Unstable() }
 
 var (
-	v1         = embedded(sdk.SchemaV1)
-	v1Unstable = embedded(sdk.SchemaV1Unstable)
-	v2         = embedded(sdk.SchemaV2)
-	v2Unstable = embedded(sdk.SchemaV2Unstable)
+	v1         = embedded(1, sdk.SchemaV1)
+	v1Unstable = embedded(1, sdk.SchemaV1Unstable)
+	v2         = embedded(2, sdk.SchemaV2)
+	v2Unstable = embedded(2, sdk.SchemaV2Unstable)
 )
 
-func embedded(text func() string) func() *Schema {
+func embedded(version int, text func() string) func() *Schema {
 	return sync.OnceValue(func() *Schema {
 		schema, err := NewSchema([]byte(text()))
 		if err != nil {
 			panic(err) // the module's own bytes, proven by its tests
 		}
+		schema.version = version
 		return schema
 	})
 }

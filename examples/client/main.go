@@ -147,7 +147,7 @@ func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
 	p := &printer{w: out}
 	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{
 		OnMessage: p.findings,
-		Ignore:    func(f conformance.Finding) bool { return f.Severity == conformance.Warning && !c.warnings },
+		Ignore:    func(f conformance.Finding) bool { return !c.warnings && (f.Level > conformance.MustNot || f.Rule == "EXT-2") },
 	})
 	err := converse(ctx, c, in, p, monitor)
 	if c.check {

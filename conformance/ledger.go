@@ -1,0 +1,729 @@
+// The ledger of a connection: what rules must remember of earlier messages. It is filled here alone; rules only read it.
+// Each table has a bound; what does not fit is forgotten, the oldest first, and rules are silent about it.
+
+package conformance
+
+import (
+	"crypto/sha256"
+	"strings"
+	"time"
+)
+
+// Methods that the ledger knows by name.
+const (
+	methodUpdate     = "session/update"
+	methodPrompt     = "session/prompt"
+	methodCancel     = "session/cancel"
+	methodNew        = "session/new"
+	methodLoad       = "session/load"
+	methodResume     = "session/resume"
+	methodClose      = "session/close"
+	methodDelete     = "session/delete"
+	methodList       = "session/list"
+	methodSetMode    = "session/set_mode"
+	methodSetOption  = "session/set_config_option"
+	methodPermission = "session/request_permission"
+	methodCancelCall = "$/cancel_request"
+)
+
+// The bounds of the tables of one connection.
+const (
+	maxSessions     = 1 << 10
+	maxTurns        = 1 << 6 // of one session, in flight
+	maxCalls        = 1 << 13
+	maxTerminals    = 1 << 12
+	maxElicitations = 1 << 10
+	maxNames        = 1 << 10 // modes, options, commands, authentication methods, capabilities: of one list
+	maxKept         = 1 << 23 // bytes of the lines whose params are kept
+	maxKeptLine     = 1 << 16
+)
+
+// ledger is what is remembered of a connection.
+type ledger struct {
+	first *Evidence // the first message
+
+	// initialize is the first initialize request, initialized its answer with a result.
+	initialize, initialized *Evidence
+	requested, version      int // the version of the request, and that of the answer; 0 before
+	client, agent           abilities
+	authMethods             table[*authMethod] // by id
+
+	open         map[requestKey]*request // all requests in flight
+	kept         int                     // bytes of the lines whose params are kept
+	asked        *request                // by the last message
+	sessions     table[*session]
+	calls        table[*toolCall] // by toolCallKey
+	terminals    table[*terminal] // by id
+	elicitations table[*elicitation]
+	closedBy     Side // who closed the connection; 0 if it is not known
+}
+
+func newLedger() ledger {
+	return ledger{
+		authMethods:  newTable[*authMethod](maxNames),
+		open:         map[requestKey]*request{},
+		sessions:     newTable[*session](maxSessions),
+		calls:        newTable[*toolCall](maxCalls),
+		terminals:    newTable[*terminal](maxTerminals),
+		elicitations: newTable[*elicitation](maxElicitations),
+	}
+}
+
+// abilities are the capabilities of one side.
+type abilities struct {
+	at    *Evidence       // the message that states them; nil before
+	names map[string]bool // "fs.readTextFile": those that are true or an object
+	more  bool            // there were too many
+	info  bool            // it says who it is
+}
+
+// can reports whether the side has stated a capability, such as "sessionCapabilities.list". Before the side has said
+// anything, and when it has said too much, it can everything.
+func (a *abilities) can(capability string) bool {
+	return a.at == nil || a.more || a.names[capability]
+}
+
+// learn takes the capabilities from an object. A value that the schema refused counts as left out.
+func (a *abilities) learn(v value, refused func(pointer string) bool, where, prefix string, depth int) {
+	const deepest = 4
+	for name, below := range membersOf(v) {
+		at := pointer(where, name)
+		if name == "_meta" || len(name) > maxText || refused(at) || !(isObject(below) || truth(below)) {
+			continue
+		}
+		if len(a.names) >= maxNames {
+			a.more = true
+			return
+		}
+		a.names[prefix+name] = true
+		if depth < deepest {
+			a.learn(below, refused, at, prefix+name+".", depth+1)
+		}
+	}
+}
+
+// authMethod is a way to authenticate that the agent offers.
+type authMethod struct {
+	at   *Evidence
+	kind string // "" is an agent's
+}
+
+// requestKey names a request in flight: the way that it goes, and the idKey of its id.
+type requestKey struct {
+	direction Direction
+	id        string
+}
+
+// request is a request in flight.
+type request struct {
+	key       requestKey
+	at        *Evidence
+	time      time.Time
+	direction Direction
+	method    string
+	params    value // nil if they were too large to keep
+	session   *session
+	turn      *turn     // the one in which the agent asked, if it was the only one of its session
+	cancelled *Evidence // the $/cancel_request for it
+	bytes     int       // what it adds to ledger.kept
+}
+
+// session is a session that some message named.
+type session struct {
+	id    string
+	named *Evidence // the first message that names it
+	// given is the message that made it usable: the answer to session/new, or the request of session/load or
+	// session/resume, whose answer may still be awaited; nil if there was none.
+	given *Evidence
+	by    string   // the method of that
+	setup *request // session/load or session/resume, while in flight
+	cwd   string
+	roots []string // additional directories
+
+	turns []*turn // in flight, the oldest first
+	lost  bool    // there were more turns than maxTurns
+	last  *turn   // the one that ended last
+
+	closed  *Evidence // the answer to session/close
+	deleted *Evidence // the answer to session/delete
+
+	modes    *offer // nil before any were offered
+	options  *offer // configuration options, with their values
+	commands *offer
+}
+
+// turn is a prompt and all that belongs to it.
+type turn struct {
+	prompt    *request
+	cancelled *Evidence // the first session/cancel while it was in flight
+	// obeyed is a message after which the agent has read the cancellation: its answer to a request that was sent later, or
+	// the client's later answer to a permission that the turn was waiting for.
+	obeyed *Evidence
+	ended  *Evidence
+	stop   string // the stop reason
+}
+
+// offer is a list of things that the agent offers by id.
+type offer struct {
+	at      *Evidence
+	items   map[string]*offered
+	more    bool   // there were too many
+	current string // the id of the mode in force
+}
+
+// offered is one thing of an offer: a mode, a configuration option or a command.
+type offered struct {
+	kind    string          // the type of a configuration option
+	current string          // the value of a select
+	values  map[string]bool // those that a select has; nil of others, and where there were too many
+}
+
+// toolCall is a tool call of a session.
+type toolCall struct {
+	session   *session
+	id        string
+	at        *Evidence // what announced it
+	by        string    // "tool_call", "tool_call_update" or the method that named it first
+	status    string    // the last one, "" if none was given
+	final     *Evidence // what completed or failed it; nil if it runs
+	turn      *turn     // in which it was announced
+	terminals []string  // the ids of those that it shows
+}
+
+// terminal is a terminal that the client has made.
+type terminal struct {
+	id       string
+	session  *session
+	at       *Evidence // the answer that names it
+	created  *request
+	killed   *Evidence // the request
+	released *Evidence // the request
+	exited   *Evidence // what reported its exit
+}
+
+// elicitation is one of URL mode.
+type elicitation struct {
+	id        string
+	at        *Evidence // the request
+	answered  *Evidence
+	completed *Evidence
+}
+
+// session finds a session that some message named.
+func (l *ledger) session(id string) *session {
+	s, _ := l.sessions.get(id)
+	return s
+}
+
+// call finds a tool call.
+func (l *ledger) call(s *session, id string) *toolCall {
+	if s == nil {
+		return nil
+	}
+	c, _ := l.calls.get(toolCallKey(s.id, id))
+	return c
+}
+
+func toolCallKey(session, id string) string { return short(session) + "\x00" + id }
+
+// turn is the only turn in flight, nil if there is none or more than one.
+func (s *session) turn() *turn {
+	if s == nil || len(s.turns) != 1 || s.lost {
+		return nil
+	}
+	return s.turns[0]
+}
+
+// take notes a message, after the rules have judged it.
+func (l *ledger) take(e *event) {
+	l.asked = nil
+	if l.first == nil {
+		l.first = e.evidence()
+	}
+	switch e.kind {
+	case Request:
+		l.takeRequest(e)
+	case Notification:
+		l.takeNotification(e)
+	case Response, ErrorReply:
+		l.takeAnswer(e)
+	}
+}
+
+// know finds the session that a message names, or notes it.
+func (l *ledger) know(e *event, id string) *session {
+	if id == "" {
+		return nil
+	}
+	if s := l.session(id); s != nil {
+		return s
+	}
+	s := &session{id: short(id), named: e.evidence()}
+	l.sessions.put(id, s)
+	return s
+}
+
+func (l *ledger) takeRequest(e *event) {
+	r := &request{key: requestKey{e.direction, e.key}, at: e.evidence(), time: e.time, direction: e.direction, method: strings.Clone(e.method)}
+	r.session = l.know(e, e.text("sessionId"))
+	if size := len(e.line); size <= maxKeptLine && l.kept+size <= maxKept {
+		r.params, r.bytes = keep(e.content), size
+		l.kept += size
+	}
+	l.asked = r
+	l.open[r.key] = r
+	if e.direction == ToClient {
+		r.turn = r.session.turn()
+	}
+	switch e.method {
+	case methodInitialize:
+		if l.initialize == nil && e.direction == ToAgent {
+			l.initialize = r.at
+			version, _ := integer(e.content, "protocolVersion")
+			l.requested = int(version)
+			l.client.take(e, "clientCapabilities", "clientInfo")
+		}
+	case methodLoad, methodResume:
+		if s := r.session; s != nil {
+			s.given, s.by, s.setup = r.at, e.method, r
+			s.closed, s.deleted = nil, nil
+			s.place(e.content)
+		}
+	case methodPrompt:
+		r.session.begin(r)
+	case methodPermission:
+		if c := l.name(e, r.session, e.text("toolCall", "toolCallId"), e.method); c != nil {
+			c.look(e, member(e.content, "toolCall"))
+		}
+	case "terminal/kill", "terminal/release":
+		if t := l.terminal(e.text("terminalId")); t != nil {
+			if e.method == "terminal/kill" {
+				t.killed = r.at
+			} else {
+				t.released = r.at
+			}
+		}
+	case "elicitation/create":
+		if id := e.text("elicitationId"); id != "" && e.direction == ToClient {
+			l.elicitations.put(id, &elicitation{id: short(id), at: r.at})
+		}
+	}
+}
+
+// terminal finds a terminal that the client has made.
+func (l *ledger) terminal(id string) *terminal {
+	t, _ := l.terminals.get(id)
+	return t
+}
+
+// take reads the capabilities of one side, under the names of version 1 or of version 2.
+func (a *abilities) take(e *event, capabilities, info string) {
+	if !e.has(capabilities) && e.has("capabilities") {
+		capabilities = "capabilities"
+	}
+	a.at, a.names = e.evidence(), map[string]bool{}
+	a.info = e.given(info) || e.given("info")
+	a.learn(member(e.content, capabilities), e.refuses, pointer("", capabilities), "", 1)
+}
+
+// refuses reports whether the schema refuses the value at a place.
+func (e *event) refuses(pointer string) bool {
+	for _, f := range e.findings[:e.refused] {
+		if f.Pointer == pointer && f.Definition != Envelope && f.Rule != custom {
+			return true
+		}
+	}
+	return false
+}
+
+// place notes the directories of a session.
+func (s *session) place(params value) {
+	s.cwd, s.roots = strings.Clone(text(params, "cwd")), nil
+	for i, root := range items(params, "additionalDirectories") {
+		if i < maxNames {
+			s.roots = append(s.roots, strings.Clone(text(root)))
+		}
+	}
+}
+
+// begin notes a prompt.
+func (s *session) begin(r *request) {
+	if s == nil {
+		return
+	}
+	if len(s.turns) >= maxTurns {
+		s.lost = true
+		return
+	}
+	r.turn = &turn{prompt: r}
+	s.turns = append(s.turns, r.turn)
+}
+
+func (l *ledger) takeNotification(e *event) {
+	switch e.method {
+	case methodCancelCall:
+		l.cancelCall(e)
+	case "elicitation/complete":
+		if el, ok := l.elicitations.get(e.text("elicitationId")); ok {
+			el.completed = e.evidence()
+		}
+	}
+	id := e.text("sessionId")
+	if id == "" {
+		return
+	}
+	s := l.know(e, id)
+	switch {
+	case e.method == methodCancel && e.direction == ToAgent:
+		for _, t := range s.turns {
+			if t.cancelled == nil {
+				t.cancelled = e.evidence()
+			}
+		}
+	case e.method == methodUpdate && e.direction == ToClient:
+		l.takeUpdate(e, s)
+	}
+}
+
+func (l *ledger) takeUpdate(e *event, s *session) {
+	update := member(e.content, "update")
+	switch e.update {
+	case "tool_call", "tool_call_update":
+		c := l.name(e, s, text(update, "toolCallId"), e.update)
+		if c == nil {
+			return
+		}
+		c.look(e, update)
+	case "current_mode_update":
+		if s.modes != nil {
+			s.modes.current = strings.Clone(text(update, "currentModeId"))
+		}
+	case "config_option_update":
+		s.offerOptions(e, update)
+	case "available_commands_update":
+		s.commands = newOffer(e, member(update, "availableCommands"), "name", nil)
+	}
+}
+
+// name finds a tool call that a message names, or notes it.
+func (l *ledger) name(e *event, s *session, id, by string) *toolCall {
+	if s == nil || id == "" {
+		return nil
+	}
+	if c := l.call(s, id); c != nil {
+		return c
+	}
+	c := &toolCall{session: s, id: short(id), at: e.evidence(), by: by, turn: s.turn()}
+	l.calls.put(toolCallKey(s.id, id), c)
+	return c
+}
+
+// look notes what a message says of a tool call.
+func (c *toolCall) look(e *event, call value) {
+	if status := text(call, "status"); status != "" {
+		c.status = short(strings.Clone(status))
+		c.final = nil
+		if finalStatus(status) {
+			c.final = e.evidence()
+		}
+	}
+	if !isArray(member(call, "content")) {
+		return
+	}
+	c.terminals = nil
+	for _, block := range items(call, "content") {
+		if text(block, "type") == "terminal" && len(c.terminals) < maxNames {
+			c.terminals = append(c.terminals, short(strings.Clone(text(block, "terminalId"))))
+		}
+	}
+}
+
+// finalStatus reports whether a tool call with this status is over.
+func finalStatus(status string) bool {
+	return status == "completed" || status == "failed" || status == "cancelled"
+}
+
+// newOffer reads a list of things that are told apart by the given member.
+func newOffer(e *event, list value, key string, read func(value) *offered) *offer {
+	if !isArray(list) {
+		return nil
+	}
+	o := &offer{at: e.evidence(), items: map[string]*offered{}}
+	for _, item := range items(list) {
+		if len(o.items) >= maxNames {
+			o.more = true
+			break
+		}
+		thing := &offered{}
+		if read != nil {
+			thing = read(item)
+		}
+		o.items[short(strings.Clone(text(item, key)))] = thing
+	}
+	return o
+}
+
+// has reports whether something is offered; of a list that is too long, everything is.
+func (o *offer) has(id string) bool { return o.more || o.items[short(id)] != nil }
+
+// offerAll notes what the result of a session's set-up offers.
+func (s *session) offerAll(e *event) {
+	if modes := member(e.content, "modes"); isObject(modes) {
+		s.modes = newOffer(e, member(modes, "availableModes"), "id", nil)
+		if s.modes != nil {
+			s.modes.current = short(strings.Clone(text(modes, "currentModeId")))
+		}
+	}
+	s.offerOptions(e, e.content)
+	if commands := newOffer(e, member(e.content, "availableCommands"), "name", nil); commands != nil {
+		s.commands = commands
+	}
+}
+
+// offerOptions notes the configuration options of a message; one without options changes nothing.
+func (s *session) offerOptions(e *event, from value) {
+	if options := newOffer(e, member(from, "configOptions"), optionKey(from), readOption); options != nil {
+		s.options = options
+	}
+}
+
+// optionKey is the member that tells options apart: version 2 has another name for it.
+func optionKey(from value) string {
+	for _, option := range items(from, "configOptions") {
+		if present(option, "configId") {
+			return "configId"
+		}
+	}
+	return "id"
+}
+
+// readOption reads a configuration option, whose values may be in groups.
+func readOption(option value) *offered {
+	thing := &offered{kind: short(strings.Clone(text(option, "type"))), current: short(strings.Clone(text(option, "currentValue")))}
+	if thing.kind != "select" {
+		return thing
+	}
+	thing.values = map[string]bool{}
+	var add func(list value)
+	add = func(list value) {
+		for _, v := range items(list) {
+			if group := member(v, "options"); isArray(group) {
+				add(group)
+			} else if thing.values != nil {
+				thing.values[short(strings.Clone(text(v, "value")))] = true
+			}
+			if len(thing.values) > maxNames {
+				thing.values = nil
+				return
+			}
+		}
+	}
+	add(member(option, "options"))
+	return thing
+}
+
+func (l *ledger) takeAnswer(e *event) {
+	r := e.request
+	if r == nil {
+		return
+	}
+	delete(l.open, r.key)
+	l.kept -= r.bytes
+	for _, t := range r.session.inFlight() {
+		switch {
+		case t.cancelled == nil || t.obeyed != nil || t == r.turn && r.method == methodPrompt:
+		case r.direction == ToAgent && r.at.Number > t.cancelled.Number,
+			r.method == methodPermission && r.at.Number < t.cancelled.Number:
+			t.obeyed = e.evidence()
+		}
+	}
+	if r.method == methodPrompt {
+		r.session.finish(e)
+	}
+	if e.kind == ErrorReply {
+		if s := r.session; s != nil && s.setup == r {
+			s.setup = nil
+		}
+		return
+	}
+	switch r.method {
+	case methodInitialize:
+		if l.initialized == nil && e.direction == ToClient {
+			l.initialized = e.evidence()
+			version, _ := integer(e.content, "protocolVersion")
+			l.version = int(version)
+			l.agent.take(e, "agentCapabilities", "agentInfo")
+			for _, m := range items(e.content, "authMethods") {
+				if id := text(m, "id"); id != "" {
+					l.authMethods.put(id, &authMethod{e.evidence(), strings.Clone(text(m, "type"))})
+				}
+			}
+		}
+	case methodSetOption:
+		if r.session != nil {
+			r.session.offerOptions(e, e.content)
+		}
+	case methodSetMode:
+		if s := r.session; s != nil && s.modes != nil && r.params != nil {
+			s.modes.current = short(strings.Clone(text(r.params, "modeId")))
+		}
+	case "terminal/create":
+		if id := text(e.content, "terminalId"); id != "" && e.direction == ToAgent {
+			l.terminals.put(id, &terminal{id: short(id), session: r.session, at: e.evidence(), created: r})
+		}
+	case "terminal/wait_for_exit", "terminal/output":
+		if t := l.terminal(text(r.params, "terminalId")); t != nil && t.exited == nil &&
+			(r.method == "terminal/wait_for_exit" || given(e.content, "exitStatus")) {
+			t.exited = e.evidence()
+		}
+	case "elicitation/create":
+		if el, ok := l.elicitations.get(text(r.params, "elicitationId")); ok {
+			el.answered = e.evidence()
+		}
+	case methodClose:
+		if r.session != nil {
+			r.session.closed = e.evidence()
+		}
+	case methodDelete:
+		if r.session != nil {
+			r.session.deleted = e.evidence()
+		}
+	}
+	if s := r.session; s != nil && s.setup == r {
+		s.setup = nil
+	}
+	if e.direction != ToClient {
+		return
+	}
+	s := r.session
+	if id := text(e.content, "sessionId"); id != "" && s == nil {
+		s = l.know(e, id)
+		s.given, s.by = e.evidence(), r.method
+		s.place(r.params)
+	}
+	switch r.method {
+	case methodNew, methodLoad, methodResume:
+		if s != nil {
+			s.offerAll(e)
+		}
+	}
+}
+
+// cancelCall notes a $/cancel_request.
+func (l *ledger) cancelCall(e *event) {
+	id := member(e.content, "requestId")
+	if r := l.open[requestKey{e.direction, idKey(id)}]; r != nil && r.cancelled == nil {
+		r.cancelled = e.evidence()
+	}
+}
+
+func (s *session) inFlight() []*turn {
+	if s == nil {
+		return nil
+	}
+	return s.turns
+}
+
+// finish notes the answer to a prompt.
+func (s *session) finish(e *event) {
+	if s == nil {
+		return
+	}
+	for i, t := range s.turns {
+		if t == e.request.turn {
+			t.ended, t.stop = e.evidence(), strings.Clone(text(e.content, "stopReason"))
+			s.last = t
+			s.turns = append(s.turns[:i:i], s.turns[i+1:]...)
+			break
+		}
+	}
+}
+
+// table is a map of a limited size. When it is full, the oldest entry goes.
+type table[V any] struct {
+	limit   int
+	entries map[string]*entryOf[V]
+	// The entries in their order: oldest.next is the second oldest.
+	oldest, newest *entryOf[V]
+	forgot         bool // some entry went
+}
+
+type entryOf[V any] struct {
+	key            string
+	value          V
+	before, behind *entryOf[V]
+}
+
+func newTable[V any](limit int) table[V] {
+	return table[V]{limit: limit, entries: map[string]*entryOf[V]{}}
+}
+
+// get finds an entry.
+func (t *table[V]) get(key string) (v V, ok bool) {
+	if e := t.entries[short(key)]; e != nil {
+		return e.value, true
+	}
+	return v, false
+}
+
+// put adds or replaces an entry.
+func (t *table[V]) put(key string, v V) {
+	key = short(key)
+	if e := t.entries[key]; e != nil {
+		e.value = v
+		return
+	}
+	if len(t.entries) >= t.limit {
+		t.remove(t.oldest)
+		t.forgot = true
+	}
+	e := &entryOf[V]{key: strings.Clone(key), value: v, before: t.newest}
+	if t.newest != nil {
+		t.newest.behind = e
+	} else {
+		t.oldest = e
+	}
+	t.newest = e
+	t.entries[e.key] = e
+}
+
+// drop removes an entry that is needed no more.
+func (t *table[V]) drop(key string) {
+	if e := t.entries[short(key)]; e != nil {
+		t.remove(e)
+	}
+}
+
+func (t *table[V]) remove(e *entryOf[V]) {
+	delete(t.entries, e.key)
+	if e.before != nil {
+		e.before.behind = e.behind
+	} else {
+		t.oldest = e.behind
+	}
+	if e.behind != nil {
+		e.behind.before = e.before
+	} else {
+		t.newest = e.before
+	}
+}
+
+// all yields the entries, the oldest first.
+func (t *table[V]) all(yield func(string, V) bool) {
+	for e := t.oldest; e != nil; {
+		next := e.behind
+		if !yield(e.key, e.value) {
+			return
+		}
+		e = next
+	}
+}
+
+// short is a text that stands for an id of any length.
+func short(id string) string {
+	if len(id) <= 2*sha256.Size {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "\x00" + string(sum[:])
+}
