@@ -24,18 +24,24 @@ type Rule struct {
 	// Versions are the versions of the protocol that it is for.
 	Versions []int
 
-	on    []selector   // which messages check looks at
+	on    []selector   // which messages check looks at; none if the validator judges the requirement
 	check func(*event) // reports what the message breaks
 	end   func(*event) // reports what the end of the connection breaks; may be nil
 }
 
-// Rules returns all rules, in the order of the pages.
+// Rules returns all rules, in the order of the pages, with the requirements that the schema and JSON-RPC judge.
 func Rules() []Rule { return slices.Clone(allRules()) }
 
 // allRules are the rules of all pages. What the table of requirements says of a rule is filled in here, so that a page's
 // file does not repeat it.
 var allRules = sync.OnceValue(func() []Rule {
 	byPage := map[string][]Rule{}
+	place := map[string]int{} // of each requirement on its page
+	for _, p := range pages {
+		for i, r := range p.requirements {
+			place[r.id] = i
+		}
+	}
 	for _, rules := range rulesOfPages {
 		for _, rule := range rules {
 			r, page := requirementOf(rule.ID)
@@ -55,6 +61,7 @@ var allRules = sync.OnceValue(func() []Rule {
 	}
 	var all []Rule
 	for _, name := range pageNames() {
+		slices.SortFunc(byPage[name], func(a, b Rule) int { return place[a.ID] - place[b.ID] })
 		all = append(all, byPage[name]...)
 	}
 	return all
@@ -62,6 +69,7 @@ var allRules = sync.OnceValue(func() []Rule {
 
 // rulesOfPages are the rules, each page's in the file that is named like it.
 var rulesOfPages = [][]Rule{
+	schemaRules,
 	initializationRules,
 }
 
@@ -69,7 +77,7 @@ var rulesOfPages = [][]Rule{
 func dedent(example string) string {
 	var lines []string
 	for line := range strings.Lines(example) {
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.Trim(line, "\t\n"); line != "" {
 			lines = append(lines, line)
 		}
 	}

@@ -1,0 +1,99 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Preambles of the examples that have no initialize of their own: nobody has any capability.
+var preambles = map[int]string{
+	1: `
+		-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+		<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"a","version":"1"}}}
+		-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+		<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`,
+	2: `
+		-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{},"info":{"name":"c","version":"1"}}}
+		<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"}}}
+		-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work"}}
+		<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`,
+}
+
+// TestRules plays the examples of each rule. The wrong one breaks the rule, the right one does not, nor the schema.
+func TestRules(t *testing.T) {
+	ids := map[string]bool{}
+	for _, rule := range Rules() {
+		if ids[rule.ID] {
+			t.Errorf("%s twice", rule.ID)
+		}
+		ids[rule.ID] = true
+		if rule.Breaks == "" || rule.Right == "" || rule.Wrong == "" {
+			t.Errorf("%s: not explained", rule.ID)
+			continue
+		}
+		version := rule.Versions[0]
+		for _, f := range play(t, version, rule.Right) {
+			if f.Rule == rule.ID || f.Rule == agreed {
+				t.Errorf("%s: the right example: %s", rule.ID, f)
+			}
+		}
+		if found := play(t, version, rule.Wrong); !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == rule.ID }) {
+			t.Errorf("%s: the wrong example breaks %s", rule.ID, found)
+		}
+	}
+	t.Logf("%d rules", len(ids))
+}
+
+// play judges an example and the end of its connection, which the agent closes.
+func play(t *testing.T, version int, example string) []Finding {
+	t.Helper()
+	j := NewJudge(Negotiated(V1(), V2()), nil)
+	if !strings.Contains(example, `"initialize"`) && !strings.Contains(example, "(no initialize)") {
+		example = preambles[version] + "\n" + example
+	}
+	var found []Finding
+	for line := range strings.Lines(example) {
+		line = strings.Trim(line, "\t\n")
+		mark, text, _ := strings.Cut(line, " ")
+		switch mark {
+		case "->":
+			found = append(found, j.Message(Message{Direction: ToAgent, Line: []byte(text)})...)
+		case "<-":
+			text = strings.ReplaceAll(text, "↵", "\n")
+			found = append(found, j.Message(Message{Direction: ToClient, Line: []byte(text)})...)
+		case "", "(no":
+		default:
+			t.Fatalf("no message: %q", line)
+		}
+	}
+	j.Closed(Agent)
+	return append(found, j.End()...)
+}
+
+// TestRequirements requires that the table says of each rule that it is one, and of nothing else.
+func TestRequirements(t *testing.T) {
+	rules := map[string]bool{}
+	for _, rule := range Rules() {
+		rules[rule.ID] = true
+	}
+	count := map[how]int{}
+	for _, p := range pages {
+		for _, r := range p.requirements {
+			count[r.how]++
+			if levels[r.word] == 0 || r.text == "" {
+				t.Errorf("%s: %q: %q", r.id, r.word, r.text)
+			}
+			for other := range strings.FieldsSeq(r.as) {
+				if !rules[other] {
+					t.Errorf("%s: is judged as %s, which is no rule", r.id, other)
+				}
+			}
+			judged := r.how == byRule || r.how == bySchema
+			if judged != (rules[r.id] || r.as != "") {
+				t.Errorf("%s: the table says %d, and there is a rule: %v", r.id, r.how, rules[r.id])
+			}
+		}
+	}
+	t.Log(count)
+}
