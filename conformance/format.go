@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 )
 
@@ -18,6 +19,15 @@ var formats = map[string]func(any) bool{
 	"double": number(func(n string) error { _, err := strconv.ParseFloat(n, 64); return err }),
 	// Regular expressions are ECMA's, which Go cannot judge.
 	"regex": func(any) bool { return true },
+}
+
+// wholeFormats are the integer formats, with their bounds as far as an int64 goes.
+var wholeFormats = map[string]struct{ least, most int64 }{
+	"int32":  {math.MinInt32, math.MaxInt32},
+	"int64":  {math.MinInt64, math.MaxInt64},
+	"uint16": {0, math.MaxUint16},
+	"uint32": {0, math.MaxUint32},
+	"uint64": {0, math.MaxInt64},
 }
 
 func signed(bits int) func(any) bool {

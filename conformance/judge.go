@@ -54,26 +54,18 @@ func (j *Judge) Message(m Message) []Finding {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	checked := j.validator.judge(m.Direction, m.Line)
+	defer j.validator.document.release()
 	e := event{
 		ledger: &j.ledger, judge: j,
 		number: checked.Number, time: m.Time, direction: m.Direction, kind: checked.Kind,
-		method: checked.method, id: checked.ID, line: bytes.TrimSuffix(m.Line, []byte("\n")),
+		method: checked.method, id: checked.ID, key: checked.key, content: member(checked.content), line: bytes.TrimSuffix(m.Line, []byte("\n")),
 		findings: checked.findings, refused: len(checked.findings),
 	}
-	switch e.kind {
-	case Request, Notification:
-		e.content = checked.members["params"]
-		if checked.Kind == Request {
-			e.key = idKey(checked.members["id"])
-		}
+	if e.kind == Request || e.kind == Notification {
 		if e.method == methodUpdate {
 			e.update = e.text("update", "sessionUpdate")
 		}
 		e.session = j.ledger.session(e.text("sessionId"))
-	case Response:
-		e.content = checked.members["result"]
-	case ErrorReply:
-		e.content = checked.members["error"]
 	}
 	if checked.answered != nil {
 		if e.request = checked.answered.request; e.request != nil {

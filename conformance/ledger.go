@@ -258,7 +258,7 @@ func (l *ledger) know(e *event, id string) *session {
 	if s := l.session(id); s != nil {
 		return s
 	}
-	s := &session{id: short(id), named: e.evidence()}
+	s := &session{id: strings.Clone(short(id)), named: e.evidence()}
 	l.sessions.put(id, s)
 	return s
 }
@@ -305,7 +305,7 @@ func (l *ledger) takeRequest(e *event) {
 		}
 	case "elicitation/create":
 		if id := e.text("elicitationId"); id != "" && e.direction == ToClient {
-			l.elicitations.put(id, &elicitation{id: short(id), at: r.at})
+			l.elicitations.put(id, &elicitation{id: strings.Clone(short(id)), at: r.at})
 		}
 	}
 }
@@ -413,7 +413,7 @@ func (l *ledger) name(e *event, s *session, id, by string) *toolCall {
 	if c := l.call(s, id); c != nil {
 		return c
 	}
-	c := &toolCall{session: s, id: short(id), at: e.evidence(), by: by, turn: s.turn()}
+	c := &toolCall{session: s, id: strings.Clone(short(id)), at: e.evidence(), by: by, turn: s.turn()}
 	l.calls.put(toolCallKey(s.id, id), c)
 	return c
 }
@@ -569,7 +569,7 @@ func (l *ledger) takeAnswer(e *event) {
 		}
 	case "terminal/create":
 		if id := text(e.content, "terminalId"); id != "" && e.direction == ToAgent {
-			l.terminals.put(id, &terminal{id: short(id), session: r.session, at: e.evidence(), created: r})
+			l.terminals.put(id, &terminal{id: strings.Clone(short(id)), session: r.session, at: e.evidence(), created: r})
 		}
 	case "terminal/wait_for_exit", "terminal/output":
 		if t := l.terminal(text(r.params, "terminalId")); t != nil && t.exited == nil &&

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
@@ -27,10 +28,11 @@ type Schema struct {
 	versions    map[int]*Schema      // instead of all that: the schemas that initialize chooses from
 	version     int                  // of the protocol; 0 if it is not known
 
-	compiled sync.Map   // definition name → *jsonschema.Schema
-	mu       sync.Mutex // guards what follows
+	compiled map[string]*atomic.Pointer[definition] // what was compiled so far, for each name of a definition
+	mu       sync.Mutex                             // guards what follows
 	compiler *jsonschema.Compiler
 	prepared map[*jsonschema.Schema]bool
+	planner  *planner
 
 	unevaluated bool // some definition restricts what others leave unevaluated
 }
@@ -56,17 +58,28 @@ func NewSchema(schemaJSON []byte) (*Schema, error) {
 	if !ok {
 		return nil, errors.New("conformance: schema: no $defs")
 	}
-	s := &Schema{
-		definitions: definitions,
-		methods:     map[methodKey]string{},
-		prepared:    map[*jsonschema.Schema]bool{},
-		unevaluated: restrictsUnevaluated(definitions),
-	}
+	s := newSchema(definitions)
 	if err := s.findMethods(root); err != nil {
 		return nil, fmt.Errorf("conformance: schema: %w", err)
 	}
-	s.compiler = newCompiler(definitions)
 	return s, nil
+}
+
+// newSchema returns a schema without methods.
+func newSchema(definitions map[string]any) *Schema {
+	s := &Schema{
+		definitions: definitions,
+		methods:     map[methodKey]string{},
+		compiled:    make(map[string]*atomic.Pointer[definition], len(definitions)),
+		compiler:    newCompiler(definitions),
+		prepared:    map[*jsonschema.Schema]bool{},
+		planner:     newPlanner(),
+		unevaluated: restrictsUnevaluated(definitions),
+	}
+	for name := range definitions {
+		s.compiled[name] = &atomic.Pointer[definition]{}
+	}
+	return s
 }
 
 // findMethods fills the method table. What kind of message a definition is for is read from the
@@ -290,25 +303,44 @@ func detach(schema any) any {
 	return schema
 }
 
+// definition is a definition that was compiled.
+type definition struct {
+	schema *jsonschema.Schema
+	plan   *plan
+	err    error // it cannot be
+}
+
 // definition compiles a definition, or returns what was compiled before.
-func (s *Schema) definition(name string) (compiled *jsonschema.Schema, err error) {
-	if c, ok := s.compiled.Load(name); ok {
-		return c.(*jsonschema.Schema), nil
+func (s *Schema) definition(name string) *definition {
+	known := s.compiled[name]
+	if known == nil {
+		return &definition{err: fmt.Errorf("schema: no definition %s", name)}
+	}
+	if d := known.Load(); d != nil {
+		return d
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	d := known.Load()
+	if d == nil {
+		d = s.compile(name)
+		known.Store(d)
+	}
+	return d
+}
+
+func (s *Schema) compile(name string) (d *definition) {
 	defer func() {
 		if r := recover(); r != nil { // the library does so for some references
-			compiled, err = nil, fmt.Errorf("schema definition %s: %v", name, r)
+			d = &definition{err: fmt.Errorf("schema definition %s: %v", name, r)}
 		}
 	}()
 	c, err := s.compiler.Compile(locationOf(name))
 	if err != nil {
-		return nil, fmt.Errorf("schema definition %s: %w", name, err)
+		return &definition{err: fmt.Errorf("schema definition %s: %w", name, err)}
 	}
 	s.prepare(c)
-	s.compiled.Store(name, c)
-	return c, nil
+	return &definition{schema: c, plan: s.planner.plan([]*jsonschema.Schema{c}, nil)}
 }
 
 // roles lists who handles a method, and as what.

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,11 +22,12 @@ import (
 type Validator struct {
 	versions map[int]*Schema // of a negotiated connection
 
-	mu      sync.Mutex
-	schema  *Schema
-	pending account.Ledger[*call] // sent are those of the client
-	number  int                   // messages so far
-	lost    map[Direction]bool    // more requests than maxPending: unmatched answers are then accepted
+	mu       sync.Mutex
+	document document // the message that is judged
+	schema   *Schema
+	pending  account.Ledger[*call] // sent are those of the client
+	number   int                   // messages so far
+	lost     map[Direction]bool    // more requests than maxPending: unmatched answers are then accepted
 }
 
 // call is a request that was not answered yet. Its definition is the one of its result, or "" if any
@@ -57,23 +57,27 @@ func (v *Validator) Message(direction Direction, line []byte) []Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	m := v.judge(direction, line)
+	v.document.release()
 	return m.findings
 }
 
-// judge is Message for a caller that holds the lock, or is the only one.
-func (v *Validator) judge(direction Direction, line []byte) *message {
+// judge is Message for a caller that holds the lock, or is the only one. The caller releases the document when it has
+// read what it needs.
+func (v *Validator) judge(direction Direction, line []byte) message {
 	v.number++
-	m := &message{validator: v, Finding: Finding{Direction: direction, Number: v.number}}
+	m := message{validator: v, Finding: Finding{Direction: direction, Number: v.number}}
 	m.judge(bytes.TrimSuffix(line, []byte("\n")))
 	return m
 }
 
 // message is one message while it is checked: what is known of it so far, which every finding repeats.
 type message struct {
-	Finding
+	Finding   // without the method
 	validator *Validator
-	members   map[string]any
-	method    string // in full
+	id        *node  // nil if there is none
+	content   *node  // the params, the result or the error; nil if there is none
+	method    string // in full; part of the document
+	key       string // of the id of a request
 	asked     *call  // what a request was remembered as; nil if it was not
 	answered  *call  // what an answer answers; nil if that is not known
 	findings  []Finding
@@ -82,6 +86,7 @@ type message struct {
 // report adds a finding about the content.
 func (m *message) report(f flaw) {
 	finding := m.Finding
+	finding.Method = strings.Clone(clip(m.method))
 	finding.Rule, finding.Level = f.rule, levelOf(f.rule)
 	finding.Pointer, finding.Message, finding.Definition = f.pointer, f.message, f.definition
 	m.findings = append(m.findings, finding)
@@ -114,117 +119,141 @@ func (m *message) judge(line []byte) {
 	if bytes.ContainsRune(line, '\n') {
 		m.wrong("TRN-4", "", "a newline inside the message")
 	}
-	doc, err := parse(line)
-	if err != nil {
+	document := &m.validator.document
+	if err := document.read(line); err != nil {
 		m.wrong(m.noMessage(), "", "%v", err)
 		return
 	}
-	members, ok := doc.root.(map[string]any)
-	if !ok {
-		if _, batch := doc.root.([]any); batch {
-			m.wrong("TRN-3", "", "a batch: the protocol has one message a line")
-		} else {
-			m.wrong(m.noMessage(), "", "got %s, want a JSON-RPC message", typeName(doc.root))
-		}
+	switch root := document.root(); root.kind() {
+	case typeObject:
+		m.envelope(root)
+	case typeArray:
+		m.wrong("TRN-3", "", "a batch: the protocol has one message a line")
+		return
+	default:
+		m.wrong(m.noMessage(), "", "got %s, want a JSON-RPC message", root.kind())
 		return
 	}
-	m.members = members
-	m.envelope()
-	for _, pointer := range doc.twice {
+	for _, pointer := range document.twice() {
 		m.mild(Should, agreed, pointer, "a member that occurs twice")
 	}
 }
 
 // envelope judges the members of JSON-RPC and hands the content on.
-func (m *message) envelope() {
-	m.Kind = m.kind()
-	id, hasID := m.members["id"]
-	if hasID {
-		m.ID = idText(id)
+func (m *message) envelope(root *node) {
+	var version, method, params, result, failure *node
+	var others []string
+	for member := range root.below() {
+		switch name := member.name(); name {
+		case "jsonrpc":
+			version = member
+		case "id":
+			m.id = member
+			m.ID = idText(member)
+		case "method":
+			method = member
+		case "params":
+			params = member
+		case "result":
+			result = member
+		case "error":
+			failure = member
+		default:
+			others = append(others, name)
+		}
 	}
-	method, isText := m.members["method"].(string)
-	m.method = method
+	m.Kind, m.content = kindOf(m.id, method, result, failure), params
+	isText := method.kind() == typeString
+	m.method = method.string()
 	var stranger string
+	switch m.Kind {
+	case Response:
+		m.content = result
+	case ErrorReply:
+		m.content = failure
+	}
 	if m.Kind == Response || m.Kind == ErrorReply {
 		// Before all else, so that every finding names the method.
-		m.answered, stranger = m.answer(id, hasID)
+		m.answered, stranger = m.answer()
 		m.method = m.answered.method
 	}
-	m.Method = clip(m.method)
 	switch {
-	case method == methodInitialize && m.Kind == Request && m.Direction == ToAgent:
-		m.validator.negotiate(Request, m.members["params"])
-	case m.answered != nil && m.answered.method == methodInitialize && m.Kind == Response && m.Direction == ToClient:
-		m.validator.negotiate(Response, m.members["result"])
+	case m.method != methodInitialize:
+	case m.Kind == Request && m.Direction == ToAgent, m.Kind == Response && m.Direction == ToClient:
+		m.validator.negotiate(m.Kind, m.content)
 	}
-	m.version()
+	switch {
+	case version == nil:
+		m.wrong("SCH-4", "", `missing property "jsonrpc"`)
+	case !version.is("2.0"):
+		m.wrong("SCH-4", "/jsonrpc", `is not "2.0"`)
+	}
 	if m.Kind == "" {
 		rule := m.noMessage()
-		if hasID {
+		if m.id != nil {
 			rule = "OVW-3" // meant as an answer
 		}
 		m.wrong(rule, "", "neither a request, a notification nor a response")
 		return
 	}
-	if hasID {
-		m.checkID(id)
+	if m.id != nil {
+		m.checkID()
 	}
-	m.checkMembers()
+	if m.Kind != Response && result != nil {
+		others = append(others, "result")
+	}
+	if m.Kind != ErrorReply && failure != nil {
+		others = append(others, "error")
+	}
+	if (m.Kind == Response || m.Kind == ErrorReply) && params != nil {
+		others = append(others, "params")
+	}
+	m.refuse(others)
 	switch {
-	case stranger != "" && hasID:
+	case stranger != "" && m.id != nil:
 		m.wrong("SCH-2", "/id", "%s", stranger)
 	case stranger != "":
 		m.wrong("SCH-2", "", "%s", stranger)
 	}
-	switch m.Kind {
-	case ErrorReply:
-		m.content(m.validator.schema.failure, m.members["error"])
-	case Response:
-		m.content(m.answered.definition, m.members["result"])
+	switch {
+	case m.Kind == ErrorReply:
+		m.check(m.validator.schema.failure, m.content)
+	case m.Kind == Response:
+		m.check(m.answered.definition, m.content)
+	case isText:
+		m.call()
 	default:
-		if !isText {
-			m.wrong(agreed, "/method", "got %s, want string", typeName(m.members["method"]))
-			if m.Kind == Request {
-				m.remember(id, &call{}) // the error that answers it may carry its id
-			}
-			return
+		m.wrong(agreed, "/method", "got %s, want string", method.kind())
+		if m.Kind == Request {
+			m.remember(&call{}) // the error that answers it may carry its id
 		}
-		m.call(method, id)
 	}
 }
 
-// kind tells messages apart by the members that they have.
-func (m *message) kind() Kind {
+// kindOf tells messages apart by the members that they have.
+func kindOf(id, method, result, failure *node) Kind {
 	switch {
-	case has(m.members, "method") && has(m.members, "id"):
+	case method != nil && id != nil:
 		return Request
-	case has(m.members, "method"):
+	case method != nil:
 		return Notification
-	case has(m.members, "error"):
+	case failure != nil:
 		return ErrorReply
-	case has(m.members, "result"):
+	case result != nil:
 		return Response
 	}
 	return ""
 }
 
-// envelopeMembers are the members that each kind may have.
-var envelopeMembers = map[Kind][]string{
-	Request:      {"jsonrpc", "id", "method", "params"},
-	Notification: {"jsonrpc", "method", "params"},
-	Response:     {"jsonrpc", "id", "result"},
-	ErrorReply:   {"jsonrpc", "id", "error"},
-}
-
-// checkMembers looks for members that the kind does not have: wrong if they are another kind's.
-func (m *message) checkMembers() {
+// refuse reports members that the kind does not have: wrong if they are another kind's.
+func (m *message) refuse(names []string) {
 	telling := "method"
 	if m.Kind == ErrorReply {
 		telling = "error"
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.members)) {
+	slices.Sort(names)
+	for _, name := range names {
 		switch {
-		case slices.Contains(envelopeMembers[m.Kind], name):
 		case name == "result" || name == "error":
 			m.wrong("OVW-3", pointer("", name), "not beside %q", telling)
 		case len(m.findings) < maxFindings:
@@ -233,61 +262,54 @@ func (m *message) checkMembers() {
 	}
 }
 
-func (m *message) version() {
-	switch version, ok := m.members["jsonrpc"]; {
-	case !ok:
-		m.wrong("SCH-4", "", `missing property "jsonrpc"`)
-	case version != "2.0":
-		m.wrong("SCH-4", "/jsonrpc", `is not "2.0"`)
-	}
-}
-
 // checkID checks an id, by the schema's definition if it has one.
-func (m *message) checkID(id any) {
+func (m *message) checkID() {
 	if name := m.validator.schema.id; name != "" {
-		for _, f := range m.validator.schema.check(name, id) {
+		for _, f := range m.validator.schema.check(name, m.id) {
 			m.report(flaw{"SCH-2", "/id" + f.pointer, f.message, f.definition})
 		}
-	} else if !accepts([]string{"string", "integer", "null"}, id) {
-		m.wrong("SCH-2", "/id", "got %s, want string or integer or null", typeName(id))
+	} else if !accepts([]string{"string", "integer", "null"}, m.id.tree()) {
+		m.wrong("SCH-2", "/id", "got %s, want string or integer or null", m.id.kind())
 	}
-	if id == nil && m.Kind == Request {
+	if m.id.kind() == typeNull && m.Kind == Request {
 		m.wrong("SCH-3", "/id", "a request whose id is null")
 	}
 }
 
 // call checks a request or notification, and remembers a request.
-func (m *message) call(method string, id any) {
+func (m *message) call() {
 	v := m.validator
-	key := methodKey{m.Direction.Sender().Peer(), method, m.Kind}
+	key := methodKey{m.Direction.Sender().Peer(), m.method, m.Kind}
 	definition, ok := v.schema.methods[key]
 	if m.Kind == Request {
 		key.kind = Response
-		m.remember(id, &call{method: method, definition: v.schema.methods[key]})
+		m.remember(&call{method: m.method, definition: v.schema.methods[key]})
 	}
-	params, hasParams := m.members["params"]
+	kind := m.content.kind()
 	switch {
-	case ok && method == methodInitialize && typeName(params) == "object":
-		m.initialize(definition, object(params))
-	case ok && hasParams && params != nil:
-		m.content(definition, params)
+	case ok && m.method == methodInitialize && kind == typeObject:
+		m.initialize(definition, object(m.content.tree()))
+	case ok && kind != typeNone && kind != typeNull:
+		m.check(definition, m.content)
 	case ok:
 		// Left out and null are the same as empty, where nothing is required.
-		if len(v.schema.check(definition, map[string]any{})) > 0 {
+		if len(v.schema.flaws(definition, map[string]any{})) > 0 {
 			m.wrong(agreed, "", `missing property "params"`)
 		}
-	case v.schema.extension(method):
-		if kind := typeName(params); hasParams && kind != "object" && kind != "array" && kind != "null" {
+	case v.schema.extension(m.method):
+		switch kind {
+		case typeBoolean, typeNumber, typeString:
 			m.wrong(agreed, "/params", "got %s, want object or array", kind)
 		}
 	default:
-		rule, why := m.misplaced(method)
+		rule, why := m.misplaced()
 		m.wrong(rule, "/method", "%s", why)
 	}
 }
 
 // misplaced says why a message must not have this method, and which requirement forbids it.
-func (m *message) misplaced(method string) (rule, why string) {
+func (m *message) misplaced() (rule, why string) {
+	method := m.method
 	roles := m.validator.schema.roles(method)
 	if len(roles) == 0 {
 		return "EXT-3", fmt.Sprintf("unknown method %q", clip(method))
@@ -302,11 +324,11 @@ func (m *message) misplaced(method string) (rule, why string) {
 }
 
 // remember notes a request until its answer.
-func (m *message) remember(id any, c *call) {
+func (m *message) remember(c *call) {
 	v := m.validator
-	key := idKey(id)
+	m.key = idKey(m.id)
 	pending := v.pending.Of(m.Direction == ToAgent)
-	if again := pending.Get(key); again.Open() > 0 {
+	if again := pending.Get(m.key); again.Open() > 0 {
 		m.wrong("SCH-2", "/id", "a request with this id is still unanswered")
 	}
 	if pending.Open() >= maxPending {
@@ -316,59 +338,65 @@ func (m *message) remember(id any, c *call) {
 		v.lost[m.Direction] = true
 		return
 	}
-	if len(c.method) > maxText {
-		c.method = strings.Clone(clip(c.method))
-	}
-	pending.Ask(key, c)
+	c.method = strings.Clone(clip(c.method))
+	pending.Ask(m.key, c)
 	m.asked = c
 }
 
 // answer finds the request that a response is for, an unknown one if there is none, or says what is wrong with its id.
-func (m *message) answer(id any, hasID bool) (c *call, problem string) {
+func (m *message) answer() (c *call, problem string) {
 	v := m.validator
 	asked := m.Direction.Sender().Peer().direction()
-	if !hasID {
+	if m.id == nil {
 		return &call{}, `missing property "id"`
 	}
-	c, ok := v.pending.Answer(m.Direction == ToAgent, idKey(id))
+	c, ok := v.pending.Answer(m.Direction == ToAgent, idKey(m.id))
 	switch {
 	case ok:
 		return c, ""
-	case v.lost[asked], id == nil && m.Kind == ErrorReply: // the latter answers what could not be read
+	case v.lost[asked], m.id.kind() == typeNull && m.Kind == ErrorReply: // the latter answers what could not be read
 		return &call{}, ""
 	}
 	return &call{}, "answers no request"
 }
 
-// content checks a value by a definition; with the definition "" any value is right.
-func (m *message) content(definition string, value any) {
-	if definition == "" {
-		return
+// check checks a value by a definition; with the definition "" any value is right.
+func (m *message) check(definition string, v *node) {
+	if definition != "" {
+		m.reportAll(m.validator.schema.check(definition, v))
 	}
-	for _, f := range m.validator.schema.check(definition, value) {
+}
+
+func (m *message) reportAll(flaws []flaw) {
+	for _, f := range flaws {
 		m.report(f)
 	}
 }
 
 // idText is an id for readers.
-func idText(id any) string {
-	text, err := json.Marshal(id)
+func idText(id *node) string {
+	if id.kind() == typeNumber {
+		return strings.Clone(clip(string(id.number())))
+	}
+	text, err := json.Marshal(id.tree())
 	if err != nil {
-		return typeName(id)
+		return id.kind().String()
 	}
 	return clip(string(text))
 }
 
 // idKey is equal for ids of the same JSON type and value, and short.
-func idKey(id any) string {
+func idKey(id *node) string {
 	var key string
-	switch id := id.(type) {
-	case string:
-		key = "s" + id
-	case json.Number:
-		key = "n" + string(id)
+	switch id.kind() {
+	case typeString:
+		key = "s" + id.string()
+	case typeNumber:
+		key = "n" + string(id.number())
+	case typeNone:
+		key = typeNull.String() // rules do not tell them apart
 	default:
-		key = typeName(id)
+		key = id.kind().String()
 	}
 	if len(key) > 2*sha256.Size {
 		sum := sha256.Sum256([]byte(key))

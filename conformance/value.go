@@ -16,26 +16,6 @@ const maxValues = 1 << 20
 
 var errTooManyValues = fmt.Errorf("more than %d values in one message: not validated", maxValues)
 
-// document is a message as a tree.
-type document struct {
-	root any
-	// twice are the pointers of the members that occurred again; the last occurrence counts.
-	twice []string
-}
-
-// parse reads exactly one JSON text.
-func parse(text []byte) (document, error) {
-	if !json.Valid(text) {
-		return document{}, syntaxError(text)
-	}
-	b := builder{text: text, left: maxValues}
-	root, err := b.value()
-	if err != nil {
-		return document{}, err
-	}
-	return document{root: root, twice: b.twice}, nil
-}
-
 // syntaxError says where a text stops being JSON.
 func syntaxError(text []byte) error {
 	var raw json.RawMessage
@@ -44,109 +24,6 @@ func syntaxError(text []byte) error {
 		return fmt.Errorf("not JSON: %w (byte %d)", syntax, syntax.Offset)
 	}
 	return fmt.Errorf("not JSON: %w", err)
-}
-
-// builder turns a text into a tree. The text is known to be valid JSON, so it looks only for where
-// each value begins and ends.
-type builder struct {
-	text  []byte
-	next  int // offset of what is read next
-	left  int // how many values may still come
-	path  []string
-	twice []string
-}
-
-// peek skips white space, commas and colons, and returns the byte that follows.
-func (b *builder) peek() byte {
-	for {
-		switch c := b.text[b.next]; c {
-		case ' ', '\t', '\r', '\n', ',', ':':
-			b.next++
-		default:
-			return c
-		}
-	}
-}
-
-func (b *builder) value() (any, error) {
-	if b.left--; b.left < 0 {
-		return nil, errTooManyValues
-	}
-	switch b.peek() {
-	case '{':
-		return b.object()
-	case '[':
-		return b.array()
-	case '"':
-		return b.string()
-	case 't':
-		b.next += len("true")
-		return true, nil
-	case 'f':
-		b.next += len("false")
-		return false, nil
-	case 'n':
-		b.next += len("null")
-		return nil, nil
-	}
-	start := b.next
-	for b.next < len(b.text) && strings.IndexByte("+-.0123456789eE", b.text[b.next]) >= 0 {
-		b.next++
-	}
-	return exact(json.Number(b.text[start:b.next])), nil
-}
-
-func (b *builder) object() (any, error) {
-	members := map[string]any{}
-	for b.next++; b.peek() != '}'; {
-		name, err := b.string()
-		if err != nil {
-			return nil, err
-		}
-		b.path = append(b.path, name)
-		if _, again := members[name]; again && len(b.twice) < maxFindings {
-			b.twice = append(b.twice, pointer("", b.path...))
-		}
-		if members[name], err = b.value(); err != nil {
-			return nil, err
-		}
-		b.path = b.path[:len(b.path)-1]
-	}
-	b.next++
-	return members, nil
-}
-
-func (b *builder) array() (any, error) {
-	items := []any{}
-	for b.next++; b.peek() != ']'; {
-		b.path = append(b.path, strconv.Itoa(len(items)))
-		item, err := b.value()
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
-		b.path = b.path[:len(b.path)-1]
-	}
-	b.next++
-	return items, nil
-}
-
-func (b *builder) string() (string, error) {
-	start, escaped := b.next, false
-	for b.next++; b.text[b.next] != '"'; b.next++ {
-		if b.text[b.next] == '\\' {
-			escaped = true
-			b.next++
-		}
-	}
-	b.next++
-	quoted := b.text[start:b.next]
-	if !escaped {
-		return string(quoted[1 : len(quoted)-1]), nil
-	}
-	var s string
-	err := json.Unmarshal(quoted, &s)
-	return s, err
 }
 
 // pointer appends reference tokens to a JSON pointer. Beyond a few times maxText it grows no more,

@@ -40,7 +40,7 @@ func TestVerdicts(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := newCompiler(root.Defs)
-		s := schemaWithout(root.Defs)
+		s := newSchema(root.Defs)
 		drawer := sample.NewDrawer(judge, seed)
 		for _, name := range slices.Sorted(maps.Keys(root.Defs)) {
 			if judge.Check(name) != nil {
@@ -74,26 +74,16 @@ func TestVerdicts(t *testing.T) {
 	t.Logf("%d schemas: %d values are valid, %d invalid; %d definitions left out", *schemaCount, valid, invalid, skipped)
 }
 
-// schemaWithout returns a schema of definitions without methods.
-func schemaWithout(definitions map[string]any) *Schema {
-	s := &Schema{definitions: definitions, prepared: map[*jsonschema.Schema]bool{}, unevaluated: restrictsUnevaluated(definitions)}
-	s.compiler = newCompiler(definitions)
-	return s
-}
-
 func agree(t *testing.T, s *Schema, name string, library *jsonschema.Schema, v any) bool {
 	t.Helper()
 	text, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := library.Validate(doc.root)
+	n := decode(t, text)
+	want := library.Validate(n.tree())
 	var got []flaw
-	for _, f := range s.check(name, doc.root) {
+	for _, f := range s.check(name, n) {
 		if f.rule != custom {
 			got = append(got, f)
 		}
@@ -107,7 +97,7 @@ func agree(t *testing.T, s *Schema, name string, library *jsonschema.Schema, v a
 
 // TestMembersWithoutName has a member of a map whose name is empty judged as that member, not as the map.
 func TestMembersWithoutName(t *testing.T) {
-	s := schemaWithout(map[string]any{"Map": map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}})
+	s := newSchema(map[string]any{"Map": map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}})
 	for value, want := range map[string]string{
 		`{"":"x"}`:        "",
 		`{"":1}`:          "/ got number, want string",
@@ -120,7 +110,7 @@ func TestMembersWithoutName(t *testing.T) {
 
 // TestFirstElements has the first elements of an array judged by prefixItems, and the others by items.
 func TestFirstElements(t *testing.T) {
-	s := schemaWithout(map[string]any{"Tuple": map[string]any{
+	s := newSchema(map[string]any{"Tuple": map[string]any{
 		"type":        "array",
 		"prefixItems": []any{map[string]any{"type": "object", "properties": map[string]any{"a": true}}},
 		"items":       map[string]any{"type": "object", "properties": map[string]any{"b": map[string]any{"type": "string"}}},
@@ -138,7 +128,7 @@ func TestFirstElements(t *testing.T) {
 
 // TestBesideReferences has keywords beside a reference judged too.
 func TestBesideReferences(t *testing.T) {
-	s := schemaWithout(map[string]any{
+	s := newSchema(map[string]any{
 		"Name": map[string]any{"type": "string"},
 		"T": map[string]any{"type": "object", "properties": map[string]any{
 			"name": map[string]any{"$ref": "#/$defs/Name", "minLength": json.Number("2")},
@@ -157,12 +147,8 @@ func TestBesideReferences(t *testing.T) {
 
 func requireFlaws(t *testing.T, s *Schema, definition, value, want string) {
 	t.Helper()
-	doc, err := parse([]byte(value))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for _, f := range s.check(definition, doc.root) {
+	for _, f := range s.check(definition, decode(t, []byte(value))) {
 		got = append(got, fmt.Sprintf("%s %s", f.pointer, f.message))
 	}
 	if strings.Join(got, "; ") != want {

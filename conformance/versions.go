@@ -3,7 +3,6 @@
 package conformance
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -56,9 +55,8 @@ const methodInitialize = "initialize"
 
 // negotiate chooses the schema by the version in an initialize request or its answer. Without a choice of
 // versions it does nothing.
-func (v *Validator) negotiate(kind Kind, content any) {
-	number, _ := object(content)["protocolVersion"].(json.Number)
-	version, err := strconv.Atoi(string(number))
+func (v *Validator) negotiate(kind Kind, content *node) {
+	version, err := strconv.Atoi(string(content.member("protocolVersion").number()))
 	if err != nil {
 		return
 	}
@@ -90,13 +88,13 @@ func (m *message) initialize(definition string, params map[string]any) {
 			}
 		}
 	}
-	m.content(definition, own)
+	m.reportAll(v.schema.flaws(definition, own))
 }
 
 // member checks one member of a value by a schema.
 func (m *message) member(s *Schema, definition string, value map[string]any, name string) {
 	where := pointer("", name)
-	for _, f := range s.check(definition, value) {
+	for _, f := range s.flaws(definition, value) {
 		if f.pointer == where || strings.HasPrefix(f.pointer, where+"/") {
 			m.report(f)
 		}
