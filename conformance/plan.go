@@ -78,6 +78,14 @@ func typesOf(names []string) (set typeSet) {
 	return set
 }
 
+// numbers is the set with all numbers, if it has the whole ones.
+func (s typeSet) numbers() typeSet {
+	if s&wholeNumber != 0 {
+		s |= 1 << typeNumber
+	}
+	return s
+}
+
 // tagged is an object that has one of these strings as a member.
 type tagged struct {
 	member string
@@ -100,17 +108,24 @@ type choicePlan struct {
 
 // alternative is a branch that a value may be of.
 type alternative struct {
-	plan   *plan // of all that applies if it is
-	branch *branch
-	not    []tagged
+	plan     *plan // of all that applies if it is
+	branch   *branch
+	tag      typeSet  // of the union's tag, if there is one
+	not      []tagged // that it is none of
+	required []string // members of each element, of an array
 }
 
-// excludes reports whether an object is surely not of the branch.
-func (a *alternative) excludes(v *node) bool {
-	for _, name := range a.branch.required {
-		if v.member(name) == nil {
-			return true
+// excludes reports whether an object or array is surely not of the branch.
+func (a *alternative) excludes(v, tag *node) bool {
+	if v.jsonType == typeArray {
+		// The first element tells.
+		for first := range v.below() {
+			return first.jsonType == typeObject && lacks(first, a.required)
 		}
+		return false
+	}
+	if lacks(v, a.branch.required) || tag != nil && !a.tag.has(tag.jsonType) {
+		return true
 	}
 	for name, tag := range a.branch.tags {
 		if !v.member(name).is(tag) {
@@ -120,48 +135,46 @@ func (a *alternative) excludes(v *node) bool {
 	return slices.ContainsFunc(a.not, func(t tagged) bool { return t.matches(v) })
 }
 
+// lacks reports whether an object has not all of the members.
+func lacks(v *node, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return v.member(name) == nil })
+}
+
 // admits reports whether the value is of exactly one branch, and right. Of a string, number and the like it is
 // enough to be of any branch, if the union is an anyOf: there are no members that could be unknown.
 func (c *choicePlan) admits(v *node) bool {
 	t := v.jsonType
 	from := c.byType[t]
-	switch t {
-	case typeString:
-		if c.byString != nil {
-			if named, ok := c.byString[v.string()]; ok {
-				from = named
-			}
+	var tag *node
+	switch {
+	case t == typeString && c.byString != nil:
+		if named, ok := c.byString[v.string()]; ok {
+			from = named
 		}
-	case typeObject:
-		if c.byTag != nil {
-			if tag := v.member(c.tag); tag.kind() == typeString {
-				if named, ok := c.byTag[tag.string()]; ok {
-					from = named
-				}
+	case t == typeObject && c.tag != "":
+		if tag = v.member(c.tag); tag.kind() == typeString {
+			if named, ok := c.byTag[tag.string()]; ok {
+				from = named
 			}
 		}
 	}
 	if len(from) == 1 {
 		return from[0].plan.admits(v)
 	}
-	if t == typeObject {
-		var only *plan
-		found := false
-		for i := range from {
-			if from[i].excludes(v) {
-				continue
-			}
-			if found {
-				return false
-			}
-			only, found = from[i].plan, true
+	if t < typeArray {
+		return !c.exclusive && slices.ContainsFunc(from, func(a alternative) bool { return a.plan.admits(v) })
+	}
+	var only *alternative
+	for i := range from {
+		if from[i].excludes(v, tag) {
+			continue
 		}
-		return found && only.admits(v)
+		if only != nil {
+			return false
+		}
+		only = &from[i]
 	}
-	if t == typeArray || c.exclusive {
-		return false
-	}
-	return slices.ContainsFunc(from, func(a alternative) bool { return a.plan.admits(v) })
+	return only != nil && only.plan.admits(v)
 }
 
 // admits reports whether the value is surely right. No member in it may occur twice.
@@ -564,13 +577,23 @@ func (b *planner) choice(u *union, at []*jsonschema.Schema, picked []pick) *choi
 	c := &choicePlan{exclusive: u.exclusive, tag: u.tag}
 	alternatives := make([]alternative, len(u.branches))
 	for i := range u.branches {
-		var own conjunction
-		own.add(u.branches[i].schema)
-		a := alternative{plan: b.plan(at, append(slices.Clip(picked), pick{u, i})), branch: &u.branches[i]}
+		a := alternative{branch: &u.branches[i], tag: allTypes}
+		a.plan = b.plan(at, append(slices.Clip(picked), pick{u, i}))
+		var own, elements conjunction
+		own.add(a.branch.schema)
 		for _, s := range own.parts {
 			if s.Not != nil {
 				a.not = append(a.not, taggedObjects(s.Not)...)
 			}
+			if tag := s.Properties[u.tag]; tag != nil && u.tag != "" {
+				a.tag &= typesOf(tag.Types).numbers()
+			}
+			if items := keywordsOf(s).items; items != nil {
+				elements.add(items)
+			}
+		}
+		for _, s := range elements.parts {
+			a.required = append(a.required, s.Required...)
 		}
 		alternatives[i] = a
 	}
@@ -584,8 +607,7 @@ func (b *planner) choice(u *union, at []*jsonschema.Schema, picked []pick) *choi
 	}
 	for t := typeNull; t < typeCount; t++ {
 		c.byType[t] = only(alternatives, func(a alternative) bool {
-			set := typesOf(a.branch.types)
-			return set.has(t) || t == typeNumber && set&wholeNumber != 0
+			return typesOf(a.branch.types).numbers().has(t)
 		})
 	}
 	named := c.byType[typeString]
@@ -607,7 +629,7 @@ func (b *planner) choice(u *union, at []*jsonschema.Schema, picked []pick) *choi
 		}
 		c.byTag[tag] = only(objects, func(a alternative) bool {
 			if untagged(a) {
-				return !slices.ContainsFunc(a.not, func(t tagged) bool { return t.member == u.tag && slices.Contains(t.values, tag) })
+				return a.tag.has(typeString) && !slices.ContainsFunc(a.not, func(t tagged) bool { return t.member == u.tag && slices.Contains(t.values, tag) })
 			}
 			return a.branch.tags[u.tag] == tag
 		})
