@@ -419,7 +419,9 @@ func (s *scanner) compare(at uint32, count int) {
 
 // same notes that two members have the same name.
 func (s *scanner) same(before, i uint32) {
-	s.again++
+	if s.nodes[i].flags&repeated == 0 {
+		s.again++
+	}
 	s.nodes[before].flags |= overridden
 	s.nodes[i].flags |= repeated
 }

@@ -164,23 +164,36 @@ func requireFlaws(t *testing.T, s *Schema, definition, value, want string) {
 
 // TestDemands requires that each field of a compiled schema that says something about values is seen.
 func TestDemands(t *testing.T) {
+	if demands(emptySchema()) {
+		t.Fatal("an empty schema demands something")
+	}
+	for name, s := range keywordSchemas(t) {
+		if !demands(s) {
+			t.Errorf("%s is not seen", name)
+		}
+	}
+}
+
+func emptySchema() *jsonschema.Schema {
+	return &jsonschema.Schema{MinLength: -1, MaxLength: -1, MinItems: -1, MaxItems: -1, MinProperties: -1, MaxProperties: -1}
+}
+
+// keywordSchemas returns, for each field of a compiled schema that says something about values, a schema in which only
+// that is set.
+func keywordSchemas(t *testing.T) map[string]*jsonschema.Schema {
+	t.Helper()
 	annotations := []string{
 		"Location", "Draft", "RecursiveAnchor", "DynamicAnchor", "Ref", "AllOf", "Then", "Else", "ContainsEval", "MinContains", "MaxContains",
 		"Title", "Description", "Default", "Comment", "ReadOnly", "WriteOnly", "Examples", "Deprecated",
 	}
-	empty := func() *jsonschema.Schema {
-		return &jsonschema.Schema{MinLength: -1, MaxLength: -1, MinItems: -1, MaxItems: -1, MinProperties: -1, MaxProperties: -1}
-	}
-	if demands(empty()) {
-		t.Fatal("an empty schema demands something")
-	}
+	all := map[string]*jsonschema.Schema{}
 	fields := reflect.TypeFor[jsonschema.Schema]()
 	for i := range fields.NumField() {
 		f := fields.Field(i)
 		if !f.IsExported() || slices.Contains(annotations, f.Name) {
 			continue
 		}
-		s := empty()
+		s := emptySchema()
 		v := reflect.ValueOf(s).Elem().Field(i)
 		switch v.Kind() {
 		case reflect.Pointer:
@@ -200,8 +213,7 @@ func TestDemands(t *testing.T) {
 		default:
 			t.Fatalf("%s: a field of kind %s", f.Name, v.Kind())
 		}
-		if !demands(s) {
-			t.Errorf("%s is not seen", f.Name)
-		}
+		all[f.Name] = s
 	}
+	return all
 }
