@@ -5,6 +5,7 @@ package conformance
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,6 +31,8 @@ type event struct {
 	// ledger does not know.
 	session *session
 	line    []byte
+	// remembered says of a request that its answer will be known as such.
+	remembered bool
 
 	judge    *Judge
 	rule     *Rule
@@ -52,7 +55,7 @@ func (e *event) evidence() *Evidence {
 	if e.self == nil {
 		e.self = &Evidence{
 			Number: e.number, Direction: e.direction, Kind: e.kind,
-			Method: clip(e.method), ID: e.id, Excerpt: clip(string(e.line[:min(len(e.line), 2*maxText)])),
+			Method: strings.Clone(clip(e.method)), ID: strings.Clone(e.id), Excerpt: clip(string(e.line[:min(len(e.line), 2*maxText)])),
 		}
 	}
 	return e.self
@@ -74,7 +77,7 @@ func (e *event) broken(pointer, format string, args ...any) report {
 		}
 	}
 	return e.add(Finding{
-		Number: e.number, Direction: e.direction, Kind: e.kind, Method: clip(e.method), ID: e.id,
+		Number: e.number, Direction: e.direction, Kind: e.kind, Method: strings.Clone(clip(e.method)), ID: strings.Clone(e.id),
 		Pointer: pointer, Message: clip(fmt.Sprintf(format, args...)),
 	})
 }

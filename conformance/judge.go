@@ -59,7 +59,7 @@ func (j *Judge) Message(m Message) []Finding {
 		ledger: &j.ledger, judge: j,
 		number: checked.Number, time: m.Time, direction: m.Direction, kind: checked.Kind,
 		method: checked.method, id: checked.ID, key: checked.key, content: member(checked.content), line: bytes.TrimSuffix(m.Line, []byte("\n")),
-		findings: checked.findings, refused: len(checked.findings),
+		findings: checked.findings, refused: len(checked.findings), remembered: checked.asked != nil,
 	}
 	if e.kind == Request || e.kind == Notification {
 		if e.method == methodUpdate {
@@ -67,6 +67,7 @@ func (j *Judge) Message(m Message) []Finding {
 		}
 		e.session = j.ledger.session(e.text("sessionId"))
 	}
+	j.ledger.inForce = j.version()
 	if checked.answered != nil {
 		if e.request = checked.answered.request; e.request != nil {
 			e.session = e.request.session
@@ -118,7 +119,7 @@ func (j *Judge) Version() int {
 }
 
 // index has the rules of the version in force.
-func (j *Judge) index() *index { return indexes()[j.version()] }
+func (j *Judge) index() *index { return indexes()[j.ledger.inForce] }
 
 // version is the one whose rules apply.
 func (j *Judge) version() int {

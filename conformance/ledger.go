@@ -5,6 +5,7 @@ package conformance
 
 import (
 	"crypto/sha256"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -28,12 +29,14 @@ const (
 
 // The bounds of the tables of one connection.
 const (
-	maxSessions     = 1 << 10
+	maxSessions     = 1 << 9
+	maxMessages     = 1 << 12
+	maxListed       = 1 << 13
 	maxTurns        = 1 << 6 // of one session, in flight
 	maxCalls        = 1 << 13
 	maxTerminals    = 1 << 12
 	maxElicitations = 1 << 10
-	maxNames        = 1 << 10 // modes, options, commands, authentication methods, capabilities: of one list
+	maxNames        = 1 << 9  // modes, options, commands, authentication methods, capabilities: of one list
 	maxKept         = 1 << 23 // bytes of the lines whose params are kept
 	maxKeptLine     = 1 << 16
 )
@@ -44,16 +47,29 @@ type ledger struct {
 
 	// initialize is the first initialize request, initialized its answer with a result.
 	initialize, initialized *Evidence
-	requested, version      int // the version of the request, and that of the answer; 0 before
+	requested, version      int  // the version of the request, and that of the answer; 0 before
+	initializeFits          bool // the schema has nothing to say about the request
 	client, agent           abilities
+	inForce                 int                // the version whose rules apply to the message
 	authMethods             table[*authMethod] // by id
+
+	loggedIn, loggedOut *Evidence // the last successful authenticate, if no logout followed; the last logout, if no authenticate did
+	authNeeded          *Evidence // session/new was answered that authentication is required
+
+	notified   map[Side]*Evidence // the last notification to each side; of a session/update only that there was one
+	unreadable map[Side]bool      // the side got something that it may answer without an id
 
 	open         map[requestKey]*request // all requests in flight
 	kept         int                     // bytes of the lines whose params are kept
 	asked        *request                // by the last message
 	sessions     table[*session]
-	calls        table[*toolCall] // by toolCallKey
-	terminals    table[*terminal] // by id
+	listed       table[*Evidence]  // by id: the sessions that session/list told of
+	cursors      table[*Evidence]  // those that session/list gave out
+	listEnded    *Evidence         // the last answer to session/list without a cursor
+	giving       int               // requests in flight whose answer may give a session
+	messages     table[*messageOf] // by messageKey
+	calls        table[*toolCall]  // by toolCallKey
+	terminals    table[*terminal]  // by id
 	elicitations table[*elicitation]
 	closedBy     Side // who closed the connection; 0 if it is not known
 }
@@ -61,8 +77,13 @@ type ledger struct {
 func newLedger() ledger {
 	return ledger{
 		authMethods:  newTable[*authMethod](maxNames),
+		notified:     map[Side]*Evidence{},
+		unreadable:   map[Side]bool{},
 		open:         map[requestKey]*request{},
 		sessions:     newTable[*session](maxSessions),
+		listed:       newTable[*Evidence](maxListed),
+		cursors:      newTable[*Evidence](maxNames),
+		messages:     newTable[*messageOf](maxMessages),
 		calls:        newTable[*toolCall](maxCalls),
 		terminals:    newTable[*terminal](maxTerminals),
 		elicitations: newTable[*elicitation](maxElicitations),
@@ -95,7 +116,7 @@ func (a *abilities) learn(v value, refused func(pointer string) bool, where, pre
 			a.more = true
 			return
 		}
-		a.names[prefix+name] = true
+		a.names[strings.Clone(prefix+name)] = true
 		if depth < deepest {
 			a.learn(below, refused, at, prefix+name+".", depth+1)
 		}
@@ -137,13 +158,20 @@ type session struct {
 	given *Evidence
 	by    string   // the method of that
 	setup *request // session/load or session/resume, while in flight
-	cwd   string
-	roots []string // additional directories
+	// setupNew says that this connection had not used the session before that; replayed that a user's message came since.
+	setupNew, replayed bool
+	loaded             *Evidence // the answer to session/load, until the next prompt
+	prompted           *Evidence // the answer to a prompt that ended a turn
+	cwd                string
+	roots              []string // additional directories
 
 	turns []*turn // in flight, the oldest first
 	lost  bool    // there were more turns than maxTurns
 	last  *turn   // the one that ended last
 
+	replays int       // how often its conversation was told anew
+	idle    *Evidence // a session/cancel while no turn was in flight, until the next prompt
+	closing bool      // session/close was sent
 	closed  *Evidence // the answer to session/close
 	deleted *Evidence // the answer to session/delete
 
@@ -152,9 +180,16 @@ type session struct {
 	commands *offer
 }
 
+// messageOf is a message in chunks.
+type messageOf struct {
+	at   *Evidence // the first chunk
+	user bool      // it is the user's
+}
+
 // turn is a prompt and all that belongs to it.
 type turn struct {
 	prompt    *request
+	before    *Evidence // session.idle when it began
 	cancelled *Evidence // the first session/cancel while it was in flight
 	// obeyed is a message after which the agent has read the cancellation: its answer to a request that was sent later, or
 	// the client's later answer to a permission that the turn was waiting for.
@@ -166,6 +201,7 @@ type turn struct {
 // offer is a list of things that the agent offers by id.
 type offer struct {
 	at      *Evidence
+	values  int // of all options
 	items   map[string]*offered
 	more    bool   // there were too many
 	current string // the id of the mode in force
@@ -184,6 +220,8 @@ type toolCall struct {
 	id        string
 	at        *Evidence // what announced it
 	by        string    // "tool_call", "tool_call_update" or the method that named it first
+	allowed   *Evidence // the permission for it
+	ran       bool      // it was in_progress
 	status    string    // the last one, "" if none was given
 	final     *Evidence // what completed or failed it; nil if it runs
 	turn      *turn     // in which it was announced
@@ -240,6 +278,19 @@ func (l *ledger) take(e *event) {
 	if l.first == nil {
 		l.first = e.evidence()
 	}
+	receiver := e.sender().Peer()
+	switch e.kind {
+	case Notification:
+		if e.method == methodUpdate { // too many to keep what they look like
+			l.notified[receiver] = nil
+		} else {
+			l.notified[receiver] = e.evidence()
+		}
+	case Request:
+		l.unreadable[receiver] = l.unreadable[receiver] || e.id == "null" || e.key == "array" || e.key == "object" || e.key == "boolean"
+	case "":
+		l.unreadable[receiver] = true
+	}
 	switch e.kind {
 	case Request:
 		l.takeRequest(e)
@@ -263,14 +314,31 @@ func (l *ledger) know(e *event, id string) *session {
 	return s
 }
 
+// gives reports whether the answer to a request of the client may give it a session: that of session/new does, and what
+// others do is not known.
+func gives(r *request) bool {
+	switch r.method {
+	case methodNew, "session/fork":
+		return true
+	}
+	return r.direction == ToAgent && strings.HasPrefix(r.method, "_")
+}
+
 func (l *ledger) takeRequest(e *event) {
 	r := &request{key: requestKey{e.direction, e.key}, at: e.evidence(), time: e.time, direction: e.direction, method: strings.Clone(e.method)}
 	r.session = l.know(e, e.text("sessionId"))
+	l.asked = r
+	if !e.remembered { // there are too many
+		r.session.forget()
+		return
+	}
+	if gives(r) {
+		l.giving++
+	}
 	if size := len(e.line); size <= maxKeptLine && l.kept+size <= maxKept {
 		r.params, r.bytes = keep(e.content), size
 		l.kept += size
 	}
-	l.asked = r
 	l.open[r.key] = r
 	if e.direction == ToClient {
 		r.turn = r.session.turn()
@@ -280,17 +348,23 @@ func (l *ledger) takeRequest(e *event) {
 		if l.initialize == nil && e.direction == ToAgent {
 			l.initialize = r.at
 			version, _ := integer(e.content, "protocolVersion")
-			l.requested = int(version)
+			l.requested, l.initializeFits = int(version), e.refused == 0
 			l.client.take(e, "clientCapabilities", "clientInfo")
 		}
 	case methodLoad, methodResume:
 		if s := r.session; s != nil {
+			s.setupNew, s.replayed, s.loaded = s.given == nil, false, nil
 			s.given, s.by, s.setup = r.at, e.method, r
-			s.closed, s.deleted = nil, nil
+			s.closing, s.closed, s.deleted = false, nil, nil
+			s.replays++
 			s.place(e.content)
 		}
 	case methodPrompt:
 		r.session.begin(r)
+	case methodClose:
+		if r.session != nil {
+			r.session.closing = true
+		}
 	case methodPermission:
 		if c := l.name(e, r.session, e.text("toolCall", "toolCallId"), e.method); c != nil {
 			c.look(e, member(e.content, "toolCall"))
@@ -346,16 +420,25 @@ func (s *session) place(params value) {
 	}
 }
 
+// forget notes that something about the session is not remembered.
+func (s *session) forget() {
+	if s != nil {
+		s.lost = true
+	}
+}
+
 // begin notes a prompt.
 func (s *session) begin(r *request) {
 	if s == nil {
 		return
 	}
+	s.loaded = nil
 	if len(s.turns) >= maxTurns {
 		s.lost = true
 		return
 	}
-	r.turn = &turn{prompt: r}
+	r.turn = &turn{prompt: r, before: s.idle}
+	s.idle = nil
 	s.turns = append(s.turns, r.turn)
 }
 
@@ -375,6 +458,9 @@ func (l *ledger) takeNotification(e *event) {
 	s := l.know(e, id)
 	switch {
 	case e.method == methodCancel && e.direction == ToAgent:
+		if len(s.turns) == 0 {
+			s.idle = e.evidence()
+		}
 		for _, t := range s.turns {
 			if t.cancelled == nil {
 				t.cancelled = e.evidence()
@@ -388,6 +474,11 @@ func (l *ledger) takeNotification(e *event) {
 func (l *ledger) takeUpdate(e *event, s *session) {
 	update := member(e.content, "update")
 	switch e.update {
+	case "user_message_chunk", "user_message":
+		s.replayed = true
+		s.hear(e, text(update, "messageId"), true)
+	case "agent_message_chunk", "agent_message":
+		s.hear(e, text(update, "messageId"), false)
 	case "tool_call", "tool_call_update":
 		c := l.name(e, s, text(update, "toolCallId"), e.update)
 		if c == nil {
@@ -396,13 +487,35 @@ func (l *ledger) takeUpdate(e *event, s *session) {
 		c.look(e, update)
 	case "current_mode_update":
 		if s.modes != nil {
-			s.modes.current = strings.Clone(text(update, "currentModeId"))
+			s.modes.current = short(strings.Clone(text(update, "currentModeId")))
 		}
 	case "config_option_update":
 		s.offerOptions(e, update)
 	case "available_commands_update":
 		s.commands = newOffer(e, member(update, "availableCommands"), "name", nil)
 	}
+}
+
+// hear notes a message in chunks.
+func (s *session) hear(e *event, id string, user bool) {
+	if id == "" || e.message(s, id) != nil {
+		return
+	}
+	e.messages.put(messageKey(s, id), &messageOf{e.evidence(), user})
+}
+
+// message finds a message of a session by its id.
+func (l *ledger) message(s *session, id string) *messageOf {
+	if id == "" {
+		return nil
+	}
+	m, _ := l.messages.get(messageKey(s, id))
+	return m
+}
+
+// messageKey is another one after each replay, which tells the same messages again.
+func messageKey(s *session, id string) string {
+	return toolCallKey(s.id, strconv.Itoa(s.replays)+" "+short(id))
 }
 
 // name finds a tool call that a message names, or notes it.
@@ -421,6 +534,7 @@ func (l *ledger) name(e *event, s *session, id, by string) *toolCall {
 // look notes what a message says of a tool call.
 func (c *toolCall) look(e *event, call value) {
 	if status := text(call, "status"); status != "" {
+		c.ran = c.ran || status == "in_progress"
 		c.status = short(strings.Clone(status))
 		c.final = nil
 		if finalStatus(status) {
@@ -444,7 +558,7 @@ func finalStatus(status string) bool {
 }
 
 // newOffer reads a list of things that are told apart by the given member.
-func newOffer(e *event, list value, key string, read func(value) *offered) *offer {
+func newOffer(e *event, list value, key string, read func(*offer, value) *offered) *offer {
 	if !isArray(list) {
 		return nil
 	}
@@ -456,7 +570,7 @@ func newOffer(e *event, list value, key string, read func(value) *offered) *offe
 		}
 		thing := &offered{}
 		if read != nil {
-			thing = read(item)
+			thing = read(o, item)
 		}
 		o.items[short(strings.Clone(text(item, key)))] = thing
 	}
@@ -498,7 +612,7 @@ func optionKey(from value) string {
 }
 
 // readOption reads a configuration option, whose values may be in groups.
-func readOption(option value) *offered {
+func readOption(o *offer, option value) *offered {
 	thing := &offered{kind: short(strings.Clone(text(option, "type"))), current: short(strings.Clone(text(option, "currentValue")))}
 	if thing.kind != "select" {
 		return thing
@@ -509,12 +623,11 @@ func readOption(option value) *offered {
 		for _, v := range items(list) {
 			if group := member(v, "options"); isArray(group) {
 				add(group)
-			} else if thing.values != nil {
-				thing.values[short(strings.Clone(text(v, "value")))] = true
-			}
-			if len(thing.values) > maxNames {
+			} else if o.values++; o.values > maxNames {
 				thing.values = nil
 				return
+			} else if thing.values != nil {
+				thing.values[short(strings.Clone(text(v, "value")))] = true
 			}
 		}
 	}
@@ -528,6 +641,9 @@ func (l *ledger) takeAnswer(e *event) {
 		return
 	}
 	delete(l.open, r.key)
+	if gives(r) {
+		l.giving--
+	}
 	l.kept -= r.bytes
 	for _, t := range r.session.inFlight() {
 		switch {
@@ -537,12 +653,21 @@ func (l *ledger) takeAnswer(e *event) {
 			t.obeyed = e.evidence()
 		}
 	}
-	if r.method == methodPrompt {
+	switch r.method {
+	case methodPrompt:
 		r.session.finish(e)
+	case methodPermission:
+		l.permit(e)
 	}
 	if e.kind == ErrorReply {
+		if code, _ := integer(e.content, "code"); code == codeAuth && r.method == methodNew {
+			l.authNeeded = e.evidence()
+		}
 		if s := r.session; s != nil && s.setup == r {
 			s.setup = nil
+			if s.setupNew {
+				s.given = nil
+			}
 		}
 		return
 	}
@@ -554,11 +679,19 @@ func (l *ledger) takeAnswer(e *event) {
 			l.version = int(version)
 			l.agent.take(e, "agentCapabilities", "agentInfo")
 			for _, m := range items(e.content, "authMethods") {
-				if id := text(m, "id"); id != "" {
+				id := text(m, "id")
+				if id == "" {
+					id = text(m, "methodId") // in version 2
+				}
+				if id != "" {
 					l.authMethods.put(id, &authMethod{e.evidence(), strings.Clone(text(m, "type"))})
 				}
 			}
 		}
+	case "authenticate", "auth/login":
+		l.loggedIn, l.loggedOut = e.evidence(), nil
+	case "logout", "auth/logout":
+		l.loggedIn, l.loggedOut = nil, e.evidence()
 	case methodSetOption:
 		if r.session != nil {
 			r.session.offerOptions(e, e.content)
@@ -591,17 +724,30 @@ func (l *ledger) takeAnswer(e *event) {
 	}
 	if s := r.session; s != nil && s.setup == r {
 		s.setup = nil
+		if r.method == methodLoad {
+			s.loaded = e.evidence()
+		}
 	}
 	if e.direction != ToClient {
 		return
 	}
 	s := r.session
-	if id := text(e.content, "sessionId"); id != "" && s == nil {
+	if id := text(e.content, "sessionId"); id != "" && (s == nil || gives(r)) {
 		s = l.know(e, id)
 		s.given, s.by = e.evidence(), r.method
+		s.closing, s.closed, s.deleted = false, nil, nil
 		s.place(r.params)
 	}
 	switch r.method {
+	case methodList:
+		for _, listed := range items(e.content, "sessions") {
+			l.listed.put(text(listed, "sessionId"), e.evidence())
+		}
+		if cursor := member(e.content, "nextCursor"); isText(cursor) {
+			l.cursors.put(text(cursor), e.evidence())
+		} else {
+			l.listEnded = e.evidence()
+		}
 	case methodNew, methodLoad, methodResume:
 		if s != nil {
 			s.offerAll(e)
@@ -614,6 +760,19 @@ func (l *ledger) cancelCall(e *event) {
 	id := member(e.content, "requestId")
 	if r := l.open[requestKey{e.direction, idKey(id)}]; r != nil && r.cancelled == nil {
 		r.cancelled = e.evidence()
+	}
+}
+
+// permit notes what a client permits.
+func (l *ledger) permit(e *event) {
+	c := l.call(e.session, text(e.request.params, "toolCall", "toolCallId"))
+	if c == nil {
+		return
+	}
+	for _, option := range items(e.request.params, "options") {
+		if text(option, "optionId") == e.text("outcome", "optionId") && strings.HasPrefix(text(option, "kind"), "allow") {
+			c.allowed = e.evidence()
+		}
 	}
 }
 
@@ -633,6 +792,9 @@ func (s *session) finish(e *event) {
 		if t == e.request.turn {
 			t.ended, t.stop = e.evidence(), strings.Clone(text(e.content, "stopReason"))
 			s.last = t
+			if e.kind == Response {
+				s.prompted = t.ended
+			}
 			s.turns = append(s.turns[:i:i], s.turns[i+1:]...)
 			break
 		}
@@ -707,6 +869,9 @@ func (t *table[V]) remove(e *entryOf[V]) {
 		t.newest = e.before
 	}
 }
+
+// none reports whether nothing was ever put in.
+func (t *table[V]) none() bool { return len(t.entries) == 0 && !t.forgot }
 
 // all yields the entries, the oldest first.
 func (t *table[V]) all(yield func(string, V) bool) {

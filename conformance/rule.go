@@ -70,7 +70,8 @@ var allRules = sync.OnceValue(func() []Rule {
 // rulesOfPages are the rules, each page's in the file that is named like it.
 var rulesOfPages = [][]Rule{
 	schemaRules,
-	initializationRules,
+	overviewRules, initializationRules, authenticationRules, sessionSetupRules, sessionListRules, sessionDeleteRules,
+	sessionModesRules, promptTurnRules, cancellationRules, additionsRules,
 }
 
 // dedent removes the indentation of an example in a page's file.

@@ -1,0 +1,138 @@
+// Rules beside the pages: found by running real programs.
+
+package conformance
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+var additionsRules = []Rule{
+	{
+		ID:       "ADD-2",
+		Versions: both,
+		Breaks:   "An update for a session that no message has given to the client, while no answer is awaited that may give it.",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"x","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
+		on:       updates(),
+		// The agent gives a session only by an answer, which a judge sees before all that the agent sends later.
+		check: func(e *event) {
+			s, id := e.session, e.text("sessionId")
+			if s != nil && s.given != nil || id == "" || e.initialized == nil || e.sessions.forgot || e.listed.forgot || e.giving > 0 {
+				return
+			}
+			if _, listed := e.listed.get(id); !listed && e.once(id) {
+				e.broken("/sessionId", "the client knows no session %q", clip(id))
+			}
+		},
+	},
+	{
+		ID:       "ADD-5",
+		Versions: both,
+		Breaks:   "Two authMethods with one id.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"a","name":"A"},{"id":"b","name":"B"}]}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"a","name":"A"},{"id":"a","name":"B"}]}}`,
+		on: results(methodInitialize),
+		check: func(e *event) {
+			seen := map[string]bool{}
+			for i, method := range items(e.content, "authMethods") {
+				id := text(method, e.named("id", "methodId"))
+				if id != "" && seen[id] {
+					e.broken(at("/authMethods", i), "the id %q for a second time", clip(id))
+				}
+				seen[id] = true
+			}
+		},
+	},
+	{
+		ID:       "ADD-6",
+		Versions: both,
+		Breaks:   "An error whose message is empty or has a line break.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method not found"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":""}}`,
+		on: failures(),
+		check: func(e *event) {
+			switch message := member(e.content, "message"); {
+			case !isText(message):
+			case strings.TrimSpace(text(message)) == "":
+				e.broken("/message", "the message is empty")
+			case strings.ContainsAny(strings.TrimRight(text(message), "\r\n"), "\r\n"):
+				e.broken("/message", "the message has more than one line")
+			}
+		},
+	},
+	{
+		ID:       "ADD-7",
+		Versions: both,
+		Breaks:   "An answer to initialize that echoes a version that is not published, or chooses one below 1.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":65535,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":65535,"info":{"name":"editor","version":"1.0"},"capabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":65535,"agentCapabilities":{}}}`,
+		on: results(methodInitialize),
+		check: func(e *event) {
+			if chosen, ok := integer(e.content, "protocolVersion"); ok && (chosen > latestVersion || chosen < 1) {
+				e.broken("/protocolVersion", "there is no version %d", chosen).because(e.initialize, "the request")
+			}
+		},
+	},
+	{
+		ID:     "ADD-10",
+		Breaks: "An unstable method to a side that has not stated the capability for it.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"fork":{}}}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/fork","params":{"sessionId":"s","cwd":"/work"}}`,
+		on:    requests(unstableMethods()...),
+		check: func(e *event) {
+			if e.sender() == Client {
+				e.needs(&e.agent, unstableCapability[e.method])
+			}
+		},
+	},
+	{
+		ID:     "ADD-12",
+		Breaks: "The session's first available_commands_update after the answer to session/load, before the next prompt.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/load","params":{"sessionId":"old","cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/load","params":{"sessionId":"old","cwd":"/work","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
+		on: updates("available_commands_update"),
+		check: func(e *event) {
+			if s := e.session; s != nil && s.loaded != nil && s.commands == nil {
+				e.broken("", "the commands come after the answer to session/load").because(s.loaded, "the answer")
+			}
+		},
+	},
+}
+
+// unstableCapability is the capability of the agent that an unstable method of version 1 needs.
+var unstableCapability = map[string]string{
+	"session/fork":      "sessionCapabilities.fork",
+	"session/archive":   "sessionCapabilities.archive",
+	"session/unarchive": "sessionCapabilities.archive",
+	"session/status":    "sessionCapabilities.status",
+	"session/set_title": "sessionCapabilities.title",
+	"auth/status":       "auth.status",
+	"providers/list":    "providers",
+	"providers/set":     "providers",
+	"providers/disable": "providers",
+}
+
+func unstableMethods() []string { return slices.Sorted(maps.Keys(unstableCapability)) }
