@@ -64,9 +64,9 @@ func exchange(t *testing.T, wrap func(rpc.Transport) rpc.Transport, lines ...str
 }
 
 var talk = []string{
-	`> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`,
+	`> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`,
 	`> {"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/"}}`,
-	`< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"extra":0}}`,
+	`< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{},"extra":0}}`,
 	`< {"jsonrpc":"2.0","id":2,"result":{}}`,
 	`< not JSON`,
 }
