@@ -169,7 +169,15 @@ type session struct {
 	lost  bool    // there were more turns than maxTurns
 	last  *turn   // the one that ended last
 
-	replays int       // how often its conversation was told anew
+	replays int // how often its conversation was told anew
+	// Of version 2:
+	state      string     // the last that was reported, "" before
+	stop       string     // its stop reason
+	stated     *Evidence  // the update that reported it
+	background *Evidence  // a state that reported background work
+	accepted   []accepted // the prompts that await the end of their work
+	made       bool       // by session/new, on this connection
+
 	idle    *Evidence // a session/cancel while no turn was in flight, until the next prompt
 	closing bool      // session/close was sent
 	closed  *Evidence // the answer to session/close
@@ -178,6 +186,13 @@ type session struct {
 	modes    *offer // nil before any were offered
 	options  *offer // configuration options, with their values
 	commands *offer
+}
+
+// accepted is a prompt of version 2 that is in the conversation.
+type accepted struct {
+	id     string // of the message
+	at     *Evidence
+	during bool // other work may have been going on
 }
 
 // messageOf is a message in chunks.
@@ -236,6 +251,7 @@ type terminal struct {
 	created  *request
 	killed   *Evidence // the request
 	released *Evidence // the request
+	cwd      string    // of version 2
 	exited   *Evidence // what reported its exit
 }
 
@@ -356,7 +372,9 @@ func (l *ledger) takeRequest(e *event) {
 			s.setupNew, s.replayed, s.loaded = s.given == nil, false, nil
 			s.given, s.by, s.setup = r.at, e.method, r
 			s.closing, s.closed, s.deleted = false, nil, nil
-			s.replays++
+			if e.inForce == 1 {
+				s.replays++ // in version 2 messages keep their ids
+			}
 			s.place(e.content)
 		}
 	case methodPrompt:
@@ -485,6 +503,13 @@ func (l *ledger) takeUpdate(e *event, s *session) {
 			return
 		}
 		c.look(e, update)
+	case "state_update":
+		s.change(e, update)
+	case "terminal_update":
+		key := terminalKey(s, text(update, "terminalId"))
+		if l.terminal(key) == nil {
+			l.terminals.put(key, &terminal{id: key, session: s, at: e.evidence(), cwd: short(strings.Clone(text(update, "cwd")))})
+		}
 	case "current_mode_update":
 		if s.modes != nil {
 			s.modes.current = short(strings.Clone(text(update, "currentModeId")))
@@ -494,6 +519,34 @@ func (l *ledger) takeUpdate(e *event, s *session) {
 	case "available_commands_update":
 		s.commands = newOffer(e, member(update, "availableCommands"), "name", nil)
 	}
+}
+
+// terminalKey names a terminal of version 2, whose ids are the session's.
+func terminalKey(s *session, id string) string { return toolCallKey(s.id, id) }
+
+// change notes a state.
+func (s *session) change(e *event, update value) {
+	s.state, s.stated = short(strings.Clone(text(update, "state"))), e.evidence()
+	if given(update, "background") {
+		s.background = s.stated
+	}
+	switch stop := text(update, "stopReason"); {
+	case s.state != stateIdle:
+		s.stop = ""
+	case stop != "":
+		s.stop = clip(strings.Clone(stop))
+	}
+	if s.state != stateIdle {
+		return
+	}
+	var rest []accepted
+	for _, a := range s.accepted {
+		if a.during {
+			a.during = false
+			rest = append(rest, a)
+		}
+	}
+	s.accepted = rest
 }
 
 // hear notes a message in chunks.
@@ -735,6 +788,7 @@ func (l *ledger) takeAnswer(e *event) {
 	if id := text(e.content, "sessionId"); id != "" && (s == nil || gives(r)) {
 		s = l.know(e, id)
 		s.given, s.by = e.evidence(), r.method
+		s.made = r.method == methodNew
 		s.closing, s.closed, s.deleted = false, nil, nil
 		s.place(r.params)
 	}
@@ -794,6 +848,9 @@ func (s *session) finish(e *event) {
 			s.last = t
 			if e.kind == Response {
 				s.prompted = t.ended
+			}
+			if id := e.text("messageId"); id != "" && len(s.accepted) < maxTurns {
+				s.accepted = append(s.accepted, accepted{short(strings.Clone(id)), t.ended, working(s.state)})
 			}
 			s.turns = append(s.turns[:i:i], s.turns[i+1:]...)
 			break

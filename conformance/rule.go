@@ -71,7 +71,7 @@ var allRules = sync.OnceValue(func() []Rule {
 var rulesOfPages = [][]Rule{
 	schemaRules,
 	overviewRules, initializationRules, authenticationRules, sessionSetupRules, sessionListRules, sessionDeleteRules,
-	sessionModesRules, promptTurnRules, cancellationRules, additionsRules,
+	sessionModesRules, promptTurnRules, cancellationRules, additionsRules, version2Rules,
 }
 
 // dedent removes the indentation of an example in a page's file.

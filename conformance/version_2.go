@@ -1,0 +1,328 @@
+// Rules of version 2, which is a draft: what follows from its schema beside the rules that it shares with version 1.
+
+package conformance
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+var version2Rules = []Rule{
+	{
+		ID:       "V2-1",
+		Versions: []int{2},
+		Breaks:   "Work that begins and ends after the answer to session/prompt, or an answer to session/close, before a user message with the messageId of that answer.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			<- {"jsonrpc":"2.0","id":10,"result":{"messageId":"m"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		on: on(updates("state_update"), results(methodClose)),
+		// The answer says that the message is in the conversation, and all go the same way. Work that was going on at the
+		// time of the answer may be that of an earlier prompt, and may end before the message comes.
+		check: func(e *event) {
+			s := e.session
+			if s == nil || e.messages.forgot || e.kind == Notification && (e.text("update", "state") != stateIdle || !working(s.state)) {
+				return
+			}
+			for _, a := range s.accepted {
+				if (!a.during || e.kind == Response) && e.message(s, a.id) == nil {
+					e.broken("", "no user message %q before", clip(a.id)).because(a.at, "the prompt was accepted under this messageId")
+				}
+			}
+		},
+	},
+	{
+		ID:       "V2-2",
+		Versions: []int{2},
+		Breaks:   "The idle state with a stop reason in a new session that was never reported as running.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		on:    updates("state_update"),
+		check: func(e *event) {
+			s := e.session
+			if s != nil && s.made && s.state == "" && e.text("update", "state") == stateIdle && e.given("update", "stopReason") {
+				e.broken("/update/state", "the end of work that was never reported").because(s.given, "the session is new")
+			}
+		},
+	},
+	{
+		ID:       "V2-3",
+		Versions: []int{2},
+		Breaks:   "An idle state after another one with a different stop reason, without running or requires_action between them.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}}}`,
+		on: updates("state_update"),
+		check: func(e *event) {
+			s, stop := e.session, e.text("update", "stopReason")
+			if s != nil && s.state == stateIdle && e.text("update", "state") == stateIdle && stop != "" && s.stop != "" && stop != s.stop {
+				e.broken("/update/stopReason", "the work has ended as %s before", s.stop).because(s.stated, "the first end")
+			}
+		},
+	},
+	{
+		ID:       "V2-4",
+		Versions: []int{2},
+		Breaks:   "An answer to session/close while the last state is running or requires_action: the idle state comes first.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running"}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		on: results(methodClose),
+		check: func(e *event) {
+			if s := e.session; s != nil && working(s.state) {
+				e.broken("", "closed while the session is %s", s.state).because(s.stated, "the last state")
+			}
+		},
+	},
+	{
+		ID:       "V2-5",
+		Versions: []int{2},
+		Breaks:   "A message of the agent for a session after the answer to session/close.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle"}}}`,
+		on: on(updates(), requests()),
+		check: func(e *event) {
+			if s := e.session; s != nil && s.closed != nil && e.sender() == Agent && e.once(s.id) {
+				e.broken("/sessionId", "the session is closed").because(s.closed, "it was closed")
+			}
+		},
+	},
+	{
+		ID:       "V2-6",
+		Versions: []int{2},
+		Breaks:   "The first tool_call_update of a tool call without a title, in a session that began on this connection.",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Read a.go"}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress"}}}`,
+		on:       updates("tool_call_update"),
+		check: func(e *event) {
+			s, id := e.session, e.text("update", "toolCallId")
+			if s != nil && s.made && s.setup == nil && id != "" && e.call(s, id) == nil && !e.calls.forgot && !e.given("update", "title") {
+				e.broken("/update", "a new tool call without a title")
+			}
+		},
+	},
+	{
+		ID:       "V2-7",
+		Versions: []int{2},
+		Breaks:   "A terminal whose cwd changes.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","command":"ls","cwd":"/work"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","cwd":"/work"}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","command":"ls","cwd":"/work"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_update","terminalId":"t","cwd":"/tmp"}}}`,
+		on: updates("terminal_update"),
+		check: func(e *event) {
+			if e.session == nil {
+				return
+			}
+			t := e.terminal(terminalKey(e.session, e.text("update", "terminalId")))
+			if cwd := e.text("update", "cwd"); t != nil && t.cwd != "" && cwd != "" && t.cwd != short(cwd) {
+				e.broken("/update/cwd", "the command's directory was another one").because(t.at, "the first update")
+			}
+		},
+	},
+	{
+		ID:       "V2-8",
+		Versions: []int{2},
+		Breaks:   "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 by itself.",
+		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk="}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk"}}}`,
+		on:       updates("terminal_output_chunk", "terminal_update"),
+		check: func(e *event) {
+			e.base64("/update/data", e.text("update", "data"))
+			e.base64("/update/output/data", e.text("update", "output", "data"))
+		},
+	},
+	{
+		ID:       "V2-9",
+		Versions: []int{2},
+		Breaks:   "A message, a tool call or a plan between session/resume without replayFrom and its answer, for a session that was not in use.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}`,
+		on: updates("user_message", "user_message_chunk", "agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk", "tool_call_update", "plan_update"),
+		check: func(e *event) {
+			s := e.session
+			if s != nil && s.setup != nil && s.setupNew && s.setup.params != nil && !given(s.setup.params, "replayFrom") && e.once(s.id) {
+				e.broken("", "history that was not asked for").because(s.setup.at, "the request")
+			}
+		},
+	},
+	{
+		ID:       "V2-10",
+		Versions: []int{2},
+		Breaks:   "An answer to session/resume without a state_update before it.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"state_update","state":"idle"}}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work"}}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		on: results(methodResume),
+		check: func(e *event) {
+			if s := e.session; s != nil && s.setup == e.request && (s.stated == nil || s.stated.Number < e.request.at.Number) {
+				e.broken("", "no state of the session before the answer").because(e.request.at, "the request")
+			}
+		},
+	},
+	{
+		ID:       "V2-11",
+		Versions: []int{2},
+		Breaks:   "A replay in which a message begins with a chunk: it begins with the whole-message update, with empty content.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message","messageId":"m","content":[]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"hello"}}}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"old","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"hello"}}}}`,
+		on: updates("user_message_chunk", "agent_message_chunk"),
+		// In a session that was in use, a chunk of the present may come between.
+		check: func(e *event) {
+			s, id := e.session, e.text("update", "messageId")
+			if s != nil && s.setup != nil && s.setupNew && given(s.setup.params, "replayFrom") && id != "" && e.message(s, id) == nil && !e.messages.forgot && e.once(s.id) {
+				e.broken("/update", "a replayed message begins with a chunk").because(s.setup.at, "the request")
+			}
+		},
+	},
+	{
+		ID:       "V2-12",
+		Versions: []int{2},
+		Breaks:   "auth/login or auth/logout to an agent whose authMethods are missing or empty.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{},"info":{"name":"c","version":"1"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{},"info":{"name":"a","version":"1"},"authMethods":[{"type":"agent","methodId":"key","name":"API key"}]}}
+			-> {"jsonrpc":"2.0","id":10,"method":"auth/logout","params":{}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"auth/logout","params":{}}`,
+		on:    requests("auth/login", "auth/logout"),
+		check: func(e *event) {
+			if e.initialized != nil && e.authMethods.none() {
+				e.broken("", "the agent has no authMethods").because(e.initialized, "what it offers")
+			}
+		},
+	},
+	{
+		ID:       "V2-13",
+		Versions: []int{2},
+		Breaks:   "A session's request to an agent that does not state the capability session.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"capabilities":{},"info":{"name":"c","version":"1"}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"capabilities":{"session":{}},"info":{"name":"a","version":"1"}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work"}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work"}}`,
+		on:    requests(methodNew, methodList, methodResume, methodClose, methodPrompt, methodDelete, methodSetOption),
+		check: func(e *event) { e.needs(&e.agent, "session") },
+	},
+	{
+		ID:       "V2-14",
+		Versions: []int{2},
+		Breaks:   "A prompt that is not in the conversation when its session is closed, and is answered with another error than -32800.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			-> {"jsonrpc":"2.0","id":11,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":11,"result":{}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32800,"message":"cancelled"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
+			-> {"jsonrpc":"2.0","id":11,"method":"session/close","params":{"sessionId":"s"}}
+			<- {"jsonrpc":"2.0","id":11,"result":{}}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"closed"}}`,
+		on: failures(methodPrompt),
+		check: func(e *event) {
+			code, _ := integer(e.content, "code")
+			if s := e.session; s != nil && s.closed != nil && e.request.at.Number < s.closed.Number && code != codeCancelled {
+				e.broken("/code", "closing the session cancels the prompt").because(s.closed, "the session was closed").because(e.request.at, "the prompt")
+			}
+		},
+	},
+	{
+		ID:       "V2-15",
+		Versions: []int{2},
+		Breaks:   "A state_update without background in a session whose earlier states had it.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running","background":[]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle","background":[]}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"running","background":[]}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"state_update","state":"idle"}}}`,
+		on: updates("state_update"),
+		check: func(e *event) {
+			if s := e.session; s != nil && s.background != nil && !e.given("update", "background") {
+				e.broken("/update/background", "the agent reports background work, but not here").because(s.background, "a state with it")
+			}
+		},
+	},
+	{
+		ID:       "V2-16",
+		Versions: []int{2},
+		Breaks:   "A replayed user message with another messageId than any that the session had on this connection, on which it began.",
+		Right: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}`,
+		Wrong: `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"hello"}]}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"n","content":[{"type":"text","text":"hello"}]}}}`,
+		on: updates("user_message", "user_message_chunk"),
+		// Only while no prompt is awaited: its message is new. One that is not answered may be in the replay.
+		check: func(e *event) {
+			s, id := e.session, e.text("update", "messageId")
+			if s == nil || !s.made || s.setup == nil || len(s.turns) > 0 || id == "" || e.messages.forgot {
+				return
+			}
+			if e.message(s, id) == nil && e.once(s.id) {
+				e.broken("/update/messageId", "a message %q that the session did not have", clip(id)).because(s.setup.at, "the request of the replay")
+			}
+		},
+	},
+}
+
+// The states of a session in version 2.
+const (
+	stateIdle           = "idle"
+	stateRunning        = "running"
+	stateRequiresAction = "requires_action"
+)
+
+// working reports whether foreground work is going on.
+func working(state string) bool { return state == stateRunning || state == stateRequiresAction }
+
+// base64 reports data that cannot be decoded by itself.
+func (e *event) base64(pointer, data string) {
+	if data == "" {
+		return
+	}
+	if _, err := base64.StdEncoding.DecodeString(data); err != nil || strings.ContainsAny(data, "\r\n") {
+		e.broken(pointer, "not base64")
+	}
+}
