@@ -111,6 +111,30 @@ func (r report) because(at *Evidence, why string) report {
 	return r
 }
 
+// mildly makes the finding less grave than its requirement: what was seen makes a fault likely and does not prove it.
+func (r report) mildly(level Level) report {
+	if r.at >= 0 {
+		r.e.findings[r.at].Level = level
+	}
+	return r
+}
+
+// sound reports whether the schema has nothing to say about a place in the content, what is within it, and what it is in.
+func (e *event) sound(pointer string) bool {
+	for _, f := range e.findings[:e.refused] {
+		if f.Definition != Envelope && f.Rule != custom && (within(f.Pointer, pointer) || within(pointer, f.Pointer)) {
+			return false
+		}
+	}
+	return true
+}
+
+// within reports whether one JSON pointer is equal to another or below it.
+func within(pointer, above string) bool {
+	below, ok := strings.CutPrefix(pointer, above)
+	return ok && (below == "" || below[0] == '/')
+}
+
 // once reports whether the rule was never told this key before on this connection: for what would otherwise be
 // reported again with each message, such as for each update of an unknown session.
 func (e *event) once(key string) bool {

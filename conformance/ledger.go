@@ -24,6 +24,7 @@ const (
 	methodSetMode    = "session/set_mode"
 	methodSetOption  = "session/set_config_option"
 	methodPermission = "session/request_permission"
+	methodElicit     = "elicitation/create"
 	methodCancelCall = "$/cancel_request"
 )
 
@@ -36,7 +37,9 @@ const (
 	maxCalls        = 1 << 13
 	maxTerminals    = 1 << 12
 	maxElicitations = 1 << 10
-	maxNames        = 1 << 9  // modes, options, commands, authentication methods, capabilities: of one list
+	maxNames        = 1 << 9 // modes, options, commands, authentication methods, capabilities: of one list
+	maxAgentPlans   = 1 << 2 // of one session
+	maxPlanEntries  = 1 << 7
 	maxKept         = 1 << 23 // bytes of the lines whose params are kept
 	maxKeptLine     = 1 << 16
 )
@@ -96,6 +99,7 @@ type abilities struct {
 	names map[string]bool // "fs.readTextFile": those that are true or an object
 	more  bool            // there were too many
 	info  bool            // it says who it is
+	meta  bool            // there is something in a _meta of them
 }
 
 // can reports whether the side has stated a capability, such as "sessionCapabilities.list". Before the side has said
@@ -109,6 +113,7 @@ func (a *abilities) learn(v value, refused func(pointer string) bool, where, pre
 	const deepest = 4
 	for name, below := range membersOf(v) {
 		at := pointer(where, name)
+		a.meta = a.meta || name == "_meta" && length(below) > 0
 		if name == "_meta" || len(name) > maxText || refused(at) || !(isObject(below) || truth(below)) {
 			continue
 		}
@@ -137,16 +142,17 @@ type requestKey struct {
 
 // request is a request in flight.
 type request struct {
-	key       requestKey
-	at        *Evidence
-	time      time.Time
-	direction Direction
-	method    string
-	params    value // nil if they were too large to keep
-	session   *session
-	turn      *turn     // the one in which the agent asked, if it was the only one of its session
-	cancelled *Evidence // the $/cancel_request for it
-	bytes     int       // what it adds to ledger.kept
+	key         requestKey
+	at          *Evidence
+	time        time.Time
+	direction   Direction
+	method      string
+	params      value // nil if they were too large to keep
+	session     *session
+	turn        *turn        // the one in which the agent asked, if it was the only one of its session
+	cancelled   *Evidence    // the $/cancel_request for it
+	elicitation *elicitation // of URL mode, that it begins
+	bytes       int          // what it adds to ledger.kept
 }
 
 // session is a session that some message named.
@@ -186,6 +192,19 @@ type session struct {
 	modes    *offer // nil before any were offered
 	options  *offer // configuration options, with their values
 	commands *offer
+	// settable has every configuration option that was ever offered, with its types and values (see couldBe): a client may
+	// not yet have seen that they have changed.
+	settable table[bool]
+	setting  int               // requests in flight that set an option or the mode
+	touched  int               // number of the last message that may have changed options: an update, an answer, the end of a turn
+	plans    table[*agentPlan] // by their id, "" in updates that have none
+}
+
+// agentPlan is the last state of a plan.
+type agentPlan struct {
+	at      *Evidence
+	entries map[string]string // the status of each entry, by its content
+	more    bool              // there were too many
 }
 
 // accepted is a prompt of version 2 that is in the conversation.
@@ -210,7 +229,8 @@ type turn struct {
 	// the client's later answer to a permission that the turn was waiting for.
 	obeyed *Evidence
 	ended  *Evidence
-	stop   string // the stop reason
+	stop   string      // the stop reason
+	calls  []*toolCall // announced in it
 }
 
 // offer is a list of things that the agent offers by id.
@@ -237,6 +257,7 @@ type toolCall struct {
 	by        string    // "tool_call", "tool_call_update" or the method that named it first
 	allowed   *Evidence // the permission for it
 	ran       bool      // it was in_progress
+	announced *Evidence // the last tool_call
 	status    string    // the last one, "" if none was given
 	final     *Evidence // what completed or failed it; nil if it runs
 	turn      *turn     // in which it was announced
@@ -248,10 +269,11 @@ type terminal struct {
 	id       string
 	session  *session
 	at       *Evidence // the answer that names it
-	created  *request
+	limit    int64     // of the output, in bytes; -1 if there is none
 	killed   *Evidence // the request
 	released *Evidence // the request
 	cwd      string    // of version 2
+	freed    *Evidence // the answer to it
 	exited   *Evidence // what reported its exit
 }
 
@@ -259,7 +281,7 @@ type terminal struct {
 type elicitation struct {
 	id        string
 	at        *Evidence // the request
-	answered  *Evidence
+	over      bool      // declined, cancelled or refused
 	completed *Evidence
 }
 
@@ -325,7 +347,10 @@ func (l *ledger) know(e *event, id string) *session {
 	if s := l.session(id); s != nil {
 		return s
 	}
-	s := &session{id: strings.Clone(short(id)), named: e.evidence()}
+	s := &session{
+		id: strings.Clone(short(id)), named: e.evidence(),
+		settable: newTable[bool](2 * maxNames), plans: newTable[*agentPlan](maxAgentPlans),
+	}
 	l.sessions.put(id, s)
 	return s
 }
@@ -379,6 +404,10 @@ func (l *ledger) takeRequest(e *event) {
 		}
 	case methodPrompt:
 		r.session.begin(r)
+	case methodSetMode, methodSetOption:
+		if r.session != nil {
+			r.session.setting++
+		}
 	case methodClose:
 		if r.session != nil {
 			r.session.closing = true
@@ -395,9 +424,10 @@ func (l *ledger) takeRequest(e *event) {
 				t.released = r.at
 			}
 		}
-	case "elicitation/create":
+	case methodElicit:
 		if id := e.text("elicitationId"); id != "" && e.direction == ToClient {
-			l.elicitations.put(id, &elicitation{id: strings.Clone(short(id)), at: r.at})
+			r.elicitation = &elicitation{id: strings.Clone(short(id)), at: r.at}
+			l.elicitations.put(id, r.elicitation)
 		}
 	}
 }
@@ -502,6 +532,9 @@ func (l *ledger) takeUpdate(e *event, s *session) {
 		if c == nil {
 			return
 		}
+		if e.update == "tool_call" {
+			c.announced = e.evidence()
+		}
 		c.look(e, update)
 	case "state_update":
 		s.change(e, update)
@@ -510,11 +543,21 @@ func (l *ledger) takeUpdate(e *event, s *session) {
 		if l.terminal(key) == nil {
 			l.terminals.put(key, &terminal{id: key, session: s, at: e.evidence(), cwd: short(strings.Clone(text(update, "cwd")))})
 		}
+	case "plan":
+		s.plans.put("", newPlan(e, update))
+	case "plan_update":
+		if p := member(update, "plan"); isArray(member(p, "entries")) {
+			s.plans.put(text(p, "planId"), newPlan(e, p))
+		}
+	case "plan_removed":
+		s.plans.drop(text(update, "planId"))
 	case "current_mode_update":
+		s.touched = e.number
 		if s.modes != nil {
 			s.modes.current = short(strings.Clone(text(update, "currentModeId")))
 		}
 	case "config_option_update":
+		s.touched = e.number
 		s.offerOptions(e, update)
 	case "available_commands_update":
 		s.commands = newOffer(e, member(update, "availableCommands"), "name", nil)
@@ -581,6 +624,9 @@ func (l *ledger) name(e *event, s *session, id, by string) *toolCall {
 	}
 	c := &toolCall{session: s, id: strings.Clone(short(id)), at: e.evidence(), by: by, turn: s.turn()}
 	l.calls.put(toolCallKey(s.id, id), c)
+	if c.turn != nil && len(c.turn.calls) < maxNames {
+		c.turn.calls = append(c.turn.calls, c)
+	}
 	return c
 }
 
@@ -651,7 +697,43 @@ func (s *session) offerAll(e *event) {
 func (s *session) offerOptions(e *event, from value) {
 	if options := newOffer(e, member(from, "configOptions"), optionKey(from), readOption); options != nil {
 		s.options = options
+		for id, option := range options.items {
+			s.couldSet(id, option)
+		}
 	}
+}
+
+// couldSet adds an option to those that were ever offered.
+func (s *session) couldSet(id string, option *offered) {
+	s.settable.put(couldBe(id), true)
+	s.settable.put(couldBe(id, option.kind), true)
+	if option.kind == "select" && option.values == nil {
+		s.settable.forgot = true
+	}
+	for value := range option.values {
+		s.settable.put(couldBe(id, "select", value), true)
+	}
+}
+
+// couldBe is the key in session.settable of an option, of a type of it, or of a value of a select.
+func couldBe(id string, more ...string) string {
+	for i := range more {
+		more[i] = short(more[i])
+	}
+	return strings.Join(append([]string{short(id)}, more...), "\x00")
+}
+
+// newPlan reads the entries of a plan.
+func newPlan(e *event, from value) *agentPlan {
+	p := &agentPlan{at: e.evidence(), entries: map[string]string{}}
+	for _, entry := range items(from, "entries") {
+		if len(p.entries) >= maxPlanEntries {
+			p.more = true
+			break
+		}
+		p.entries[short(strings.Clone(text(entry, "content")))] = short(strings.Clone(text(entry, "status")))
+	}
+	return p
 }
 
 // optionKey is the member that tells options apart: version 2 has another name for it.
@@ -711,6 +793,15 @@ func (l *ledger) takeAnswer(e *event) {
 		r.session.finish(e)
 	case methodPermission:
 		l.permit(e)
+	case methodElicit:
+		if r.elicitation != nil {
+			r.elicitation.over = e.kind == ErrorReply || e.text("action") != "accept"
+		}
+	case methodSetMode, methodSetOption:
+		if s := r.session; s != nil {
+			s.setting--
+			s.touched = e.number
+		}
 	}
 	if e.kind == ErrorReply {
 		if code, _ := integer(e.content, "code"); code == codeAuth && r.method == methodNew {
@@ -755,16 +846,20 @@ func (l *ledger) takeAnswer(e *event) {
 		}
 	case "terminal/create":
 		if id := text(e.content, "terminalId"); id != "" && e.direction == ToAgent {
-			l.terminals.put(id, &terminal{id: strings.Clone(short(id)), session: r.session, at: e.evidence(), created: r})
+			limit, ok := integer(r.params, "outputByteLimit")
+			if !ok {
+				limit = -1
+			}
+			l.terminals.put(id, &terminal{id: strings.Clone(short(id)), session: r.session, at: e.evidence(), limit: limit})
 		}
 	case "terminal/wait_for_exit", "terminal/output":
 		if t := l.terminal(text(r.params, "terminalId")); t != nil && t.exited == nil &&
 			(r.method == "terminal/wait_for_exit" || given(e.content, "exitStatus")) {
 			t.exited = e.evidence()
 		}
-	case "elicitation/create":
-		if el, ok := l.elicitations.get(text(r.params, "elicitationId")); ok {
-			el.answered = e.evidence()
+	case "terminal/release":
+		if t := l.terminal(text(r.params, "terminalId")); t != nil {
+			t.freed = e.evidence()
 		}
 	case methodClose:
 		if r.session != nil {
@@ -846,6 +941,7 @@ func (s *session) finish(e *event) {
 		if t == e.request.turn {
 			t.ended, t.stop = e.evidence(), strings.Clone(text(e.content, "stopReason"))
 			s.last = t
+			s.touched = e.number
 			if e.kind == Response {
 				s.prompted = t.ended
 			}

@@ -71,7 +71,8 @@ var allRules = sync.OnceValue(func() []Rule {
 var rulesOfPages = [][]Rule{
 	schemaRules,
 	overviewRules, initializationRules, authenticationRules, sessionSetupRules, sessionListRules, sessionDeleteRules,
-	sessionModesRules, promptTurnRules, cancellationRules, additionsRules, version2Rules,
+	sessionModesRules, configOptionRules, promptTurnRules, cancellationRules, contentRules, toolCallRules, fileSystemRules,
+	terminalRules, agentPlanRules, slashCommandRules, additionsRules, version2Rules,
 }
 
 // dedent removes the indentation of an example in a page's file.
