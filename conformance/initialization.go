@@ -33,7 +33,7 @@ var initializationRules = []Rule{
 	},
 	{
 		ID:     "INI-2",
-		Breaks: "An initialize request without protocolVersion or clientCapabilities.",
+		Breaks: "An initialize request without clientCapabilities. One without protocolVersion breaks INI-6 too, and is reported as that.",
 		Right:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}`,
 		Wrong:  `-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"editor","version":"1.0"}}}`,
 		on:     requests(methodInitialize),
@@ -57,7 +57,7 @@ var initializationRules = []Rule{
 	},
 	{
 		ID:     "INI-4",
-		Breaks: "An answer to initialize without protocolVersion or agentCapabilities.",
+		Breaks: "An answer to initialize without agentCapabilities. One without protocolVersion breaks INI-6 too, and is reported as that.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"editor","version":"1.0"}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"agent","version":"1.0"}}}`,
@@ -119,7 +119,7 @@ var initializationRules = []Rule{
 			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work"}}`,
 		on: requests(),
 		check: func(e *event) {
-			if e.sender() == Client && e.method != methodInitialize && e.initialized != nil && e.version > e.requested && e.once("") {
+			if e.sender() == Client && e.method != methodInitialize && e.initialized != nil && e.requested > 0 && e.version > e.requested && e.once("") {
 				e.broken("", "the client goes on with version %d", e.version).
 					because(e.initialize, "asks for the highest version of the client").because(e.initialized, "chooses a higher one")
 			}

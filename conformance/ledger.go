@@ -164,7 +164,7 @@ type session struct {
 	given *Evidence
 	by    string   // the method of that
 	setup *request // session/load or session/resume, while in flight
-	// setupNew says that this connection had not used the session before that; replayed that a user's message came since.
+	// setupNew says that this connection did not use the session before that, or had closed it; replayed that a user's message came since.
 	setupNew, replayed bool
 	loaded             *Evidence // the answer to session/load, until the next prompt
 	prompted           *Evidence // the answer to a prompt that ended a turn
@@ -394,7 +394,7 @@ func (l *ledger) takeRequest(e *event) {
 		}
 	case methodLoad, methodResume:
 		if s := r.session; s != nil {
-			s.setupNew, s.replayed, s.loaded = s.given == nil, false, nil
+			s.setupNew, s.replayed, s.loaded = s.given == nil || s.closed != nil, false, nil
 			s.given, s.by, s.setup = r.at, e.method, r
 			s.closing, s.closed, s.deleted = false, nil, nil
 			if e.inForce == 1 {
