@@ -146,7 +146,7 @@ var version2Rules = []Rule{
 		Versions: []int{2},
 		Breaks:   "The data of a terminal_output_chunk, or of a terminal's output, that is not base64 by itself.",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk="}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"aGk"}}}`,
+		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"terminal_output_chunk","terminalId":"t","data":"a"}}}`,
 		on:       updates("terminal_output_chunk", "terminal_update"),
 		check: func(e *event) {
 			e.base64("/update/data", member(e.content, "update", "data"))
