@@ -1,0 +1,44 @@
+package conformance
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/internal/gentest"
+)
+
+// TestAllRequirements compares the table of requirements with the list that it was made from: none is missing, and each
+// has the word and the side of the list.
+func TestAllRequirements(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(gentest.Shared(t, "protocol"), "requirements.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sides := map[string]Side{"client": Client, "agent": Agent, "both": 0}
+	listed := map[string]bool{}
+	row := regexp.MustCompile(`(?m)^\| ([A-Z]+-\d+) \| ([^|]+) \| (\w+) \|`)
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		id, word, side := m[1], strings.TrimSpace(m[2]), m[3]
+		listed[id] = true
+		switch r, _ := requirementOf(id); {
+		case r == nil:
+			t.Errorf("%s is missing", id)
+		case r.word != word || r.side != sides[side]:
+			t.Errorf("%s: got %s of side %v, want %s of side %s", id, r.word, r.side, word, side)
+		}
+	}
+	if len(listed) == 0 {
+		t.Fatal("no requirement is listed")
+	}
+	for _, p := range pages {
+		for _, r := range p.requirements {
+			if !listed[r.id] && p.name != "version-2" { // a draft, which the list does not number
+				t.Errorf("%s is not in the list", r.id)
+			}
+		}
+	}
+	t.Logf("%d requirements", len(listed))
+}
