@@ -54,23 +54,6 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// BenchmarkMessage judges single messages: a chunk of text, and one that is wrong.
-func BenchmarkMessage(b *testing.B) {
-	for name, line := range map[string]string{
-		"chunk":   chunk,
-		"invalid": strings.Replace(chunk, `"text":`, `"txet":`, 1),
-	} {
-		b.Run(name, func(b *testing.B) {
-			v := conformance.NewValidator(conformance.V1())
-			b.SetBytes(int64(len(line)))
-			b.ReportAllocs()
-			for b.Loop() {
-				v.Message(conformance.ToClient, []byte(line))
-			}
-		})
-	}
-}
-
 // BenchmarkSchema reads and compiles what a first chunk needs.
 func BenchmarkSchema(b *testing.B) {
 	text, err := os.ReadFile("../schema.json")

@@ -780,6 +780,7 @@ func (l *ledger) takeAnswer(e *event) {
 		l.giving--
 	}
 	l.kept -= r.bytes
+	defer func() { r.params = nil }() // turns and tool calls keep the request
 	for _, t := range r.session.inFlight() {
 		switch {
 		case t.cancelled == nil || t.obeyed != nil || t == r.turn && r.method == methodPrompt:

@@ -120,7 +120,12 @@ func (m *message) judge(line []byte) {
 		m.wrong("TRN-4", "", "a newline inside the message")
 	}
 	document := &m.validator.document
-	if err := document.read(line); err != nil {
+	switch err := document.read(line); err {
+	case nil:
+	case errTooManyValues, errTooLong:
+		m.mild(Advice, "", "", "%v", err)
+		return
+	default:
 		m.wrong(m.noMessage(), "", "%v", err)
 		return
 	}

@@ -1,0 +1,277 @@
+package conformance_test
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// shapes are messages that grow: each with n parts.
+var shapes = map[string]func(n int) string{
+	"long text":     func(n int) string { return chunkOf(textOf(strings.Repeat("0123456789", n))) },
+	"escapes":       func(n int) string { return chunkOf(textOf(strings.Repeat(`\n\u00e9\ud83d\ude00`, n))) },
+	"deep":          func(n int) string { return meta(strings.Repeat(`{"a":[`, n/2) + strings.Repeat("]}", n/2)) },
+	"wide":          func(n int) string { return meta("{" + members(n, "m%d", "1") + "}") },
+	"wide, escaped": func(n int) string { return meta("{" + members(n, `\u006d%d`, "1") + "}") },
+	"twice":         func(n int) string { return meta("{" + members(n, "m", "1") + "}") },
+	"pairs":         func(n int) string { return meta("[" + strings.Repeat(`{"m":1,"m":2},`, n) + "0]") },
+	"wide inside wide": func(n int) string {
+		return meta("{" + members(n, "m%d", "1") + `,"x":[` + strings.Repeat(`{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9},`, n) + "0]}")
+	},
+	"elements": func(n int) string {
+		return toolCall(strings.Repeat(`{"type":"content","content":`+textOf("x")+`},`, n))
+	},
+	"unknown members": func(n int) string { return chunkOf(`{"type":"text","text":"x",` + members(n, "m%d", "1") + "}") },
+	"tag at the end":  func(n int) string { return chunkOf(`{"text":"x",` + members(n, "m%d", "1") + `,"type":"text"}`) },
+	"wrong elements":  func(n int) string { return toolCall(strings.Repeat(`{"type":"content","content":{}},`, n)) },
+	"one wrong element": func(n int) string {
+		return toolCall(`{"type":"content","content":{}},` + strings.Repeat(`{"type":"content","content":`+textOf("x")+`},`, n))
+	},
+	"envelope":           func(n int) string { return `{"jsonrpc":"2.0","method":"_x",` + members(n, "m%d", "1") + "}" },
+	"numbers":            func(n int) string { return meta("[" + strings.Repeat("-1.5e300,", n) + "0]") },
+	"one long number":    func(n int) string { return meta("1" + strings.Repeat("0", 10*n)) },
+	"white space":        func(n int) string { return `{"jsonrpc":"2.0",` + strings.Repeat(" ", 10*n) + `"method":"_x"}` },
+	"no JSON at the end": func(n int) string { return meta("[" + strings.Repeat("1,", 5*n)) },
+	"long id":            func(n int) string { return `{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 10*n) + `","method":"_x"}` },
+	"long method":        func(n int) string { return `{"jsonrpc":"2.0","id":1,"method":"_` + strings.Repeat("x", 10*n) + `"}` },
+}
+
+func textOf(s string) string { return `{"type":"text","text":"` + s + `"}` }
+
+func chunkOf(content string) string {
+	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":` + content + `}}}`
+}
+
+func meta(v string) string {
+	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"},"_meta":{"v":` + v + `}}}}`
+}
+
+// toolCall is an update with a list of contents, each with a comma behind it.
+func toolCall(contents string) string {
+	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"t","content":[` + strings.TrimSuffix(contents, ",") + `]}}}`
+}
+
+// members lists n members whose names are formatted with their number.
+func members(n int, name, value string) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if strings.Contains(name, "%") {
+			fmt.Fprintf(&b, `"`+name+`":%s`, i, value)
+		} else {
+			fmt.Fprintf(&b, `"%s":%s`, name, value)
+		}
+	}
+	return b.String()
+}
+
+// TestLinear shows that the time for a message grows no faster than the message.
+func TestLinear(t *testing.T) {
+	const small, factor = 500, 16
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) {
+			least := func(n int) time.Duration {
+				m := conformance.Message{Direction: conformance.ToClient, Line: []byte(shape(n))}
+				best := time.Hour
+				for range 5 {
+					j := conformance.NewJudge(conformance.V1(), nil)
+					start := time.Now()
+					j.Message(m)
+					best = min(best, time.Since(start))
+				}
+				return best
+			}
+			few, many := least(small), least(small*factor)
+			t.Logf("%d parts take %v, %d take %v: %d", small, few, small*factor, many, many/few)
+			// Small messages stay in the processor's cache, and other programs run too. What is quadratic takes 256 times as long.
+			if many > 6*factor*few {
+				t.Errorf("%d parts take %v, %d take %v", small, few, small*factor, many)
+			}
+		})
+	}
+}
+
+// traffic is a conversation without end that breaks no rule: sessions, turns with text and tool calls, permissions,
+// files. All ids are new.
+type traffic struct {
+	turns int    // of a session
+	texts int    // of a turn
+	pad   string // a member of each request and notification
+}
+
+// send calls f with the first n messages.
+func (c traffic) send(n int, f func(conformance.Message)) {
+	const there, back = conformance.ToAgent, conformance.ToClient
+	sent := 0
+	write := func(direction conformance.Direction, format string, args ...any) {
+		if sent++; sent <= n {
+			f(conformance.Message{Direction: direction, Line: fmt.Appendf(nil, `{"jsonrpc":"2.0",`+format+"}", args...)})
+		}
+	}
+	session, id := "", 0
+	ask := func(direction conformance.Direction, method, params, result string) {
+		id++
+		write(direction, `"id":%d,"method":%q,"params":{%s%s}`, id, method, params, c.pad)
+		write(3-direction, `"id":%d,"result":%s`, id, result)
+	}
+	say := func(format string, args ...any) {
+		write(back, `"method":"session/update","params":{"sessionId":%q,"update":{%s}%s}`, session, fmt.Sprintf(format, args...), c.pad)
+	}
+	ask(there, "initialize",
+		`"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true}}`,
+		`{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"loadSession":true},"authMethods":[]}`)
+	for turn := 0; sent < n; turn++ {
+		if turn%c.turns == 0 {
+			session = fmt.Sprintf("sess_%d", turn/c.turns)
+			ask(there, "session/new", `"cwd":"/home/user/project","mcpServers":[]`, fmt.Sprintf(`{"sessionId":%q}`, session))
+		}
+		id++
+		prompt := id
+		write(there, `"id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"do it"}]%s}`, prompt, session, c.pad)
+		for i := range c.texts {
+			say(`"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"This is part %4d of what the agent has to say in turn %6d, neither short nor long"}`, i, turn)
+		}
+		call := fmt.Sprintf("call_%d", turn)
+		say(`"sessionUpdate":"tool_call","toolCallId":%q,"title":"Reading a file","kind":"read","status":"pending"`, call)
+		ask(back, "session/request_permission",
+			fmt.Sprintf(`"sessionId":%q,"toolCall":{"toolCallId":%q},"options":[{"optionId":"a","name":"Allow","kind":"allow_once"}]`, session, call),
+			`{"outcome":{"outcome":"selected","optionId":"a"}}`)
+		say(`"sessionUpdate":"tool_call_update","toolCallId":%q,"status":"in_progress"`, call)
+		ask(back, "fs/read_text_file", fmt.Sprintf(`"sessionId":%q,"path":"/home/user/project/%d.go"`, session, turn), `{"content":"package main"}`)
+		say(`"sessionUpdate":"tool_call_update","toolCallId":%q,"status":"completed","content":[{"type":"content","content":{"type":"text","text":"package main"}}]`, call)
+		write(back, `"id":%d,"result":{"stopReason":"end_turn"}`, prompt)
+	}
+}
+
+// usual is what most conversations are like.
+var usual = traffic{turns: 20, texts: 30}
+
+var memoryMessages = flag.Int("messages", 400_000, "how many messages TestMemory has judged")
+
+// TestMemory shows that a connection takes no more memory after many messages than after half of them, and little of the
+// messages themselves.
+func TestMemory(t *testing.T) {
+	for name, test := range map[string]struct {
+		traffic  traffic
+		messages int
+		most     uint64 // bytes
+	}{
+		"many":  {traffic{turns: 5, texts: 3}, *memoryMessages, 64 << 20}, // half of them fill all tables
+		"large": {traffic{turns: 5, texts: 3, pad: `,"_meta":{"pad":"` + strings.Repeat("x", 1<<15) + `"}`}, 20_000, 16 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := conformance.NewJudge(conformance.V1(), nil)
+			validator := conformance.NewValidator(conformance.V1())
+			before, half, count := heap(), uint64(0), 0
+			test.traffic.send(test.messages, func(m conformance.Message) {
+				if f := append(judge.Message(m), validator.Message(m.Direction, m.Line)...); len(f) > 0 {
+					t.Fatalf("message %d: %.200s: %v", count+1, m.Line, f)
+				}
+				if count++; count == test.messages/2 {
+					half = heap() - before
+				}
+			})
+			whole := heap() - before
+			t.Logf("%d KB after %d messages, %d KB after %d", half>>10, test.messages/2, whole>>10, test.messages)
+			if whole > test.most || name == "many" && whole > half+1<<20 {
+				t.Errorf("%d bytes after half of the messages, %d after all", half, whole)
+			}
+			runtime.KeepAlive(judge)
+			runtime.KeepAlive(validator)
+		})
+	}
+}
+
+// heap is the size of what is in use.
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// TestAllocations bounds the allocations for a chunk of text.
+func TestAllocations(t *testing.T) {
+	validator := conformance.NewValidator(conformance.V1())
+	judge := conformance.NewJudge(conformance.V1(), nil)
+	usual.send(6, func(m conformance.Message) { judge.Message(m) })
+	m := conformance.Message{Direction: conformance.ToClient, Line: []byte(strings.Replace(chunk, "sess_abc123def456", "sess_0", 1))}
+	for name, test := range map[string]struct {
+		most  float64
+		judge func() []conformance.Finding
+	}{
+		"validator": {1, func() []conformance.Finding { return validator.Message(m.Direction, m.Line) }}, // the copy of the text
+		"judge":     {2, func() []conformance.Finding { return judge.Message(m) }},                       // and what rules see
+	} {
+		if f := test.judge(); len(f) > 0 {
+			t.Fatalf("%s: %v", name, f)
+		}
+		if got := testing.AllocsPerRun(1000, func() { test.judge() }); got > test.most {
+			t.Errorf("%s: %v allocations, want no more than %v", name, got, test.most)
+		}
+	}
+}
+
+// BenchmarkValidator judges single messages by the schema.
+func BenchmarkValidator(b *testing.B) {
+	for _, test := range []struct{ name, line string }{
+		{"chunk", chunk},
+		{"tool call", toolCall(`{"type":"content","content":` + textOf("package main") + `},{"type":"diff","path":"/a/b.go","oldText":"package a","newText":"package b"}`)},
+		{"chunk of 1 MB", chunkOf(textOf(strings.Repeat("0123456789", 100_000)))},
+		{"invalid chunk", strings.Replace(chunk, `"text":`, `"txet":`, 1)},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			v, line := conformance.NewValidator(conformance.V1()), []byte(test.line)
+			b.SetBytes(int64(len(line)))
+			b.ReportAllocs()
+			for b.Loop() {
+				v.Message(conformance.ToClient, line)
+			}
+		})
+	}
+}
+
+// BenchmarkJudge judges conversations by the schema and all rules: one, and one for each processor.
+func BenchmarkJudge(b *testing.B) {
+	var messages []conformance.Message
+	bytes := 0
+	usual.send(50_000, func(m conformance.Message) {
+		messages = append(messages, m)
+		bytes += len(m.Line)
+	})
+	b.Logf("%d messages of %d bytes on average", len(messages), bytes/len(messages))
+	run := func(next func() bool) {
+		for {
+			judge := conformance.NewJudge(conformance.V1(), nil)
+			for _, m := range messages {
+				if !next() {
+					return
+				}
+				if f := judge.Message(m); len(f) > 0 {
+					b.Errorf("%s: %v", m.Line, f)
+					return
+				}
+			}
+		}
+	}
+	report := func(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s") }
+	b.Run("one connection", func(b *testing.B) {
+		b.SetBytes(int64(bytes / len(messages)))
+		b.ReportAllocs()
+		run(b.Loop)
+		report(b)
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.SetBytes(int64(bytes / len(messages)))
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) { run(pb.Next) })
+		report(b)
+	})
+}
