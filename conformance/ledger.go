@@ -366,7 +366,7 @@ func gives(r *request) bool {
 }
 
 func (l *ledger) takeRequest(e *event) {
-	r := &request{key: requestKey{e.direction, e.key}, at: e.evidence(), time: e.time, direction: e.direction, method: strings.Clone(e.method)}
+	r := &request{key: requestKey{e.direction, e.key}, at: e.evidence(), time: e.time, direction: e.direction, method: clip(e.method)}
 	r.session = l.know(e, e.text("sessionId"))
 	l.asked = r
 	if !e.remembered { // there are too many
@@ -622,7 +622,7 @@ func (l *ledger) name(e *event, s *session, id, by string) *toolCall {
 	if c := l.call(s, id); c != nil {
 		return c
 	}
-	c := &toolCall{session: s, id: strings.Clone(short(id)), at: e.evidence(), by: by, turn: s.turn()}
+	c := &toolCall{session: s, id: strings.Clone(short(id)), at: e.evidence(), by: strings.Clone(by), turn: s.turn()}
 	l.calls.put(toolCallKey(s.id, id), c)
 	if c.turn != nil && len(c.turn.calls) < maxNames {
 		c.turn.calls = append(c.turn.calls, c)

@@ -23,6 +23,7 @@ import (
 type Schema struct {
 	definitions map[string]any
 	methods     map[methodKey]string // the definition of what is sent
+	names       map[string]string    // the names of methods, for texts that equal them
 	failure     string               // the definition of a response's error, "" if there is none
 	id          string               // the definition of a request's id, "" if there is none
 	versions    map[int]*Schema      // instead of all that: the schemas that initialize chooses from
@@ -70,6 +71,7 @@ func newSchema(definitions map[string]any) *Schema {
 	s := &Schema{
 		definitions: definitions,
 		methods:     map[methodKey]string{},
+		names:       map[string]string{},
 		compiled:    make(map[string]*atomic.Pointer[definition], len(definitions)),
 		compiler:    newCompiler(definitions),
 		prepared:    map[*jsonschema.Schema]bool{},
@@ -131,7 +133,7 @@ func (s *Schema) findMethods(root map[string]any) error {
 			if other, ok := s.methods[key]; ok {
 				return fmt.Errorf("/$defs: %s and %s are both the %s %q of the %s", other, name, kind, method, side)
 			}
-			s.methods[key] = name
+			s.methods[key], s.names[method] = name, method
 		}
 	}
 	if len(s.methods) == 0 {
@@ -341,6 +343,14 @@ func (s *Schema) compile(name string) (d *definition) {
 	}
 	s.prepare(c)
 	return &definition{schema: c, plan: s.planner.plan([]*jsonschema.Schema{c}, nil)}
+}
+
+// methodName returns the name of a method that does not depend on the message that it came in.
+func (s *Schema) methodName(text string) string {
+	if name, ok := s.names[text]; ok {
+		return name
+	}
+	return strings.Clone(text)
 }
 
 // roles lists who handles a method, and as what.

@@ -76,7 +76,7 @@ type message struct {
 	validator *Validator
 	id        *node  // nil if there is none
 	content   *node  // the params, the result or the error; nil if there is none
-	method    string // in full; part of the document
+	method    string // in full
 	key       string // of the id of a request
 	asked     *call  // what a request was remembered as; nil if it was not
 	answered  *call  // what an answer answers; nil if that is not known
@@ -86,7 +86,7 @@ type message struct {
 // report adds a finding about the content.
 func (m *message) report(f flaw) {
 	finding := m.Finding
-	finding.Method = strings.Clone(clip(m.method))
+	finding.Method = clip(m.method)
 	finding.Rule, finding.Level = f.rule, levelOf(f.rule)
 	finding.Pointer, finding.Message, finding.Definition = f.pointer, f.message, f.definition
 	m.findings = append(m.findings, finding)
@@ -169,7 +169,7 @@ func (m *message) envelope(root *node) {
 	}
 	m.Kind, m.content = kindOf(m.id, method, result, failure), params
 	isText := method.kind() == typeString
-	m.method = method.string()
+	m.method = m.validator.schema.methodName(method.string())
 	var stranger string
 	switch m.Kind {
 	case Response:
@@ -343,7 +343,7 @@ func (m *message) remember(c *call) {
 		v.lost[m.Direction] = true
 		return
 	}
-	c.method = strings.Clone(clip(c.method))
+	c.method = clip(c.method)
 	pending.Ask(m.key, c)
 	m.asked = c
 }
