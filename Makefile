@@ -33,7 +33,7 @@ test: ## run all tests, with the race detector; npm, if there is one, brings the
 	cd bench && $(GO) test -vet=off ./...
 	$(GO) test $(RACE) -vet=off $$($(GO) list ./... | grep -v '/gen$$')
 	$(GO) test -vet=off ./gen # it has no goroutines to race, and with the detector takes ten times as long
-	$(if $(RACE),$(GO) test -vet=off ./internal/attack) # the bounds of memory hold without the race detector
+	$(if $(RACE),$(GO) test -vet=off ./internal/attack ./conformance) # the bounds of memory hold without the race detector
 
 demo: ## regenerate, build the examples, and run whole turns between them
 	@$(GO) run ./cmd/acpgen -check

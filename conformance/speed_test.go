@@ -74,6 +74,7 @@ func members(n int, name, value string) string {
 
 // TestLinear shows that the time for a message grows no faster than the message.
 func TestLinear(t *testing.T) {
+	conformance.SkipUnderRace(t)
 	const small, factor = 500, 16
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -153,11 +154,12 @@ func (c traffic) send(n int, f func(conformance.Message)) {
 // usual is what most conversations are like.
 var usual = traffic{turns: 20, texts: 30}
 
-var memoryMessages = flag.Int("messages", 400_000, "how many messages TestMemory has judged")
+var memoryMessages = flag.Int("messages", 250_000, "how many messages TestMemory has judged")
 
 // TestMemory shows that a connection takes no more memory after many messages than after half of them, and little of the
 // messages themselves.
 func TestMemory(t *testing.T) {
+	conformance.SkipUnderRace(t)
 	for name, test := range map[string]struct {
 		traffic  traffic
 		messages int
@@ -199,6 +201,7 @@ func heap() uint64 {
 
 // TestAllocations bounds the allocations for a chunk of text.
 func TestAllocations(t *testing.T) {
+	conformance.SkipUnderRace(t)
 	validator := conformance.NewValidator(conformance.V1())
 	judge := conformance.NewJudge(conformance.V1(), nil)
 	usual.send(6, func(m conformance.Message) { judge.Message(m) })
