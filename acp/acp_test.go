@@ -19,6 +19,15 @@ func connect(
 	t *testing.T, agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
 ) *acp.ClientConn {
 	t.Helper()
+	return connectThat(t, nil, agent, agentOpts, client, clientOpts)
+}
+
+// connectThat is connect for a test that breaks rules on purpose: their ids, with the reasons.
+func connectThat(
+	t *testing.T, breaks map[string]string,
+	agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
+) *acp.ClientConn {
+	t.Helper()
 	a, c := acp.Pipe()
 	if agent.NewSession == nil {
 		agent.NewSession = newSession
@@ -28,11 +37,12 @@ func connect(
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 		}
 	}
-	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), agent, agentOpts)
+	tap := &conformance.TapOptions{Accept: breaks}
+	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), agent, agentOpts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), client, clientOpts)
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), client, clientOpts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +232,8 @@ func TestCapabilitiesFollowFromHandlers(t *testing.T) {
 // INI-10: a version that is not ours.
 func TestVersionOfTheAgent(t *testing.T) {
 	a, c := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), acp.AgentHandlers{
+	tap := &conformance.TapOptions{Accept: map[string]string{"ADD-7": "there is no such version"}}
+	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), acp.AgentHandlers{
 		NewSession: newSession,
 		Prompt: func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
 			return nil, nil
@@ -234,7 +245,7 @@ func TestVersionOfTheAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{}, nil)
+	_, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), acp.ClientHandlers{}, nil)
 	if v, ok := errors.AsType[*acp.VersionError](err); !ok || v.Got != 99 {
 		t.Error(err)
 	}

@@ -167,7 +167,7 @@ func TestUpdatesBesideAStreamedTurn(t *testing.T) {
 		text, _ := chunk.Content.Text()
 		return text
 	}
-	conn := connect(t, acp.AgentHandlers{
+	conn := connectThat(t, map[string]string{"PRM-13": "the agent says more after its answer"}, acp.AgentHandlers{
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			word, _ := req.Prompt[0].Text()
 			err := errors.Join(s.Update(ctx, acp.AgentMessageText(word+" 1")), s.Update(ctx, acp.AgentMessageText(word+" 2")))

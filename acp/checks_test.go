@@ -100,7 +100,7 @@ func withServer(command string) *acp.NewSessionRequest {
 func TestAgentCallsAreChecked(t *testing.T) {
 	client := willingClient()
 	clientOpts := willingClientOptions
-	_, agent := pair(t, acp.AgentHandlers{}, nil, client, &clientOpts)
+	_, agent := pairThat(t, unmade, acp.AgentHandlers{}, nil, client, &clientOpts)
 	ctx := t.Context()
 	s, nobody := agent.Session("s"), agent.Session("")
 	update := func(u acp.SessionUpdate) func() error { return func() error { return s.Update(ctx, u) } }
@@ -282,7 +282,9 @@ func TestResultsAreChecked(t *testing.T) {
 	client.RequestPermission = func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 		return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("nope")}, nil
 	}
-	conn, served := pair(t, agent, &acp.AgentOptions{Conn: logs}, client, &acp.ClientOptions{Conn: logs})
+	conn, served := pairThat(t, map[string]string{
+		"PRM-1": "no session is made", "LST-10": "the cursor says which result is wrong",
+	}, agent, &acp.AgentOptions{Conn: logs}, client, &acp.ClientOptions{Conn: logs})
 	ctx := t.Context()
 	for name, test := range map[string]struct {
 		pointer string

@@ -21,12 +21,25 @@ func pair(
 	t *testing.T, agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
 ) (*acp.ClientConn, *acp.AgentConn) {
 	t.Helper()
+	return pairThat(t, nil, agent, agentOpts, client, clientOpts)
+}
+
+// unmade is what a test breaks that uses a session which nobody has made.
+var unmade = map[string]string{"PRM-1": "no session is made", "ADD-2": "no session is made"}
+
+// pairThat is pair for a test that breaks rules on purpose: their ids, with the reasons.
+func pairThat(
+	t *testing.T, breaks map[string]string,
+	agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
+) (*acp.ClientConn, *acp.AgentConn) {
+	t.Helper()
 	a, c := acp.Pipe()
-	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), complete(agent), agentOpts)
+	tap := &conformance.TapOptions{Accept: breaks}
+	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), complete(agent), agentOpts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), client, clientOpts)
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), client, clientOpts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +146,8 @@ func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	handled := make(chan struct{})
-	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, nil), acp.ClientHandlers{
+	tap := &conformance.TapOptions{Accept: unmade}
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, c, tap), acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, session *acp.ClientSession, _ *acp.SessionNotification) error {
 			defer close(handled)
 			if session.Conn().Initialized() == nil || !session.Conn().Capabilities().LoadSession {
@@ -160,7 +174,9 @@ func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
 
 // Rule 8 of package rpc: both sides are held to what they said, also when a hook edited it.
 func TestEditedCapabilities(t *testing.T) {
-	conn, agent := pair(t, acp.AgentHandlers{
+	conn, agent := pairThat(t, map[string]string{
+		"SES-4": "what is not advertised is called", "FS-2": "likewise", "ELI-5": "likewise",
+	}, acp.AgentHandlers{
 		LoadSession: func(context.Context, *acp.AgentSession, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 			t.Error("session/load was not advertised and is served")
 			return nil, nil
@@ -242,7 +258,10 @@ func TestPathsAndLinesAreChecked(t *testing.T) {
 	client.WriteTextFile = func(context.Context, *acp.ClientSession, *acp.WriteTextFileRequest) (*acp.WriteTextFileResponse, error) {
 		return nil, nil
 	}
-	conn, agent := pair(t, acp.AgentHandlers{
+	const relative = "relative paths are sent"
+	conn, agent := pairThat(t, map[string]string{
+		"SES-17": relative, "SES-20": relative, "OVW-1": relative, "OVW-2": "a line 0 is sent", "SES-2": "all sessions have one id",
+	}, acp.AgentHandlers{
 		LoadSession: func(context.Context, *acp.AgentSession, *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 			return nil, nil
 		},
@@ -415,7 +434,7 @@ func TestPermissionOptionThatWasNotOffered(t *testing.T) {
 
 // ERR-5, ERR-9: that a client does not know a method, say, must not read as if its agent did not.
 func TestErrorOfAPeerIsNotPassedOn(t *testing.T) {
-	conn, _ := pair(t, acp.AgentHandlers{
+	conn, _ := pairThat(t, unmade, acp.AgentHandlers{
 		Prompt: func(ctx context.Context, session *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 			_, err := rpc.Call[json.RawMessage](ctx, session.Conn().RPC(), "_upstream", nil)
 			if !errors.Is(err, acp.ErrMethodNotFound) {
@@ -432,7 +451,7 @@ func TestErrorOfAPeerIsNotPassedOn(t *testing.T) {
 
 // ERR-9: that an agent's own call was refused here must not read as if the client's request was wrong.
 func TestErrorOfAnUnsentCallIsNotPassedOn(t *testing.T) {
-	conn, _ := pair(t, acp.AgentHandlers{
+	conn, _ := pairThat(t, unmade, acp.AgentHandlers{
 		Prompt: func(ctx context.Context, session *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
 			err := session.Update(ctx, acp.WholePlan(acp.PlanEntry{Content: "no priority"}))
 			e, ok := errors.AsType[*acp.Error](err)

@@ -67,7 +67,7 @@ func startAgent(t *testing.T, transport acp.Transport, prompt func(
 func TestCancelBehindPrompt(t *testing.T) {
 	const sessions = 8 // at a time
 	r1, r2, w1, w2 := filePipes(t)
-	agent := startAgent(t, conformance.Tap(t, conformance.Agent, rpc.IO(r1, w2, 0), nil), untilCancelled)
+	agent := startAgent(t, conformance.Tap(t, conformance.Agent, rpc.IO(r1, w2, 0), sentBy(conformance.Agent)), untilCancelled)
 	defer r2.Close()
 
 	round, read := make(chan struct{}, 1), make(chan error, 1)

@@ -121,7 +121,7 @@ func TestINI10_AgentOfAnotherVersion(t *testing.T) {
 		ours, theirs := acp.Pipe()
 		sent := make(chan []string, 1)
 		go func() { sent <- rawServe(t, theirs, `{"protocolVersion":`+version+`}`) }()
-		_, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, nil), acp.ClientHandlers{}, nil)
+		_, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, sentBy(conformance.Client)), acp.ClientHandlers{}, nil)
 		if e, ok := errors.AsType[*acp.VersionError](err); !ok || !strings.Contains(err.Error(), "version "+version) {
 			t.Errorf("%s: got %v, %v", version, e, err)
 		}

@@ -164,7 +164,7 @@ func TestAgentFollowsTranscripts(t *testing.T) {
 			}
 			ours, theirs := acp.Pipe()
 			a := &shop{session: "sess", prompt: prompt}
-			agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, ours, tap), a.handlers(), nil)
+			agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, ours, tap), a.handlers(), &acp.AgentOptions{Prompt: acp.PromptCapabilities{EmbeddedContext: true}})
 			if err != nil {
 				t.Fatal(err)
 			}

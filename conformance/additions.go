@@ -12,14 +12,14 @@ var additionsRules = []Rule{
 	{
 		ID:       "ADD-2",
 		Versions: both,
-		Breaks:   "An update for a session that no message has given to the client, while no answer is awaited that may give it.",
+		Breaks:   "An update for a session that no answer has given to the client and that the client has never named, while no answer is awaited that may give it.",
 		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
 		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"x","update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}}`,
 		on:       updates(),
 		// The agent gives a session only by an answer, which a judge sees before all that the agent sends later.
 		check: func(e *event) {
 			s, id := e.session, e.text("sessionId")
-			if s != nil && s.given != nil || id == "" || e.initialized == nil || e.sessions.forgot || e.listed.forgot || e.giving > 0 {
+			if s != nil && (s.given != nil || s.asked) || id == "" || e.initialized == nil || e.sessions.forgot || e.listed.forgot || e.giving > 0 || e.unreadable[Client] {
 				return
 			}
 			if _, listed := e.listed.get(id); !listed && e.once(id) {

@@ -77,7 +77,7 @@ func (e *event) broken(pointer, format string, args ...any) report {
 		}
 	}
 	return e.add(Finding{
-		Number: e.number, Direction: e.direction, Kind: e.kind, Method: strings.Clone(clip(e.method)), ID: strings.Clone(e.id),
+		Side: e.sender(), Number: e.number, Direction: e.direction, Kind: e.kind, Method: strings.Clone(clip(e.method)), ID: strings.Clone(e.id),
 		Pointer: pointer, Message: clip(fmt.Sprintf(format, args...)),
 	})
 }
@@ -85,8 +85,12 @@ func (e *event) broken(pointer, format string, args ...any) report {
 // brokenAt reports that an earlier message breaks the rule, which only shows now: at the end of the connection, for
 // example.
 func (e *event) brokenAt(at *Evidence, format string, args ...any) report {
+	side := e.rule.Side
+	if side == 0 { // the one who was asked
+		side = at.Direction.Sender().Peer()
+	}
 	return e.add(Finding{
-		Number: at.Number, Direction: at.Direction, Kind: at.Kind, Method: at.Method, ID: at.ID,
+		Side: side, Number: at.Number, Direction: at.Direction, Kind: at.Kind, Method: at.Method, ID: at.ID,
 		Message: clip(fmt.Sprintf(format, args...)),
 	})
 }

@@ -120,6 +120,8 @@ type Finding struct {
 	Rule string
 	// Level is that of the requirement, or a milder one.
 	Level Level
+	// Side is who breaks it: the sender of the message, or who never sent what it called for.
+	Side Side
 	// Number is the message's place on its connection, from 1.
 	Number    int
 	Direction Direction

@@ -100,6 +100,7 @@ func TestFindingFields(t *testing.T) {
 	want := []conformance.Finding{{
 		Rule:       "INI-6",
 		Level:      conformance.Must,
+		Side:       conformance.Agent,
 		Number:     2,
 		Direction:  conformance.ToClient,
 		Method:     "session/prompt",

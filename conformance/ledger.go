@@ -60,7 +60,7 @@ type ledger struct {
 	authNeeded          *Evidence // session/new was answered that authentication is required
 
 	notified   map[Side]*Evidence // the last notification to each side; of a session/update only that there was one
-	unreadable map[Side]bool      // the side got something that it may answer without an id
+	unreadable map[Side]bool      // the side got something that is no proper message: what it was meant as is not known
 
 	open         map[requestKey]*request // all requests in flight
 	kept         int                     // bytes of the lines whose params are kept
@@ -159,6 +159,7 @@ type request struct {
 type session struct {
 	id    string
 	named *Evidence // the first message that names it
+	asked bool      // the client has named it
 	// given is the message that made it usable: the answer to session/new, or the request of session/load or
 	// session/resume, whose answer may still be awaited; nil if there was none.
 	given *Evidence
@@ -329,6 +330,11 @@ func (l *ledger) take(e *event) {
 	case "":
 		l.unreadable[receiver] = true
 	}
+	for _, f := range e.findings[:e.refused] {
+		if f.Definition == Envelope && f.Rule != custom && f.Level < Should {
+			l.unreadable[receiver] = true
+		}
+	}
 	switch e.kind {
 	case Request:
 		l.takeRequest(e)
@@ -344,12 +350,15 @@ func (l *ledger) know(e *event, id string) *session {
 	if id == "" {
 		return nil
 	}
-	if s := l.session(id); s != nil {
+	s := l.session(id)
+	if s != nil {
+		s.asked = s.asked || e.kind != Response && e.direction == ToAgent
 		return s
 	}
-	s := &session{
+	s = &session{
 		id: strings.Clone(short(id)), named: e.evidence(),
 		settable: newTable[bool](2 * maxNames), plans: newTable[*agentPlan](maxAgentPlans),
+		asked: e.kind != Response && e.direction == ToAgent,
 	}
 	l.sessions.put(id, s)
 	return s

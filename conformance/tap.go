@@ -29,6 +29,10 @@ type TapOptions struct {
 	// Expect lists findings that the test causes on purpose. A finding whose String contains one of the
 	// texts does not fail the test. If no finding contained a text, the test fails when it ends.
 	Expect []string
+	// Accept has the rules that the test, or the peer that it plays, breaks on purpose: their ids, each with the reason.
+	// What breaks them is logged with the reason, and does not fail the test. Unlike what Expect lists, it need not
+	// happen.
+	Accept map[string]string
 	// Ignore says which other findings do not fail the test, such as those about a peer that the test
 	// does not check.
 	Ignore func(Finding) bool
@@ -101,9 +105,13 @@ func (t *tap) report(findings []Finding, line []byte) {
 		for _, e := range f.Evidence {
 			fmt.Fprintf(&text, "\n\t%s: message %d: %s", e.Why, e.Number, e.Excerpt)
 		}
-		if f.Level <= t.options.Level {
+		reason, accepted := t.options.Accept[f.Rule]
+		switch {
+		case accepted:
+			t.tb.Logf("accepted (%s): %s", reason, text.String())
+		case f.Level <= t.options.Level:
 			t.tb.Errorf("%s", text.String())
-		} else {
+		default:
 			t.tb.Logf("%s", text.String())
 		}
 	}

@@ -65,7 +65,7 @@ func (v *Validator) Message(direction Direction, line []byte) []Finding {
 // read what it needs.
 func (v *Validator) judge(direction Direction, line []byte) message {
 	v.number++
-	m := message{validator: v, Finding: Finding{Direction: direction, Number: v.number}}
+	m := message{validator: v, Finding: Finding{Direction: direction, Side: direction.Sender(), Number: v.number}}
 	m.judge(bytes.TrimSuffix(line, []byte("\n")))
 	return m
 }

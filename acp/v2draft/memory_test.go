@@ -120,7 +120,10 @@ func TestTurnAmongManySessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{Schema: conformance.V2()}),
+	conn, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, &conformance.TapOptions{
+		Schema: conformance.V2(),
+		Accept: map[string]string{"ADD-2": "the agent tells of sessions that the client does not know"},
+	}),
 		v2draft.ClientHandlers{}, &v2draft.ClientOptions{Info: info})
 	if err != nil {
 		t.Fatal(err)

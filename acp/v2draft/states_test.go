@@ -53,7 +53,7 @@ func TestQuestionGivenUp(t *testing.T) {
 
 // A turn whose message cannot be shown ends all the same.
 func TestMessageThatCannotBeSent(t *testing.T) {
-	conn := connect(t, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+	conn := connectThat(t, map[string]string{"V2-1": "the message cannot be sent"}, handlers(func(ctx context.Context, session *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 		bad := v2draft.UserMessage{MessageID: "u", Meta: v2draft.Meta{"x": json.RawMessage("{")}}
 		return session.StartTurnWith(ctx, bad, func(context.Context) (v2draft.IdleStateUpdate, error) {
 			t.Error("the work was done")

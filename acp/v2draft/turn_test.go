@@ -65,16 +65,25 @@ func tapClient(t *testing.T, transport rpc.Transport) rpc.Transport {
 // connect starts an agent and a client of it. Options may be nil.
 func connect(t *testing.T, agent v2draft.AgentHandlers, client v2draft.ClientHandlers, opts *v2draft.AgentOptions) *v2draft.ClientConn {
 	t.Helper()
+	return connectThat(t, nil, agent, client, opts)
+}
+
+// connectThat is connect for a test that breaks rules on purpose: their ids, with the reasons.
+func connectThat(
+	t *testing.T, breaks map[string]string, agent v2draft.AgentHandlers, client v2draft.ClientHandlers, opts *v2draft.AgentOptions,
+) *v2draft.ClientConn {
+	t.Helper()
 	if opts == nil {
 		opts = &v2draft.AgentOptions{}
 	}
 	opts.Info = info
 	near, far := v2draft.Pipe()
-	served, err := v2draft.StartAgent(t.Context(), tapAgent(t, far, false), agent, opts)
+	tap := &conformance.TapOptions{Schema: conformance.V2(), Accept: breaks}
+	served, err := v2draft.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, tap), agent, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := v2draft.Connect(t.Context(), tapClient(t, near), client, &v2draft.ClientOptions{
+	conn, err := v2draft.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, tap), client, &v2draft.ClientOptions{
 		Info: info, Conn: v2draft.ConnOptions{
 			CancelGrace: 200 * time.Millisecond,
 			Hooks: v2draft.Hooks{Message: func(sent bool, message []byte) {
@@ -315,7 +324,7 @@ func TestPlainAgents(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			conn := connect(t, handlers(func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
+			conn := connectThat(t, map[string]string{"V2-2": "it says idle again before it has worked"}, handlers(func(ctx context.Context, s *v2draft.AgentSession, req *v2draft.PromptRequest) (*v2draft.PromptResponse, error) {
 				send(t, ctx, s, test.before...)
 				v2draft.AfterResponse(ctx, func(ctx context.Context) { send(t, ctx, s, test.after...) })
 				return &v2draft.PromptResponse{MessageID: id}, nil

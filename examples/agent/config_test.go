@@ -184,7 +184,7 @@ func TestAUT9_AUT10_RequireAuth(t *testing.T) {
 func TestRequireAuthGuardsEveryMethod(t *testing.T) {
 	state := t.TempDir()
 	kept := connect(t, setup{state: state}).session(t).ID()
-	h := connect(t, setup{state: state, requireAuth: true})
+	h := connect(t, setup{state: state, requireAuth: true, breaks: map[string]string{"PRM-1": "prompts in a session that it may not load"}})
 	methods := map[string]func(acp.SessionID) error{
 		acp.MethodLogout: func(acp.SessionID) error {
 			_, err := h.Logout(t.Context(), &acp.LogoutRequest{})
@@ -296,7 +296,7 @@ func TestAUT10_NoAuthNeeded(t *testing.T) {
 
 // AUT-2, AUT-3: ids of terminal methods, and ids that were not offered, are refused.
 func TestAUT2_AUT3_OtherMethods(t *testing.T) {
-	h := connect(t, setup{requireAuth: true})
+	h := connect(t, setup{requireAuth: true, breaks: map[string]string{"AUT-2": "what the agent must refuse", "AUT-3": "likewise"}})
 	for _, id := range []acp.AuthMethodID{authTerminal, "nope", ""} {
 		_, err := rpc.Call[acp.AuthenticateResponse](t.Context(), h.RPC(), acp.MethodAuthenticate, &acp.AuthenticateRequest{MethodID: id})
 		wantCode(t, err, acp.ErrInvalidParams)

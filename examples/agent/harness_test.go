@@ -150,7 +150,8 @@ type setup struct {
 	commandTime time.Duration
 	maxHistory  int
 	maxServers  int
-	expect      []string // findings to expect
+	expect      []string          // findings to expect
+	breaks      map[string]string // rules that the test breaks on purpose, with the reasons
 	handlers    func(*acp.ClientHandlers)
 	options     func(*acp.ClientOptions)
 	transport   func(t *testing.T, state string) acp.Transport // default: an agent in memory
@@ -171,7 +172,7 @@ func connect(t *testing.T, s setup) *host {
 	}
 	h := &host{wire: &wire{}, dir: s.dir}
 	tapped := conformance.Tap(t, conformance.Client, transport(t, s.state),
-		&conformance.TapOptions{Expect: s.expect, OnMessage: h.wire.Add})
+		&conformance.TapOptions{Expect: s.expect, Accept: s.breaks, OnMessage: h.wire.Add})
 
 	handlers := acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {

@@ -169,7 +169,7 @@ func TestMCPServersThatDoNotStart(t *testing.T) {
 
 // SES-27, SES-30: transports that were not offered, and unknown ones, are refused.
 func TestSES27_OtherMCPServers(t *testing.T) {
-	h := connect(t, setup{})
+	h := connect(t, setup{breaks: map[string]string{"SES-27": "what the agent must refuse"}})
 	for _, server := range []acp.MCPServer{
 		acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "h", URL: "https://example.com/mcp"}),
 		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "s", URL: "https://example.com/mcp"}),

@@ -222,7 +222,7 @@ func TestLoadOfABusySession(t *testing.T) {
 }
 
 func TestERR5_UnknownSessions(t *testing.T) {
-	h := connect(t, setup{})
+	h := connect(t, setup{breaks: map[string]string{"PRM-1": "what the agent must refuse"}})
 	const id = "nope"
 	requests := map[string]func() error{
 		acp.MethodPrompt: func() error {
@@ -266,7 +266,7 @@ func TestLST14_ListRestoresNothing(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h := connect(t, setup{state: state, dir: dir})
+	h := connect(t, setup{state: state, dir: dir, breaks: map[string]string{"PRM-1": "what the agent must refuse"}})
 	if got := list(t, h, ""); len(got) != 1 {
 		t.Fatalf("listed %d sessions, want 1", len(got))
 	}
@@ -387,7 +387,7 @@ func TestLST4_LST8_FilterByDirectory(t *testing.T) {
 }
 
 func TestLST11_LST12_Pages(t *testing.T) {
-	h := connect(t, setup{pageSize: 3})
+	h := connect(t, setup{pageSize: 3, breaks: map[string]string{"LST-10": "what the agent must refuse"}})
 	want := map[acp.SessionID]bool{}
 	for range 8 {
 		want[h.session(t).ID()] = true

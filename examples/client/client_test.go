@@ -550,7 +550,7 @@ func TestINI10_OtherVersions(t *testing.T) {
 func TestFindingsFail(t *testing.T) {
 	p := start(t, nil, append([]string{"-check", "-p", "hello"}, with(t, "sloppy")...)...)
 	got, status := p.finish(t)
-	inOrder(t, got, "FINDING agent → client: session/update: /update: missing property \"content\"", "stopReason: end_turn", "messages, 1 findings\n")
+	inOrder(t, got, "FINDING agent → client: INI-6 MUST: session/update: /update: missing property \"content\"", "stopReason: end_turn", "messages, 1 findings (1 MUST, 0 SHOULD, 0 advice)\n")
 	if status != 1 {
 		t.Errorf("ended with status %d", status)
 	}
@@ -564,7 +564,7 @@ func TestWarnings(t *testing.T) {
 	}
 	p = start(t, nil, append([]string{"-check", "-warnings", "-p", "hello"}, with(t, "modern")...)...)
 	got, status := p.finish(t)
-	inOrder(t, got, `unknown member "modern"`, "messages, 1 findings (1 of them warnings)")
+	inOrder(t, got, `unknown member "modern"`, "messages, 2 findings (1 MUST, 1 SHOULD, 0 advice)")
 	if status != 1 {
 		t.Errorf("ended with status %d", status)
 	}
@@ -621,19 +621,21 @@ func TestReject(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		args []string
-		want string
+		args   []string
+		want   string
+		status int
 	}{
-		"-reject":                   {[]string{"-reject", "-p", "hello"}, "wrote: false, ran: false"},
-		"in a script":               {[]string{"-script", script}, "wrote: false, ran: false"},
-		"-reject before the script": {[]string{"-reject", "-script", allowing}, "wrote: false, ran: false"},
-		"-allow":                    {[]string{"-allow", "-p", "hello"}, "wrote: true, ran: true"},
+		"-reject":     {[]string{"-reject", "-p", "hello"}, "wrote: false, ran: false", 0},
+		"in a script": {[]string{"-script", script}, "wrote: false, ran: false", 0},
+		// The agent asks for what the client has not stated, and a script checks.
+		"-reject before the script": {[]string{"-reject", "-script", allowing}, "wrote: false, ran: false", 1},
+		"-allow":                    {[]string{"-allow", "-p", "hello"}, "wrote: true, ran: true", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, nil, append(test.args, with(t, "pushy")...)...)
 			got, status := p.finish(t)
 			inOrder(t, got, test.want, "stopReason: end_turn")
-			if status != 0 {
+			if status != test.status {
 				t.Errorf("ended with status %d", status)
 			}
 			files, err := os.ReadDir(p.Dir)
@@ -661,7 +663,7 @@ func TestAgentsThatDie(t *testing.T) {
 	p := start(t, nil, append([]string{"-check", "-p", "hello"}, with(t, "mortal")...)...)
 	got, status := p.finish(t)
 	inOrder(t, p.stderr.String(), "alas", "client: ", "exit status 3")
-	inOrder(t, got, "0 findings\n")
+	inOrder(t, got, "FINDING client → agent: PRM-5 MUST: session/prompt request", "never answered", "1 findings")
 	if status != 1 {
 		t.Errorf("ended with status %d", status)
 	}

@@ -28,9 +28,9 @@
 //
 // With -reject, every line of a script rejects.
 //
-// With -check, and with a script, every message is checked against the schema. Each finding is printed,
-// the last line is of the form "123 messages, 0 findings", and findings make the exit status 1. Warnings are
-// only found with -warnings: above all, members that the schema does not know, which most agents send.
+// With -check, and with a script, every message is judged by the protocol's schema and rules. Each finding is printed,
+// the last line is of the form "123 messages, 0 findings", and findings make the exit status 1. What breaks no MUST is
+// only found with -warnings, and so are members that the schema does not know, which most agents send.
 package main
 
 import (
@@ -98,7 +98,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 	allow := flags.Bool("allow", false, "grant all requests for permission")
 	reject := flags.Bool("reject", false, "refuse all requests for permission, write no files and run no commands")
 	flags.BoolVar(&c.check, "check", false, "check every message")
-	flags.BoolVar(&c.warnings, "warnings", false, "when checking, count warnings too, such as members that the schema does not know")
+	flags.BoolVar(&c.warnings, "warnings", false, "when checking, count also what breaks no MUST, and members that the schema does not know")
 	flags.BoolVar(&c.shell, "shell", true, "run a command without arguments in the shell if there is no such program")
 	if err := flags.Parse(args); err != nil {
 		return c, flag.ErrHelp
@@ -146,8 +146,11 @@ var errFindings = errors.New("messages did not conform")
 func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
 	p := &printer{w: out}
 	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{
-		OnMessage: p.findings,
-		Ignore:    func(f conformance.Finding) bool { return !c.warnings && (f.Level > conformance.MustNot || f.Rule == "EXT-2") },
+		OnMessage: func(m conformance.Message) { p.findings(m.Findings) },
+		OnEnd:     p.findings,
+		Ignore: func(f conformance.Finding) bool {
+			return !c.warnings && (f.Level > conformance.MustNot || f.Rule == "EXT-2")
+		},
 	})
 	err := converse(ctx, c, in, p, monitor)
 	if c.check {

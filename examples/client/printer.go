@@ -307,11 +307,11 @@ func (p *printer) terminal(_ local.Session, terminal acp.TerminalID, output []by
 	p.text("terminal "+string(terminal), "  | ", string(output))
 }
 
-// findings prints what is wrong with a message.
-func (p *printer) findings(m conformance.Message) {
+// findings prints what is wrong with a message, or with the end of the connection.
+func (p *printer) findings(findings []conformance.Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range m.Findings {
+	for _, f := range findings {
 		p.printf("FINDING %s: %s", f.Direction, f)
 	}
 }

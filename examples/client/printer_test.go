@@ -76,7 +76,7 @@ func TestPrinterHostileText(t *testing.T) {
 		},
 		"terminal": func(p *printer) { p.terminal(nil, hostile, []byte(hostile)) },
 		"findings": func(p *printer) {
-			p.findings(conformance.Message{Findings: []conformance.Finding{{Method: hostile, Message: hostile}}})
+			p.findings([]conformance.Finding{{Method: hostile, Message: hostile}})
 		},
 		"error": func(p *printer) { p.line("error: %v", &rpc.Error{Message: hostile}) },
 	} {

@@ -135,9 +135,9 @@ func (p *printer) permission(title, chosen string) {
 	p.line("permission: %s: %s", title, chosen)
 }
 
-// findings prints what the check found in a message.
-func (p *printer) findings(m conformance.Message) {
-	for _, f := range m.Findings {
-		p.line("%s: %s", m.Direction, f)
+// findings prints what the check found in a message, or at the end of the connection.
+func (p *printer) findings(findings []conformance.Finding) {
+	for _, f := range findings {
+		p.line("%s: %s", f.Direction, f)
 	}
 }

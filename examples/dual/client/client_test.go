@@ -105,7 +105,7 @@ func TestHostileText(t *testing.T) {
 		v2(v2draft.NewSessionUpdateTerminalOutputChunk(v2draft.TerminalOutputChunk{Data: base64.StdEncoding.EncodeToString([]byte(hostile))})),
 		func(p *printer) error {
 			p.permission(hostile, hostile)
-			p.findings(conformance.Message{Findings: []conformance.Finding{{Method: hostile}}})
+			p.findings([]conformance.Finding{{Method: hostile}})
 			p.line("stopped: %s", hostile)
 			return nil
 		},

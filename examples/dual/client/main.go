@@ -80,7 +80,8 @@ var errFindings = errors.New("messages did not conform")
 func run(ctx context.Context, c config, out io.Writer) error {
 	p := &printer{w: out}
 	monitor := conformance.NewMonitor(conformance.Negotiated(conformance.V1(), conformance.V2()), &conformance.MonitorOptions{
-		OnMessage: p.findings,
+		OnMessage: func(m conformance.Message) { p.findings(m.Findings) },
+		OnEnd:     p.findings,
 	})
 	command := exec.Command(c.command[0], c.command[1:]...)
 	stderr := plain.NewWriter(os.Stderr, "agent: ")
