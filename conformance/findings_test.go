@@ -16,27 +16,58 @@ import (
 
 // TestFindings runs conversations of version 1, TestNegotiated those on which versions 1 and 2 are
 // negotiated.
-func TestFindings(t *testing.T) { converse(t, "testdata/findings.txtar", conformance.V1()) }
+func TestFindings(t *testing.T) {
+	converse(t, "testdata/findings.txtar", func() talker { return validator{conformance.NewValidator(conformance.V1())} })
+}
 
 func TestNegotiated(t *testing.T) {
-	converse(t, "testdata/negotiated.txtar", conformance.Negotiated(conformance.V1(), conformance.V2()))
+	converse(t, "testdata/negotiated.txtar", func() talker {
+		return validator{conformance.NewValidator(conformance.Negotiated(conformance.V1(), conformance.V2()))}
+	})
 }
+
+// talker is a Judge, or a validator that looks like one.
+type talker interface {
+	Message(conformance.Message) []conformance.Finding
+	Closed(conformance.Side)
+	End() []conformance.Finding
+}
+
+type validator struct{ *conformance.Validator }
+
+func (v validator) Message(m conformance.Message) []conformance.Finding {
+	return v.Validator.Message(m.Direction, m.Line)
+}
+
+func (validator) Closed(conformance.Side)    {}
+func (validator) End() []conformance.Finding { return nil }
 
 var update = flag.Bool("update", false, "write the findings into the archives of conversations")
 
 // converse runs the conversations of an archive: each file is one connection, each message is followed
-// by exactly the findings that it must get.
-func converse(t *testing.T, path string, schema *conformance.Schema) {
+// by exactly the findings that it must get. "== client" is the end of the connection, which that side closed. A file
+// whose name ends with "…" begins the files after it, up to the next such file.
+func converse(t *testing.T, path string, start func() talker) {
 	t.Helper()
 	archive, err := txtar.ParseFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	messages := 0
+	var beginning string
 	for i, file := range archive.Files {
 		t.Run(file.Name, func(t *testing.T) {
 			var updated strings.Builder
-			v := conformance.NewValidator(schema)
+			v := start()
+			if strings.HasSuffix(file.Name, "…") {
+				beginning = string(file.Data)
+			} else {
+				for line := range strings.Lines(beginning) {
+					if mark, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); mark == "->" || mark == "<-" {
+						v.Message(conformance.Message{Direction: directions[mark], Line: []byte(text)})
+					}
+				}
+			}
 			var got, want []string
 			var last string
 			check := func() {
@@ -56,11 +87,19 @@ func converse(t *testing.T, path string, schema *conformance.Schema) {
 					check()
 					messages++
 					last = line
-					direction := conformance.ToAgent
-					if mark == "<-" {
-						direction = conformance.ToClient
+					for _, f := range v.Message(conformance.Message{Direction: directions[mark], Line: []byte(text)}) {
+						got = append(got, f.String())
 					}
-					for _, f := range v.Message(direction, []byte(text)) {
+				case "==":
+					check()
+					last = line
+					switch text {
+					case "client":
+						v.Closed(conformance.Client)
+					case "agent":
+						v.Closed(conformance.Agent)
+					}
+					for _, f := range v.End() {
 						got = append(got, f.String())
 					}
 				case "!":
@@ -84,6 +123,8 @@ func converse(t *testing.T, path string, schema *conformance.Schema) {
 	}
 	t.Logf("%d messages", messages)
 }
+
+var directions = map[string]conformance.Direction{"->": conformance.ToAgent, "<-": conformance.ToClient}
 
 func list(findings []string) string {
 	if len(findings) == 0 {

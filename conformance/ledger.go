@@ -5,6 +5,7 @@ package conformance
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,6 +66,7 @@ type ledger struct {
 	open         map[requestKey]*request // all requests in flight
 	kept         int                     // bytes of the lines whose params are kept
 	asked        *request                // by the last message
+	cancelled    []*turn                 // in flight and cancelled, which the agent may not have read
 	sessions     table[*session]
 	listed       table[*Evidence]  // by id: the sessions that session/list told of
 	cursors      table[*Evidence]  // those that session/list gave out
@@ -186,7 +188,7 @@ type session struct {
 	made       bool       // by session/new, on this connection
 
 	idle    *Evidence // a session/cancel while no turn was in flight, until the next prompt
-	closing bool      // session/close was sent
+	closing bool      // session/close or session/delete was sent
 	closed  *Evidence // the answer to session/close
 	deleted *Evidence // the answer to session/delete
 
@@ -228,10 +230,11 @@ type turn struct {
 	cancelled *Evidence // the first session/cancel while it was in flight
 	// obeyed is a message after which the agent has read the cancellation: its answer to a request that was sent later, or
 	// the client's later answer to a permission that the turn was waiting for.
-	obeyed *Evidence
-	ended  *Evidence
-	stop   string      // the stop reason
-	calls  []*toolCall // announced in it
+	obeyed   *Evidence
+	declined bool // a permission was answered with the outcome cancelled
+	ended    *Evidence
+	stop     string      // the stop reason
+	calls    []*toolCall // announced in it
 }
 
 // offer is a list of things that the agent offers by id.
@@ -417,7 +420,7 @@ func (l *ledger) takeRequest(e *event) {
 		if r.session != nil {
 			r.session.setting++
 		}
-	case methodClose:
+	case methodClose, methodDelete:
 		if r.session != nil {
 			r.session.closing = true
 		}
@@ -521,6 +524,9 @@ func (l *ledger) takeNotification(e *event) {
 		for _, t := range s.turns {
 			if t.cancelled == nil {
 				t.cancelled = e.evidence()
+				if len(l.cancelled) < maxTurns {
+					l.cancelled = append(l.cancelled, t)
+				}
 			}
 		}
 	case e.method == methodUpdate && e.direction == ToClient:
@@ -790,14 +796,7 @@ func (l *ledger) takeAnswer(e *event) {
 	}
 	l.kept -= r.bytes
 	defer func() { r.params = nil }() // turns and tool calls keep the request
-	for _, t := range r.session.inFlight() {
-		switch {
-		case t.cancelled == nil || t.obeyed != nil || t == r.turn && r.method == methodPrompt:
-		case r.direction == ToAgent && r.at.Number > t.cancelled.Number,
-			r.method == methodPermission && r.at.Number < t.cancelled.Number:
-			t.obeyed = e.evidence()
-		}
-	}
+	l.obey(e)
 	switch r.method {
 	case methodPrompt:
 		r.session.finish(e)
@@ -924,6 +923,9 @@ func (l *ledger) cancelCall(e *event) {
 
 // permit notes what a client permits.
 func (l *ledger) permit(e *event) {
+	if t := e.request.turn; t != nil && e.text("outcome", "outcome") == "cancelled" {
+		t.declined = true
+	}
 	c := l.call(e.session, text(e.request.params, "toolCall", "toolCallId"))
 	if c == nil {
 		return
@@ -935,11 +937,18 @@ func (l *ledger) permit(e *event) {
 	}
 }
 
-func (s *session) inFlight() []*turn {
-	if s == nil {
-		return nil
-	}
-	return s.turns
+// obey notes which cancellations the agent has read when a request is answered. It reads messages in their order, those of
+// all sessions.
+func (l *ledger) obey(e *event) {
+	r := e.request
+	l.cancelled = slices.DeleteFunc(l.cancelled, func(t *turn) bool {
+		read := r.direction == ToAgent && r.at.Number > t.cancelled.Number
+		answered := r.method == methodPermission && r.turn == t && r.at.Number < t.cancelled.Number
+		if read || answered {
+			t.obeyed = e.evidence()
+		}
+		return t.obeyed != nil || r == t.prompt
+	})
 }
 
 // finish notes the answer to a prompt.

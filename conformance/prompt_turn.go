@@ -104,7 +104,7 @@ var promptTurnRules = []Rule{
 	},
 	{
 		ID:     "PRM-7",
-		Breaks: "The stop reason cancelled for a turn that nothing has cancelled: no session/cancel, no $/cancel_request, no session/close.",
+		Breaks: "The stop reason cancelled for a turn that nothing has cancelled: no session/cancel, no $/cancel_request, no session/close or session/delete, and no permission with the outcome cancelled.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}
@@ -263,7 +263,7 @@ func (e *event) turnOf() *turn {
 // cancelledForNothing is the turn that ends as cancelled without being so; nil if it is otherwise.
 func (e *event) cancelledForNothing() *turn {
 	t := e.turnOf()
-	if t == nil || e.text("stopReason") != "cancelled" || t.cancelled != nil || t.prompt.cancelled != nil || e.session == nil || e.session.closing {
+	if t == nil || e.text("stopReason") != "cancelled" || t.cancelled != nil || t.prompt.cancelled != nil || t.declined || e.session == nil || e.session.closing {
 		return nil
 	}
 	return t
