@@ -46,6 +46,12 @@ func integer(v value, path ...string) (n int64, ok bool) {
 	return n, err == nil
 }
 
+// decimal is a number, as near as a float64 is.
+func decimal(v value) (float64, bool) {
+	n, err := strconv.ParseFloat(string(v.number()), 64)
+	return n, err == nil
+}
+
 // items are the elements of an array, none where there is none.
 func items(v value, path ...string) iter.Seq2[int, value] {
 	return func(yield func(int, value) bool) {
@@ -84,10 +90,11 @@ func membersOf(v value, path ...string) iter.Seq2[string, value] {
 	}
 }
 
-// isObject, isArray and isText tell the type of a value.
-func isObject(v value) bool { return v.kind() == typeObject }
-func isArray(v value) bool  { return v.kind() == typeArray }
-func isText(v value) bool   { return v.kind() == typeString }
+// isObject, isArray, isText and isBoolean tell the type of a value.
+func isObject(v value) bool  { return v.kind() == typeObject }
+func isArray(v value) bool   { return v.kind() == typeArray }
+func isText(v value) bool    { return v.kind() == typeString }
+func isBoolean(v value) bool { return v.kind() == typeBoolean }
 
 // keep makes a value independent of the message that it came in.
 func keep(v value) value { return v.copy() }

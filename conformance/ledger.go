@@ -5,10 +5,12 @@ package conformance
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Methods that the ledger knows by name.
@@ -62,6 +64,8 @@ type ledger struct {
 
 	notified   map[Side]*Evidence // the last notification to each side; of a session/update only that there was one
 	unreadable map[Side]bool      // the side got something that is no proper message: what it was meant as is not known
+	oddIDs     map[Side]bool      // the side got something that is not in unread and that it may answer without an id
+	unread     map[Side]unread    // lines that are no messages
 
 	open         map[requestKey]*request // all requests in flight
 	kept         int                     // bytes of the lines whose params are kept
@@ -84,6 +88,8 @@ func newLedger() ledger {
 		authMethods:  newTable[*authMethod](maxNames),
 		notified:     map[Side]*Evidence{},
 		unreadable:   map[Side]bool{},
+		oddIDs:       map[Side]bool{},
+		unread:       map[Side]unread{},
 		open:         map[requestKey]*request{},
 		sessions:     newTable[*session](maxSessions),
 		listed:       newTable[*Evidence](maxListed),
@@ -93,6 +99,13 @@ func newLedger() ledger {
 		terminals:    newTable[*terminal](maxTerminals),
 		elicitations: newTable[*elicitation](maxElicitations),
 	}
+}
+
+// unread are the lines that a side got and that are no messages.
+type unread struct {
+	at    *Evidence // the first one
+	json  bool      // it is JSON
+	count int
 }
 
 // abilities are the capabilities of one side.
@@ -154,6 +167,8 @@ type request struct {
 	turn        *turn        // the one in which the agent asked, if it was the only one of its session
 	cancelled   *Evidence    // the $/cancel_request for it
 	elicitation *elicitation // of URL mode, that it begins
+	fits        bool         // the schema has nothing to say about it
+	unsupported bool         // it names a mode, an option or a value that the session never had
 	bytes       int          // what it adds to ledger.kept
 }
 
@@ -329,9 +344,19 @@ func (l *ledger) take(e *event) {
 			l.notified[receiver] = e.evidence()
 		}
 	case Request:
-		l.unreadable[receiver] = l.unreadable[receiver] || e.id == "null" || e.key == "array" || e.key == "object" || e.key == "boolean"
+		// Its envelope may be wrong in a way that leaves the answer without an id.
+		odd := e.id == "null" || e.key == "array" || e.key == "object" || e.key == "boolean"
+		l.unreadable[receiver] = l.unreadable[receiver] || odd
+		l.oddIDs[receiver] = l.oddIDs[receiver] || odd || slices.ContainsFunc(e.findings[:e.refused], func(f Finding) bool { return f.Definition == Envelope })
 	case "":
 		l.unreadable[receiver] = true
+		lines := l.unread[receiver]
+		lines.count++
+		if lines.at == nil {
+			lines.at, lines.json = e.evidence(), json.Valid(e.line)
+		}
+		l.unread[receiver] = lines
+		l.oddIDs[receiver] = l.oddIDs[receiver] || !utf8.Valid(e.line) // read as JSON by some
 	}
 	for _, f := range e.findings[:e.refused] {
 		if f.Definition == Envelope && f.Rule != custom && f.Level < Should {
@@ -384,6 +409,10 @@ func (l *ledger) takeRequest(e *event) {
 	if !e.remembered { // there are too many
 		r.session.forget()
 		return
+	}
+	r.fits = e.sound("")
+	for _, f := range e.findings[e.refused:] {
+		r.unsupported = r.unsupported || f.Rule == "CFG-16" || f.Rule == "MOD-1"
 	}
 	if gives(r) {
 		l.giving++

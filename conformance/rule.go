@@ -72,7 +72,8 @@ var rulesOfPages = [][]Rule{
 	schemaRules,
 	overviewRules, initializationRules, authenticationRules, sessionSetupRules, sessionListRules, sessionDeleteRules,
 	sessionModesRules, configOptionRules, promptTurnRules, cancellationRules, contentRules, toolCallRules, fileSystemRules,
-	terminalRules, agentPlanRules, slashCommandRules, additionsRules, version2Rules,
+	terminalRules, agentPlanRules, slashCommandRules, elicitationRules, extensibilityRules,
+	errorRules, schemaReferenceRules, additionsRules, version2Rules,
 }
 
 // dedent removes the indentation of an example in a page's file.

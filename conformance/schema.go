@@ -35,6 +35,8 @@ type Schema struct {
 	prepared map[*jsonschema.Schema]bool
 	planner  *planner
 
+	openNames openNameTrees
+
 	unevaluated bool // some definition restricts what others leave unevaluated
 }
 

@@ -1,0 +1,103 @@
+// Rules of the page extensibility.
+
+package conformance
+
+import (
+	"regexp"
+	"strings"
+)
+
+var extensibilityRules = []Rule{
+	{
+		ID:       "EXT-1",
+		Versions: both,
+		Breaks:   "A traceparent, tracestate or baggage in the _meta of a message's params or result that is no text of the W3C's form.",
+		Right:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"}}}`,
+		Wrong:    `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"traceparent":"7a085853722dc6d2"}}}`,
+		on:       on(requests(), notifications(), results()),
+		check: func(e *event) {
+			meta := member(e.content, "_meta")
+			if meta == nil {
+				return
+			}
+			for _, key := range traceKeys {
+				if v := member(meta, key.name); present(meta, key.name) && !(isText(v) && len(text(v)) <= 1<<13 && key.form.MatchString(text(v))) {
+					e.broken("/_meta/"+key.name, "not the form that W3C gives it")
+				}
+			}
+		},
+	},
+	{
+		ID:       "EXT-4",
+		Versions: both,
+		Breaks:   "A request of one's own (its method begins with an underscore) that is still unanswered when the side that got it closes the connection.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}`,
+		end: func(e *event) {
+			for _, r := range e.open {
+				if isCustom(r.method) && r.direction.Sender().Peer() == e.closedBy {
+					e.brokenAt(r.at, "was never answered")
+				}
+			}
+		},
+	},
+	{
+		ID:       "EXT-5",
+		Versions: both,
+		Breaks:   "An error for a request of one's own that says in words that there is no such method, with another code than -32601.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"Method not found"}}`,
+		on: failures(),
+		check: func(e *event) {
+			if code, ok := integer(e.content, "code"); ok && isCustom(e.method) && code != codeMethod && noSuchMethod.MatchString(e.text("message")) {
+				e.broken("/code", "an unknown method has the code %d", codeMethod).because(e.request.at, "the request")
+			}
+		},
+	},
+	{
+		ID:       "EXT-6",
+		Versions: both,
+		Breaks:   "A result that answers a request of one's own, from a side whose capabilities have no _meta that says so.",
+		Right: `
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"_meta":{"example.com":{"ping":true}}}}}
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		Wrong: `
+			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
+			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+		on: results(),
+		check: func(e *event) {
+			side := &e.agent
+			if e.sender() == Client {
+				side = &e.client
+			}
+			if isCustom(e.method) && side.at != nil && !side.meta && e.once(e.method) {
+				e.broken("", "the %s has this method and does not advertise it", e.sender()).
+					because(side.at, "its capabilities").because(e.request.at, "the request")
+			}
+		},
+	},
+}
+
+// isCustom reports whether a method is somebody's own.
+func isCustom(method string) bool { return strings.HasPrefix(method, "_") }
+
+// noSuchMethod is how libraries say that a method is unknown.
+var noSuchMethod = regexp.MustCompile(`(?i)\b(method not (found|supported|implemented)|(unknown|unsupported|no such) method)\b`)
+
+// traceKeys are the reserved keys of _meta with their forms in the W3C's recommendations.
+var traceKeys = []struct {
+	name string
+	form *regexp.Regexp
+}{
+	{"traceparent", regexp.MustCompile(`^([0-9a-e][0-9a-f]|f[0-9a-e])-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$`)},
+	{"tracestate", regexp.MustCompile(`^([ \t]*([a-z0-9][a-z0-9_\-*/@]*=[ -+\--<>-~]*)?[ \t]*(,|$))*$`)},
+	{"baggage", regexp.MustCompile(`^([ \t]*[!#$%&'*+\-.^_` + "`" + `|~0-9A-Za-z]+[ \t]*=[^,]*(,|$))*$`)},
+}
