@@ -228,12 +228,7 @@ var elicitationRules = []Rule{
 }
 
 // withElicitation begins examples: the client has both modes.
-const withElicitation = `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"elicitation":{"form":{},"url":{}}}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}
-			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}
-			`
+var withElicitation = connected(`{"elicitation":{"form":{},"url":{}}}`)
 
 // hasHistory reports whether a session is, or may be, from before this connection.
 func (l *ledger) hasHistory() bool {

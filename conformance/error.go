@@ -96,7 +96,7 @@ var errorRules = []Rule{
 			}
 			setup := e.method == methodLoad || e.method == methodResume
 			over := s.closed != nil && s.closed.Number < e.request.at.Number || s.deleted != nil && s.deleted.Number < e.request.at.Number
-			unknown := !setup && (s.given == nil || over)
+			unknown := !setup && (s.given == nil && s.named.Direction == ToAgent || over)
 			switch {
 			case unknown && code != codeNotFound && code != codeMethod && !earlier[code]:
 				found := e.broken("/code", "a session that is unknown or not active has the code %d", codeNotFound).because(e.request.at, "the request")
@@ -113,11 +113,11 @@ var errorRules = []Rule{
 		Right: `
 			-> {"jsonrpc":"2.0","id":9,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"not initialized"}}
-			-> {"jsonrpc":"2.0","id":10,"method":"initialize","params":{"protocolVersion":1}}`,
+			-> {"jsonrpc":"2.0","id":10,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}`,
 		Wrong: `
 			-> {"jsonrpc":"2.0","id":9,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
 			<- {"jsonrpc":"2.0","id":9,"result":{"sessionId":"s"}}
-			-> {"jsonrpc":"2.0","id":10,"method":"initialize","params":{"protocolVersion":1}}`,
+			-> {"jsonrpc":"2.0","id":10,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}`,
 		on: answers(),
 		check: func(e *event) {
 			code, _ := integer(e.content, "code")

@@ -33,7 +33,7 @@ var extensibilityRules = []Rule{
 		Breaks:   "A request of one's own (its method begins with an underscore) that is still unanswered when the side that got it closes the connection.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
-			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
+			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}`,
 		end: func(e *event) {
 			for _, r := range e.open {
@@ -65,8 +65,8 @@ var extensibilityRules = []Rule{
 		Versions: both,
 		Breaks:   "A result that answers a request of one's own, from a side whose capabilities have no _meta that says so.",
 		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"_meta":{"example.com":{"ping":true}}}}}
+			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}
+			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"_meta":{"example.com":{"ping":true}}}}}
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
 			<- {"jsonrpc":"2.0","id":10,"result":{}}`,
 		Wrong: `

@@ -15,11 +15,7 @@ var fileSystemRules = []Rule{
 	{
 		ID:     "FS-2",
 		Breaks: "fs/read_text_file to a client that does not state fs.readTextFile, or fs/write_text_file to one that does not state fs.writeTextFile.",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true}}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}
-			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}
+		Right: connected(`{"fs":{"readTextFile":true}}`) + `
 			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
 			-> {"jsonrpc":"2.0","id":"r","result":{"content":"package a"}}`,
 		Wrong: `<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}`,
@@ -29,10 +25,10 @@ var fileSystemRules = []Rule{
 	{
 		ID:     "FS-6",
 		Breaks: "An answer to fs/read_text_file that says in words that the file does not exist, with another code than -32002; or (as advice) one with the code -32002 that does not name the file in data.uri.",
-		Right: `
+		Right: connected(`{"fs":{"readTextFile":true}}`) + `
 			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
 			-> {"jsonrpc":"2.0","id":"r","error":{"code":-32002,"message":"no such file","data":{"uri":"file:///work/a.go"}}}`,
-		Wrong: `
+		Wrong: connected(`{"fs":{"readTextFile":true}}`) + `
 			<- {"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"s","path":"/work/a.go"}}
 			-> {"jsonrpc":"2.0","id":"r","error":{"code":-32603,"message":"ENOENT: no such file or directory"}}`,
 		on: failures(methodReadFile),

@@ -87,6 +87,16 @@ func dedent(example string) string {
 	return strings.Join(lines, "\n")
 }
 
+// connected begins examples: a client with the given capabilities, and the session s.
+func connected(capabilities string) string {
+	return `
+		-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":` + capabilities + `}}
+		<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{}}}
+		-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
+		<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}
+`
+}
+
 // both are the versions of a rule that holds in versions 1 and 2.
 var both = []int{1, 2}
 

@@ -14,11 +14,8 @@ var configOptionRules = []Rule{
 	{
 		ID:     "CFG-3",
 		Breaks: "An option of type boolean for a client that does not state session.configOptions.boolean. (In version 2 every client has them.)",
-		Right: `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"session":{"configOptions":{"boolean":{}}}}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}
-			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","configOptions":[{"id":"brief","name":"Brief","type":"boolean","currentValue":true}]}}`,
+		Right: connected(`{"session":{"configOptions":{"boolean":{}}}}`) + `
+			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"brief","name":"Brief","type":"boolean","currentValue":true}]}}}`,
 		Wrong: `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"id":"brief","name":"Brief","type":"boolean","currentValue":true}]}}}`,
 		on:    offersOptions,
 		check: func(e *event) {

@@ -186,11 +186,7 @@ var terminalRules = []Rule{
 }
 
 // withTerminal begins examples: a terminal t1, whose output may have eight bytes.
-const withTerminal = `
-			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"terminal":true}}}
-			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}
-			-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
-			<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}
+var withTerminal = connected(`{"terminal":true}`) + `
 			<- {"jsonrpc":"2.0","id":"t","method":"terminal/create","params":{"sessionId":"s","command":"make","outputByteLimit":8}}
 			-> {"jsonrpc":"2.0","id":"t","result":{"terminalId":"t1"}}
 			`
