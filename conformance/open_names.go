@@ -44,29 +44,51 @@ func (n *openNames) empty() bool {
 	return n.known == nil && len(n.members) == 0 && n.values == nil && n.items == nil
 }
 
-// walk yields the names in a value that are neither listed nor begin with an underscore.
-func (n *openNames) walk(v value, where string, yield func(where, name, definition string)) {
+// reserved reports whether a value has a name that is neither listed nor begins with an underscore.
+func (n *openNames) reserved(v value) bool {
 	switch {
 	case n == nil:
 	case isText(v):
-		if name := text(v); n.known != nil && !n.known[name] && !strings.HasPrefix(name, "_") {
-			yield(where, name, n.definition)
-		}
+		return n.known != nil && !n.known[text(v)] && !strings.HasPrefix(text(v), "_")
 	case isArray(v) && n.items != nil:
-		for i, item := range items(v) {
-			n.items.walk(item, at(where, i), yield)
+		for _, item := range items(v) {
+			if n.items.reserved(item) {
+				return true
+			}
 		}
 	case isObject(v) && (len(n.members) > 0 || n.values != nil) && !n.custom(v):
 		for name, below := range membersOf(v) {
-			next, ok := n.members[name]
-			if !ok {
-				next = n.values
-			}
-			if next != nil {
-				next.walk(below, pointer(where, name), yield)
+			if n.below(name).reserved(below) {
+				return true
 			}
 		}
 	}
+	return false
+}
+
+// walk yields these names with their places.
+func (n *openNames) walk(v value, where string, yield func(where, name, definition string)) {
+	switch {
+	case !n.reserved(v):
+	case isText(v):
+		yield(where, text(v), n.definition)
+	case isArray(v):
+		for i, item := range items(v) {
+			n.items.walk(item, at(where, i), yield)
+		}
+	default:
+		for name, below := range membersOf(v) {
+			n.below(name).walk(below, pointer(where, name), yield)
+		}
+	}
+}
+
+// below is the tree of a member.
+func (n *openNames) below(name string) *openNames {
+	if below, ok := n.members[name]; ok {
+		return below
+	}
+	return n.values
 }
 
 // custom reports whether an object has a name of somebody's own: it may be a variant with members of its own.

@@ -17,19 +17,11 @@ var schemaReferenceRules = []Rule{
 		Wrong: withElicitation + `<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"voice","message":"Which?"}}`,
 		on:    on(requests(), results(), updates()),
 		check: func(e *event) {
-			handler := e.sender().Peer()
-			if e.kind == Response {
-				handler = e.sender()
-			}
-			if !e.sound("") {
+			names := e.openNames()
+			if !names.reserved(e.content) || !e.sound("") {
 				return
 			}
-			schema := e.judge.validator.schema
-			definition := schema.methods[methodKey{handler, e.method, e.kind}]
-			if definition == "" || e.method == methodInitialize && e.kind == Request { // which may be for several versions
-				return
-			}
-			schema.openNames.of(schema, definition).walk(e.content, "", func(where, name, definition string) {
+			names.walk(e.content, "", func(where, name, definition string) {
 				if definition != "ElicitationPropertySchema" && definition != "SessionConfigOptionCategory" { // SCH-15, CFG-7
 					e.broken(where, "%q is not listed by %s", clip(name), definition)
 				}
@@ -73,3 +65,17 @@ var schemaReferenceRules = []Rule{
 
 // formTypes are the types of the properties of a form.
 var formTypes = []string{"string", "number", "integer", "boolean", "array"}
+
+// openNames leads to the open names of the message.
+func (e *event) openNames() *openNames {
+	key := methodKey{e.sender().Peer(), e.method, e.kind}
+	if e.kind == Response {
+		key.handler = e.sender()
+	}
+	schema := e.judge.validator.schema
+	definition := schema.methods[key]
+	if definition == "" || e.method == methodInitialize && e.kind == Request { // which may be for several versions
+		return nil
+	}
+	return schema.openNames.of(schema, definition)
+}
