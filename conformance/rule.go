@@ -154,8 +154,9 @@ func choose(kind Kind, methods []string) []selector {
 
 // index finds the rules of one version for a message.
 type index struct {
-	bySelector map[selector][]*Rule
-	atEnd      []*Rule
+	// rules are, for each selector that some rule has, those of it and of the more general ones, which come first.
+	rules map[selector][]*Rule
+	atEnd []*Rule
 }
 
 // indexes has the index of each version.
@@ -163,42 +164,54 @@ var indexes = sync.OnceValue(func() map[int]*index {
 	all := map[int]*index{}
 	rules := allRules()
 	for i := range rules {
-		rule := &rules[i]
-		for _, version := range rule.Versions {
+		for _, version := range rules[i].Versions {
 			x := all[version]
 			if x == nil {
-				x = &index{bySelector: map[selector][]*Rule{}}
+				x = &index{rules: map[selector][]*Rule{}}
 				all[version] = x
 			}
-			for _, s := range rule.on {
-				x.bySelector[s] = append(x.bySelector[s], rule)
+			for _, s := range rules[i].on {
+				x.rules[s] = nil
 			}
-			if rule.end != nil {
-				x.atEnd = append(x.atEnd, rule)
+			if rules[i].end != nil {
+				x.atEnd = append(x.atEnd, &rules[i])
+			}
+		}
+	}
+	for version, x := range all {
+		for s := range x.rules {
+			for _, from := range s.broader() {
+				for i := range rules {
+					if slices.Contains(rules[i].Versions, version) && slices.Contains(rules[i].on, from) {
+						x.rules[s] = append(x.rules[s], &rules[i])
+					}
+				}
 			}
 		}
 	}
 	return all
 })
 
-// judge runs the rules for a message, the general ones first.
-func (x *index) judge(e *event) {
-	x.run(e, selector{})
-	if e.kind == "" {
-		return
-	}
-	x.run(e, selector{kind: e.kind})
-	if e.method == "" {
-		return
-	}
-	x.run(e, selector{kind: e.kind, method: e.method})
-	if e.update != "" {
-		x.run(e, selector{e.kind, e.method, e.update})
-	}
+// broader are the selectors that choose what a selector chooses, the most general one first.
+func (s selector) broader() []selector {
+	all := []selector{{}, {kind: s.kind}, {kind: s.kind, method: s.method}, s}
+	return slices.Compact(all)
 }
 
-func (x *index) run(e *event, s selector) {
-	for _, rule := range x.bySelector[s] {
+// of returns the rules for a message, the general ones first.
+func (x *index) of(e *event) []*Rule {
+	all := [...]selector{{e.kind, e.method, e.update}, {kind: e.kind, method: e.method}, {kind: e.kind}}
+	for _, s := range all {
+		if rules, ok := x.rules[s]; ok {
+			return rules
+		}
+	}
+	return x.rules[selector{}]
+}
+
+// judge runs the rules for a message.
+func (x *index) judge(e *event) {
+	for _, rule := range x.of(e) {
 		if e.rule = rule; e.judge.applies == nil || e.judge.applies(rule) {
 			rule.check(e)
 		}

@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,7 +12,8 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// shapes are messages that grow: each with n parts.
+// shapes are messages that grow: each with n parts. The agent writes them, unless they say who writes, and what was written
+// before.
 var shapes = map[string]func(n int) string{
 	"long text":     func(n int) string { return chunkOf(textOf(strings.Repeat("0123456789", n))) },
 	"escapes":       func(n int) string { return chunkOf(textOf(strings.Repeat(`\n\u00e9\ud83d\ude00`, n))) },
@@ -39,6 +41,91 @@ var shapes = map[string]func(n int) string{
 	"no JSON at the end": func(n int) string { return meta("[" + strings.Repeat("1,", 5*n)) },
 	"long id":            func(n int) string { return `{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 10*n) + `","method":"_x"}` },
 	"long method":        func(n int) string { return `{"jsonrpc":"2.0","id":1,"method":"_` + strings.Repeat("x", 10*n) + `"}` },
+}
+
+// lists are shapes of the messages whose lists the ledger and the rules read.
+var lists = map[string]func(n int) string{
+	"capabilities": func(n int) string {
+		return `-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"_meta":{},"fs":{` + members(n, "m%d", "true") + `}}}}`
+	},
+	"authentication methods": func(n int) string {
+		return `-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
+			<- {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"authMethods":[` + numbers(n, `{"id":"i%d","name":"x"}`) + `]}}`
+	},
+	"servers": func(n int) string {
+		return `-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[` + numbers(n, `{"name":"n%d","command":"/c","args":[],"env":[]}`) + `]}}`
+	},
+	"directories": func(n int) string {
+		return `-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[],"additionalDirectories":[` + numbers(n, `"/d%d"`) + `]}}`
+	},
+	"modes": func(n int) string {
+		return `-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","modes":{"currentModeId":"none","availableModes":[` + numbers(n, `{"id":"m%d","name":"x"}`) + `]}}}`
+	},
+	"options": func(n int) string {
+		return `-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","configOptions":[` + numbers(n, `{"id":"o%d","name":"x","type":"select","currentValue":"v","options":[{"value":"v","name":"x"}]}`) + `]}}`
+	},
+	"values of an option": func(n int) string {
+		return `-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}
+			<- {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","configOptions":[{"id":"o","name":"x","type":"select","currentValue":"v","options":[` + numbers(n, `{"value":"v%d","name":"x"}`) + `]}]}}`
+	},
+	"sessions": func(n int) string {
+		return `-> {"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}
+			<- {"jsonrpc":"2.0","id":1,"result":{"sessions":[` + numbers(n, `{"sessionId":"s%d","cwd":"/"}`) + `]}}`
+	},
+	"prompt": func(n int) string {
+		return `-> {"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[` + numbers(n, `{"type":"text","text":"t%d"}`) + `]}}`
+	},
+	"plan": func(n int) string {
+		return `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[` + numbers(n, `{"content":"c%d","priority":"low","status":"pending"}`) + `]}}}`
+	},
+	"commands": func(n int) string {
+		return `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[` + numbers(n, `{"name":"c%d","description":"x"}`) + `]}}}`
+	},
+	"terminals": func(n int) string {
+		return `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","content":[` + numbers(n, `{"type":"terminal","terminalId":"t%d"}`) + `]}}}`
+	},
+	"permission": func(n int) string {
+		return `<- {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[` + numbers(n, `{"optionId":"o%d","name":"x","kind":"allow_once"}`) + `]}}`
+	},
+	"choice of many": func(n int) string {
+		return `<- {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[` + numbers(n, `{"optionId":"o%d","name":"x","kind":"allow_once"}`) + `]}}
+			-> {"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"selected","optionId":"none"}}}`
+	},
+	"form": func(n int) string {
+		return `<- {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"x","requestedSchema":{"type":"object","properties":{` + members(n, "m%d", `{"type":"string"}`) + `},"required":[` + numbers(n, `"m%d"`) + `]}}}`
+	},
+	"answered form": func(n int) string {
+		return `<- {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"sessionId":"s","mode":"form","message":"x","requestedSchema":{"type":"object","properties":{` + members(min(n, 1000), "m%d", `{"type":"string"}`) + `},"required":[` + numbers(min(n, 1000), `"m%d"`) + `]}}}
+			-> {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{` + members(n, "m%d", `"x"`) + `}}}`
+	},
+}
+
+// numbers lists n values that are formatted with their number.
+func numbers(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+// messagesOf reads a shape.
+func messagesOf(text string) (messages []conformance.Message) {
+	for line := range strings.Lines(text) {
+		m := conformance.Message{Direction: conformance.ToClient}
+		line = strings.TrimSpace(line)
+		if there, ok := strings.CutPrefix(line, "-> "); ok {
+			m.Direction, line = conformance.ToAgent, there
+		}
+		m.Line = []byte(strings.TrimPrefix(line, "<- "))
+		messages = append(messages, m)
+	}
+	return messages
 }
 
 func textOf(s string) string { return `{"type":"text","text":"` + s + `"}` }
@@ -76,15 +163,20 @@ func members(n int, name, value string) string {
 func TestLinear(t *testing.T) {
 	conformance.SkipUnderRace(t)
 	const small, factor = 500, 16
-	for name, shape := range shapes {
+	all := maps.Clone(shapes)
+	maps.Copy(all, lists)
+	for name, shape := range all {
 		t.Run(name, func(t *testing.T) {
 			least := func(n int) time.Duration {
-				m := conformance.Message{Direction: conformance.ToClient, Line: []byte(shape(n))}
+				messages := messagesOf(shape(n))
 				best := time.Hour
 				for range 5 {
-					j := conformance.NewJudge(conformance.V1(), nil)
+					j := conformance.NewJudge(conformance.V1Unstable(), nil)
 					start := time.Now()
-					j.Message(m)
+					for _, m := range messages {
+						j.Message(m)
+					}
+					j.End()
 					best = min(best, time.Since(start))
 				}
 				return best
