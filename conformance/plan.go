@@ -607,7 +607,7 @@ func (b *planner) choice(u *union, at []*jsonschema.Schema, picked []pick) *choi
 	}
 	for t := typeNull; t < typeCount; t++ {
 		c.byType[t] = only(alternatives, func(a alternative) bool {
-			return typesOf(a.branch.types).numbers().has(t)
+			return typesOf(a.branch.types).numbers().has(t) && (t == typeString || !isString(a.branch.constant))
 		})
 	}
 	named := c.byType[typeString]

@@ -237,3 +237,123 @@ func TestPlanKeywords(t *testing.T) {
 		t.Errorf("only %d keywords", n)
 	}
 }
+
+// TestPlans has plans judge values of schemas that stand alone: "+" before a value says that they admit it. What they admit
+// has no findings; what they do not may have none.
+func TestPlans(t *testing.T) {
+	for name, test := range map[string]struct {
+		definitions string
+		values      []string
+	}{
+		"formats of integers": {
+			`{"A":{"type":["number","string"],"format":"int32"}}`,
+			[]string{"+1", "-1.5", "-2147483648", "- 2147483648", "+-2147483648", "+2147483647", `+"x"`, "-null", "-1e2", "-1.0"},
+		},
+		"unsigned": {`{"A":{"type":"integer","format":"uint16"}}`, []string{"+0", "+-0", "+65535", "-65536", "--1"}},
+		"64 bits": {
+			`{"A":{"type":"integer","format":"int64"}}`,
+			[]string{"+123456789012345678", "--9223372036854775809", "-9223372036854775808", "-9223372036854775807"},
+		},
+		"fractions": {
+			`{"A":{"type":"number","minimum":-1,"maximum":2,"format":"double"}}`,
+			[]string{"+-1", "+-0.5", "+1.5", "+2", "-2.1", "--1.1", "-2.0", "-0.5e0", "-1.00000000000000000000000001"},
+		},
+		"whole numbers":         {`{"A":{"type":"integer"}}`, []string{"+1", "-1.5", "-1.0", `-"1"`}},
+		"itself":                {`{"A":{"$ref":"#/$defs/A"}}`, []string{"-1", "-{}", "-null"}},
+		"itself among others":   {`{"A":{"allOf":[{"$ref":"#/$defs/A"},{"type":"object"}]}}`, []string{"-1", "-{}"}},
+		"itself in a union":     {`{"A":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"object"}]}}`, []string{"-1", "-{}"}},
+		"itself through others": {`{"A":{"allOf":[{"$ref":"#/$defs/B"}],"type":"object"},"B":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}]}}`, []string{`-"x"`, "-{}"}},
+		"itself in a member": {
+			`{"A":{"type":"object","properties":{"a":{"$ref":"#/$defs/A"},"b":{"type":"array","items":{"$ref":"#/$defs/A"}}}}}`,
+			[]string{"+{}", `+{"a":{"a":{"b":[{},{"a":{}}]}}}`, `-{"a":{"a":{"b":[{},{"a":1}]}}}`, `-{"a":{"c":1}}`},
+		},
+		"not": {
+			`{"A":{"type":"object","properties":{"t":{"type":"string"},"u":true},"not":{"anyOf":[
+				{"type":"object","properties":{"t":{"const":"x"}},"required":["t"]},
+				{"type":"object","properties":{"t":{"type":"string","const":"y"}},"required":["t"]},
+				{"type":"object","properties":{"u":{"const":"z"}},"required":["u"]}]}}}`,
+			[]string{`+{"t":"a"}`, `+{}`, `-{"t":"x"}`, `-{"t":"y"}`, `-{"u":"z"}`, `+{"u":"x"}`, `-{"t":"\u0078"}`},
+		},
+		"another not": {`{"A":{"type":"object","not":{"required":["a"]}}}`, []string{`-{}`, `-{"a":1}`}},
+		"values of other members": {
+			`{"A":{"allOf":[{"type":"object","properties":{"a":{}}},{"type":"object","additionalProperties":{"type":"string"}}]}}`,
+			[]string{`+{}`, `+{"a":"x","b":"y"}`, `-{"a":1}`, `-{"b":1}`},
+		},
+		"any further members": {
+			`{"A":{"allOf":[{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":true},{"type":"object","properties":{"b":{"type":"object"}}}]}}`,
+			[]string{`+{"a":"x","b":{},"c":1}`, `-{"a":1}`, `-{"b":1}`, `-{"b":{"c":1}}`},
+		},
+		"no further members": {`{"A":{"type":"object","properties":{"a":{}},"additionalProperties":false}}`, []string{`-{"a":1}`, `-{"b":1}`}},
+		"required, not declared": {
+			`{"A":{"type":"object","properties":{"a":{}},"required":["a","b"]}}`,
+			[]string{`-{"a":1}`, `-{"a":1,"b":2}`, `-{"b":1}`},
+		},
+		"data for extensions": {`{"A":{"type":"object","properties":{}}}`, []string{`+{"_meta":1}`, `-{"_mete":1}`}},
+		"tags of another type": {
+			`{"A":{"anyOf":[
+				{"type":"object","properties":{"t":{"const":"x"},"a":{}},"required":["t"]},
+				{"type":"object","properties":{"t":{"type":"integer"},"b":{}}},
+				{"type":"object","properties":{"t":{"type":"null"},"c":{}}}]}}`,
+			[]string{`+{"t":"x","a":1}`, `-{"t":"x","b":1}`, `+{"t":1,"b":1}`, `+{"t":null,"c":1}`, `-{"t":1,"c":1}`, `-{"a":1}`, `-{"b":1}`},
+		},
+		"two right branches": {
+			`{"A":{"anyOf":[{"type":"object","properties":{"a":{}}},{"type":"object","properties":{"b":{}}}]}}`,
+			[]string{`-{"a":1}`, `-{}`, "-1"},
+		},
+		"one right branch of two": {
+			`{"A":{"oneOf":[{"type":"object","properties":{"a":{}},"required":["a"]},{"type":"object","properties":{"b":{}},"required":["b"]}]}}`,
+			[]string{`+{"a":1}`, `+{"b":1}`, `-{"a":1,"b":1}`, `-{}`, `-{"a":1,"c":1}`},
+		},
+		"numbers of two branches": {
+			`{"A":{"oneOf":[{"type":"integer"},{"type":"number"}]},"B":{"anyOf":[{"type":"integer"},{"type":"number"}]}}`,
+			[]string{"-1", "-1.5", "+B 1", "+B 1.5", `-B ""`},
+		},
+		"names": {
+			`{"A":{"oneOf":[{"const":"a"},{"const":"b"},{"type":"null"}]},"B":{"anyOf":[{"const":"a"},{"type":"string","minLength":2}]}}`,
+			[]string{`+"a"`, `+"b"`, "+null", `-"c"`, "-1", `+B "a"`, `+B "bc"`, `-B "b"`, `+"\u0061"`},
+		},
+		"elements of two kinds": {
+			`{"A":{"anyOf":[
+				{"type":"array","items":{"type":"object","properties":{"a":{}},"required":["a"]}},
+				{"type":"array","items":{"type":"object","properties":{"b":{}},"required":["b"]}}]}}`,
+			[]string{`+[{"a":1},{"a":2}]`, `+[{"b":1}]`, `-[{"a":1,"b":1}]`, `-[{"a":1},{"b":1}]`, `-[{}]`, `-[1]`, `-[]`},
+		},
+		"first elements": {`{"A":{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"}}}`, []string{`-["a",1]`, `-[1]`}},
+		"lengths": {
+			`{"A":{"type":["string","array"],"minLength":2,"minItems":2,"items":{"type":"null"}}}`,
+			[]string{`+"é€"`, `-"é"`, `-"\u00e9"`, `+"\u00e9\n"`, `+[null,null]`, `-[null]`, `-[null,1]`},
+		},
+		"format of a text": {`{"A":{"type":["string","null"],"format":"date-time"}}`, []string{`+"2026-01-02T03:04:05Z"`, `-"x"`, "+null"}},
+		"unevaluated": {
+			`{"A":{"type":"object","properties":{"a":{}},"unevaluatedProperties":false},"B":{"type":"object","properties":{"a":{"type":"string"}},"unevaluatedProperties":true}}`,
+			[]string{`-{"a":1}`, `-{"b":1}`, `+B {"a":"x","b":1}`, `-B {"a":1}`},
+		},
+		"conditions": {`{"A":{"type":"object","if":{"required":["a"]},"then":{"required":["b"]}}}`, []string{"-{}", `-{"a":1}`}},
+		"members that occur twice": {
+			`{"A":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}`,
+			[]string{`+{"a":"x"}`, `-{"a":1,"a":"x"}`, `-{"a":"x","a":1}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var root map[string]any
+			dec := json.NewDecoder(strings.NewReader(test.definitions))
+			dec.UseNumber()
+			if err := dec.Decode(&root); err != nil {
+				t.Fatal(err)
+			}
+			s := newSchema(root)
+			for _, value := range test.values {
+				sure, text := value[0] == '+', value[1:]
+				definition := "A"
+				if rest, ok := strings.CutPrefix(text, "B "); ok {
+					definition, text = "B", rest
+				}
+				v := decode(t, []byte(text))
+				new(tally).promise(t, s, definition, v)
+				if got := s.surely(definition, v); got != sure {
+					t.Errorf("%s %s: the plan admits it: %t, want %t", definition, text, got, sure)
+				}
+			}
+		})
+	}
+}
