@@ -620,18 +620,15 @@ func (b *planner) choice(u *union, at []*jsonschema.Schema, picked []pick) *choi
 			c.byString[text] = only(named, func(a alternative) bool { return !isString(a.branch.constant) || a.branch.constant == text })
 		}
 	}
-	objects := c.byType[typeObject]
-	untagged := func(a alternative) bool { _, ok := a.branch.tags[u.tag]; return !ok }
-	c.byType[typeObject] = only(objects, untagged)
 	for tag := range u.byTag {
 		if c.byTag == nil {
 			c.byTag = map[string][]alternative{}
 		}
-		c.byTag[tag] = only(objects, func(a alternative) bool {
-			if untagged(a) {
-				return a.tag.has(typeString) && !slices.ContainsFunc(a.not, func(t tagged) bool { return t.member == u.tag && slices.Contains(t.values, tag) })
-			}
-			return a.branch.tags[u.tag] == tag
+		c.byTag[tag] = only(c.byType[typeObject], func(a alternative) bool {
+			own, named := a.branch.tags[u.tag]
+			return own == tag || !named && !slices.ContainsFunc(a.not, func(t tagged) bool {
+				return t.member == u.tag && slices.Contains(t.values, tag)
+			})
 		})
 	}
 	return c

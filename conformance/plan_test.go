@@ -333,6 +333,14 @@ func TestPlans(t *testing.T) {
 			`{"A":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}`,
 			[]string{`+{"a":"x"}`, `-{"a":1,"a":"x"}`, `-{"a":"x","a":1}`},
 		},
+		"twice and missing": {
+			`{"A":{"type":"object","properties":{"a":{"type":"string"},"b":{}},"required":["a","b"]}}`,
+			[]string{`+{"a":"x","b":1}`, `-{"a":"x","a":"y"}`},
+		},
+		"elements that are no objects": {
+			`{"A":{"oneOf":[{"type":"array","items":{"properties":{"a":{}},"required":["a"]}},{"type":"array","items":{"type":"integer"}}]}}`,
+			[]string{`-[1]`, `-[{"a":1}]`, `-[]`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var root map[string]any
