@@ -185,7 +185,7 @@ type session struct {
 	// setupNew says that this connection did not use the session before that, or had closed it; replayed that a user's message came since.
 	setupNew, replayed bool
 	loaded             *Evidence // the answer to session/load, until the next prompt
-	prompted           *Evidence // the answer to a prompt that ended a turn
+	prompted           *Evidence // the answer to a prompt that ended a turn and was not refused
 	cwd                string
 	roots              []string // additional directories
 
@@ -990,7 +990,7 @@ func (s *session) finish(e *event) {
 			t.ended, t.stop = e.evidence(), strings.Clone(text(e.content, "stopReason"))
 			s.last = t
 			s.touched = e.number
-			if e.kind == Response {
+			if e.kind == Response && t.stop != "refusal" { // a refused prompt is not in the conversation
 				s.prompted = t.ended
 			}
 			if id := e.text("messageId"); id != "" && len(s.accepted) < maxTurns {

@@ -37,7 +37,7 @@ var sessionSetupRules = []Rule{
 	},
 	{
 		ID:     "SES-6",
-		Breaks: "session/load that is answered without a user's message among the updates, for a session in which this connection has prompted before.",
+		Breaks: "session/load that is answered without a user's message among the updates, for a session in which this connection had a turn before that did not end with refusal.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}}
 			<- {"jsonrpc":"2.0","id":10,"result":{"stopReason":"end_turn"}}
