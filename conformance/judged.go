@@ -77,8 +77,8 @@ var schemaRules = []Rule{
 	},
 	{
 		ID:       "SCH-3",
-		Versions: both,
-		Breaks:   "A request whose id is null.",
+		Versions: []int{1},
+		Breaks:   "A request whose id is null. (Version 2 does not allow it: SCH-2.)",
 		Right:    `-> {"jsonrpc":"2.0","id":10,"method":"_ping"}`,
 		Wrong:    `-> {"jsonrpc":"2.0","id":null,"method":"_ping"}`,
 	},

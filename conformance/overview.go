@@ -40,12 +40,11 @@ var overviewRules = []Rule{
 		},
 	},
 	{
-		ID:       "OVW-2",
-		Versions: both,
-		Breaks:   "The line 0 in fs/read_text_file or in a location.",
-		Right:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":1}]}}}`,
-		Wrong:    `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":0}]}}}`,
-		on:       on(requests("fs/read_text_file", methodPermission), updates("tool_call", "tool_call_update")),
+		ID:     "OVW-2",
+		Breaks: "The line 0 in fs/read_text_file or in a location. (The schema of version 2 says it itself.)",
+		Right:  `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":1}]}}}`,
+		Wrong:  `<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/work/a.go","line":0}]}}}`,
+		on:     on(requests("fs/read_text_file", methodPermission), updates("tool_call", "tool_call_update")),
 		check: func(e *event) {
 			e.firstLine("/line", e.content)
 			for _, holder := range []string{"toolCall", "update"} {

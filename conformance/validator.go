@@ -269,14 +269,22 @@ func (m *message) refuse(names []string) {
 
 // checkID checks an id, by the schema's definition if it has one.
 func (m *message) checkID() {
+	null := m.id.kind() == typeNull
+	if null && m.Kind == ErrorReply {
+		return // JSON-RPC's answer to what could not be read
+	}
 	if name := m.validator.schema.id; name != "" {
-		for _, f := range m.validator.schema.check(name, m.id) {
+		refused := m.validator.schema.check(name, m.id)
+		for _, f := range refused {
 			m.report(flaw{"SCH-2", "/id" + f.pointer, f.message, f.definition})
+		}
+		if len(refused) > 0 {
+			return
 		}
 	} else if !accepts([]string{"string", "integer", "null"}, m.id.tree()) {
 		m.wrong("SCH-2", "/id", "got %s, want string or integer or null", m.id.kind())
 	}
-	if m.id.kind() == typeNull && m.Kind == Request {
+	if null && m.Kind == Request {
 		m.wrong("SCH-3", "/id", "a request whose id is null")
 	}
 }
