@@ -39,6 +39,15 @@ function configOptions(session) {
   if (client.session?.configOptions?.boolean) {
     options.push({ type: "boolean", id: "brief", name: "Brief", currentValue: session.brief });
   }
+  // The same as the modes, for clients that take those no more.
+  options.push({
+    type: "select",
+    id: "mode",
+    name: "Mode",
+    category: "mode",
+    currentValue: session.mode,
+    options: modes.map(({ id, name }) => ({ value: id, name })),
+  });
   return options;
 }
 
@@ -46,6 +55,17 @@ const state = (session) => ({
   modes: { currentModeId: session.mode, availableModes: modes },
   configOptions: configOptions(session),
 });
+
+// setMode switches the mode, and tells the client in both ways.
+async function setMode(session, sessionId, mode, peer) {
+  session.mode = mode;
+  for (const update of [
+    { sessionUpdate: "current_mode_update", currentModeId: mode },
+    { sessionUpdate: "config_option_update", configOptions: configOptions(session) },
+  ]) {
+    await peer.notify(acp.methods.client.session.update, { sessionId, update });
+  }
+}
 
 // open makes a stored session active again.
 function open(sessionId, cwd) {
@@ -211,18 +231,16 @@ const app = acp
   .onRequest(m.session.setMode, async ({ params, client: peer }) => {
     const session = find(params.sessionId);
     if (!modes.some(({ id }) => id === params.modeId)) throw acp.RequestError.invalidParams({ modeId: params.modeId });
-    session.mode = params.modeId;
-    await peer.notify(acp.methods.client.session.update, {
-      sessionId: params.sessionId,
-      update: { sessionUpdate: "current_mode_update", currentModeId: params.modeId },
-    });
+    await setMode(session, params.sessionId, params.modeId, peer);
     return {};
   })
-  .onRequest(m.session.setConfigOption, ({ params }) => {
+  .onRequest(m.session.setConfigOption, async ({ params, client: peer }) => {
     const session = find(params.sessionId);
     if (params.configId === "brief" && typeof params.value === "boolean") session.brief = params.value;
     else if (params.configId === "tone" && ["plain", "warm"].includes(params.value)) session.tone = params.value;
-    else throw acp.RequestError.invalidParams({ configId: params.configId, value: params.value });
+    else if (params.configId === "mode" && modes.some(({ id }) => id === params.value)) {
+      await setMode(session, params.sessionId, params.value, peer);
+    } else throw acp.RequestError.invalidParams({ configId: params.configId, value: params.value });
     return { configOptions: configOptions(session) };
   })
   .onRequest(m.session.prompt, async ({ params: { sessionId, prompt }, client: peer }) => {

@@ -87,7 +87,10 @@ func TestTypeScriptAgent(t *testing.T) {
 
 	command := exec.Command("node", filepath.Join(dir, "agent.mjs"))
 	command.Stderr = t.Output()
-	agent, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, acp.Command(command), nil), handlers, &acp.ClientOptions{
+	var messages conformance.Recording
+	defer func() { keepClean(t, "v1-typescript-agent", root, messages.Messages()) }()
+	tap := conformance.Tap(t, conformance.Client, acp.Command(command), &conformance.TapOptions{OnMessage: messages.Add})
+	agent, err := acp.Connect(ctx, tap, handlers, &acp.ClientOptions{
 		Info: acp.Implementation{Name: "go-client", Version: "1.0.0"},
 		Session: acp.ClientSessionCapabilities{ConfigOptions: acp.Some(acp.SessionConfigOptionsCapabilities{
 			Boolean: acp.Some(acp.BooleanConfigOptionCapabilities{}),
@@ -143,8 +146,8 @@ func settings(t *testing.T, ctx context.Context, c *goClient, session *acp.Clien
 		t.Fatal(err)
 	}
 	updates := c.take()
-	if len(updates) != 1 {
-		t.Fatalf("got %d updates before the answer to set_mode, want 1", len(updates))
+	if len(updates) != 2 { // of the mode, and of the config option that is the same
+		t.Fatalf("got %d updates before the answer to set_mode, want 2", len(updates))
 	}
 	if u, ok := updates[0].Variant.(*acp.SessionUpdateCurrentModeUpdate); !ok || u.CurrentModeID != "auto" {
 		t.Errorf("got %+v, want mode auto", updates[0].Variant)

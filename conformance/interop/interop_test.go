@@ -131,7 +131,7 @@ func TestTypeScriptClient(t *testing.T) {
 			}
 			var s summary
 			drive(t, filepath.Join(dir, "client.mjs"), root, trace, agent, &s)
-			validate(t, trace, conformance.V1())
+			keepClean(t, "v1-typescript-client-"+test.name, root, validate(t, trace, conformance.V1()))
 			s.check(t)
 		})
 	}

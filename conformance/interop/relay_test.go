@@ -87,8 +87,8 @@ func record(path string, command []string) (code int, err error) {
 	return 0, nil
 }
 
-// validate judges a recording.
-func validate(t *testing.T, path string, schema *conformance.Schema) {
+// validate judges a recording, and returns its messages.
+func validate(t *testing.T, path string, schema *conformance.Schema) []conformance.Message {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -99,16 +99,22 @@ func validate(t *testing.T, path string, schema *conformance.Schema) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := conformance.NewValidator(schema)
+	judge := conformance.NewJudge(schema, nil)
 	messages, findings := recording.Messages(), 0
-	for _, m := range messages {
-		for _, f := range v.Message(m.Direction, m.Line) {
+	report := func(found []conformance.Finding) {
+		for _, f := range found {
 			findings++
-			t.Errorf("%s: %s\n\t%.300s", m.Direction, f, m.Line)
+			t.Errorf("%s: %s\n\t%.300s", f.Direction, f, messages[max(f.Number, 1)-1].Line)
 		}
 	}
+	for _, m := range messages {
+		report(judge.Message(m))
+	}
+	judge.Closed(conformance.Client)
+	report(judge.End())
 	t.Logf("%d messages, %d findings", len(messages), findings)
 	if len(messages) == 0 {
 		t.Error("nothing was recorded")
 	}
+	return messages
 }

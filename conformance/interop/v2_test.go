@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,9 +68,10 @@ func TestTypeScriptClientV2(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			trace := filepath.Join(t.TempDir(), "trace.jsonl")
+			root := greetingRoot(t)
 			var s summaryV2
-			drive(t, filepath.Join(dir, "v2-client.mjs"), greetingRoot(t), trace, test.agent(t), &s)
-			validate(t, trace, conformance.V2())
+			drive(t, filepath.Join(dir, "v2-client.mjs"), root, trace, test.agent(t), &s)
+			keepClean(t, "v2-typescript-client-"+test.name, root, validate(t, trace, conformance.V2()))
 			s.check(t, test.output)
 		})
 	}
@@ -264,7 +266,11 @@ func TestTypeScriptAgentV2(t *testing.T) {
 	c := &goClientV2{}
 	command := exec.Command("node", filepath.Join(dir, "v2-agent.mjs"))
 	command.Stderr = t.Output()
-	tap := conformance.Tap(t, conformance.Client, v2draft.Command(command), &conformance.TapOptions{Schema: conformance.V2()})
+	var messages conformance.Recording
+	defer func() { keepClean(t, "v2-typescript-agent", root, messages.Messages()) }()
+	tap := conformance.Tap(t, conformance.Client, v2draft.Command(command), &conformance.TapOptions{
+		Schema: conformance.V2(), OnMessage: messages.Add,
+	})
 	agent, err := v2draft.Connect(ctx, tap, c.handlers(), &v2draft.ClientOptions{
 		Info: v2draft.Implementation{Name: "go-client", Version: "1.0.0"},
 	})
@@ -425,8 +431,12 @@ func TestTypeScriptNegotiation(t *testing.T) {
 			reads := make(chan string, 1)
 			command := exec.Command("node", filepath.Join(dir, script))
 			command.Stderr = t.Output()
+			var messages conformance.Recording
+			defer func() {
+				keepClean(t, fmt.Sprintf("n%d-typescript-agent", want), root, messages.Messages())
+			}()
 			tap := conformance.Tap(t, conformance.Client, acp.Command(command), &conformance.TapOptions{
-				Schema: conformance.Negotiated(conformance.V1(), conformance.V2()),
+				Schema: conformance.Negotiated(conformance.V1(), conformance.V2()), OnMessage: messages.Add,
 			})
 			var v1 *acp.ClientConn
 			var v2 *v2draft.ClientConn
@@ -476,7 +486,7 @@ func filesV1(reads chan<- string) acp.ClientHandlers {
 	return acp.ClientHandlers{
 		ReadTextFile: func(_ context.Context, _ *acp.ClientSession, req *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
 			reads <- req.Path
-			return nil, acp.ErrResourceNotFound
+			return nil, acp.ErrResourceNotFound.WithData(map[string]string{"uri": "file://" + req.Path})
 		},
 		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
