@@ -1,0 +1,112 @@
+package recording
+
+// This file owns the trace of the Rust conductor.
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// conductor is what must be known of a trace to read on.
+type conductor struct {
+	// mcp are the open requests of MCP: their answers do not say that they are MCP's.
+	mcp map[string]bool
+	is  bool
+}
+
+func (c *conductor) zero() bool { return !c.is }
+
+// place is where a component stands in the chain, from the client on.
+func place(component string) (n int, ok bool) {
+	switch component {
+	case "client":
+		return -1, true
+	case "agent":
+		return 1 << 30, true
+	}
+	number, isProxy := strings.CutPrefix(component, "proxy:")
+	n, err := strconv.Atoi(number)
+	return n, isProxy && err == nil && n >= 0
+}
+
+// take reads an event of a trace.
+func (c *conductor) take(r *Reader, m *members) {
+	c.is = true
+	at := r.since(m.ts, time.Second)
+	kind := text(m.kind)
+	if kind == "trace" {
+		if text(m.component) == "agent" {
+			r.add(Entry{Kind: KindStderr, Time: at, Direction: conformance.ToClient, Line: []byte(text(m.message))})
+		} else {
+			r.skip("log lines of the chain")
+		}
+		return
+	}
+	from, to := text(m.from), text(m.to)
+	sender, known := place(from)
+	receiver, alsoKnown := place(to)
+	if !known || !alsoKnown || sender == receiver {
+		r.bad(ErrLine, "from and to are not two components of a chain")
+		return
+	}
+	e := Entry{Time: at, Direction: conformance.ToAgent}
+	upstream := from
+	if sender > receiver {
+		e.Direction, upstream = conformance.ToClient, to
+	}
+	if r.options.Hop != upstream {
+		r.skip("messages of other hops")
+		r.messages++ // the file is a recording nevertheless
+		return
+	}
+	rebuilt := envelope{id: m.id, method: m.method, params: m.params}
+	if string(m.id) == "null" {
+		rebuilt.id = nil
+	}
+	if string(m.params) == "null" {
+		rebuilt.params = nil
+	}
+	switch kind {
+	case "request", "notification":
+		if kind == "notification" {
+			rebuilt.id = nil
+		}
+		if text(m.protocol) == "mcp" {
+			if kind == "request" && len(c.mcp) < maxOpen {
+				if c.mcp == nil {
+					c.mcp = map[string]bool{}
+				}
+				c.mcp[from+" "+idKey(m.id)] = true
+			}
+			r.skip("messages of MCP")
+			return
+		}
+		// The client itself knows nothing of a chain: the conductor has renamed its request.
+		if name := text(m.method); upstream == "client" && (name == "proxy/initialize" || name == "_proxy/initialize") {
+			rebuilt.method = []byte(`"initialize"`)
+		}
+	case "response":
+		if key := to + " " + idKey(m.id); c.mcp[key] {
+			delete(c.mcp, key)
+			r.skip("messages of MCP")
+			return
+		}
+		rebuilt = envelope{id: m.id}
+		payload := m.payload
+		if payload == nil {
+			payload = []byte("null")
+		}
+		if string(m.isError) == "true" {
+			rebuilt.failure = payload
+		} else {
+			rebuilt.result = payload
+		}
+	default:
+		r.bad(ErrLine, "an event of unknown type")
+		return
+	}
+	r.rebuilt(e, &rebuilt)
+}

@@ -1,0 +1,570 @@
+package recording
+
+// This file owns what one line of a file is: which form it is of, and the forms that are JSON.
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// members are the members of a line's object that some form has: texts, each nil if the member is not there.
+type members struct {
+	envelope
+	jsonrpc []byte
+
+	recording, meta, exit, from, raw, bytes, stderr, stderrBytes, lost, partial, t []byte // of ours
+
+	ts, kind, to, protocol, isError, payload, component, message []byte // of the conductor's trace
+
+	direction, copied []byte // of logs: _direction and _type in copied
+
+	seq, command, event []byte // of DAP
+
+	body, date []byte // of logs, under several names
+}
+
+// scan reads the members of an object.
+func (r *Reader) scan(line []byte) (m members, err error) {
+	d := r.decoder
+	d.Reset(line)
+	for o := d.Object(); o.Next(); {
+		var member *[]byte
+		switch string(o.Name()) {
+		case "jsonrpc":
+			member = &m.jsonrpc
+		case "id":
+			member = &m.id
+		case "method":
+			member = &m.method
+		case "params":
+			member = &m.params
+		case "result":
+			member = &m.result
+		case "error":
+			member = &m.failure
+		case "recording":
+			member = &m.recording
+		case "meta":
+			member = &m.meta
+		case "exit":
+			member = &m.exit
+		case "from":
+			member = &m.from
+		case "raw":
+			member = &m.raw
+		case "bytes":
+			member = &m.bytes
+		case "stderr":
+			member = &m.stderr
+		case "stderrBytes":
+			member = &m.stderrBytes
+		case "lost":
+			member = &m.lost
+		case "partial":
+			member = &m.partial
+		case "t":
+			member = &m.t
+		case "ts":
+			member = &m.ts
+		case "type":
+			member = &m.kind
+		case "to":
+			member = &m.to
+		case "protocol":
+			member = &m.protocol
+		case "is_error":
+			member = &m.isError
+		case "payload":
+			member = &m.payload
+		case "component":
+			member = &m.component
+		case "message":
+			member = &m.message
+		case "_direction":
+			member = &m.copied
+		case "_type":
+			member = &m.kind
+		case "dir", "direction", "side", "sender", "source":
+			member = &m.direction
+		case "msg", "data", "line", "json", "content", "frame", "packet":
+			member = &m.body
+		case "time", "timestamp", "date":
+			member = &m.date
+		case "seq":
+			member = &m.seq
+		case "command":
+			member = &m.command
+		case "event":
+			member = &m.event
+		}
+		at := d.Offset()
+		d.Skip()
+		if member != nil && d.Err() == nil {
+			*member = d.Slice(at)
+		}
+	}
+	return m, d.End()
+}
+
+// takeLine reads one line that is not empty.
+func (r *Reader) takeLine(line []byte, last bool) {
+	switch line[0] {
+	case '{':
+		m, err := r.scan(line)
+		if err == nil {
+			r.takeObject(line, &m)
+			return
+		}
+		r.takeBroken(line, last, err)
+	case '[':
+		var n nesting
+		_, closed := n.read(line)
+		rest := bytes.TrimSpace(line[1:])
+		switch {
+		case closed && r.takeArray(line):
+		case !closed && !last && len(rest) > 0 && rest[0] == '{' && (bytes.Contains(rest, []byte(`"_direction"`)) || bytes.Contains(rest, []byte(`"jsonrpc"`))):
+			r.array = true
+			r.takePart(rest, last)
+		default:
+			r.takeText(line, last)
+		}
+	default:
+		r.takeText(line, last)
+	}
+}
+
+// takeBroken reads a line that begins like an object and is none, or is more than one.
+func (r *Reader) takeBroken(line []byte, last bool, err error) {
+	var n nesting
+	if end, closed := n.read(line); closed && end < len(line) {
+		if m, err := r.scan(line[:end]); err == nil {
+			// Files were put together without a newline between them.
+			r.takeObject(line[:end], &m)
+			if rest := bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(line[end:]), []byte(","))); len(rest) > 0 {
+				r.takeLine(rest, last)
+			}
+			return
+		}
+	}
+	for _, beginning := range []string{`{"recording":`, `{"meta":`} {
+		if at := bytes.LastIndex(line, []byte(beginning)); at > 0 {
+			if m, err := r.scan(line[at:]); err == nil {
+				r.bad(ErrTruncated, "before another recording")
+				r.takeObject(line[at:], &m)
+				return
+			}
+		}
+	}
+	switch {
+	case bytes.IndexByte(line, 0) >= 0:
+		r.bad(ErrBinary, "bytes 0")
+	case last:
+		r.bad(ErrTruncated, err.Error())
+	default:
+		r.bad(ErrNotJSON, err.Error())
+	}
+}
+
+// takeObject reads a line that is an object.
+func (r *Reader) takeObject(line []byte, m *members) {
+	switch {
+	case m.recording != nil && m.jsonrpc == nil:
+		r.header(line, m)
+	case m.jsonrpc == nil && m.from != nil && (m.raw != nil || m.bytes != nil || m.stderr != nil || m.stderrBytes != nil || m.lost != nil):
+		r.takeOurs(m)
+	case m.copied != nil:
+		r.takeCopied(m)
+	case m.kind != nil && m.ts != nil && (m.from != nil && m.to != nil || m.component != nil):
+		r.conductor.take(r, m)
+	case m.seq != nil && m.kind != nil && (m.command != nil || m.event != nil) && m.jsonrpc == nil:
+		r.other("DAP")
+	case m.isMessage():
+		r.takeMessage(line, &m.envelope, hint{}, time.Time{})
+	case m.jsonrpc != nil:
+		// An envelope without content: a message that is wrong, of which nothing tells who has sent it.
+		r.bad(ErrDirection, "neither a request, a notification nor a response")
+	case r.takeWrapped(m, hint{}, time.Time{}):
+	case m.exit != nil:
+		r.takeEnd(m)
+	case m.meta != nil:
+		r.header(line, m)
+	case r.ours:
+		r.bad(ErrLine, "it has none of the members raw, bytes, stderr, lost and exit")
+	default:
+		r.skip("JSON without a message")
+	}
+}
+
+// takeArray reads an array of messages on one line, and reports whether it was one.
+func (r *Reader) takeArray(line []byte) bool {
+	d := r.decoder
+	d.Reset(line)
+	var items [][]byte
+	for a := d.Array(); a.Next(); {
+		at := d.Offset()
+		if d.Kind() != '{' {
+			return false
+		}
+		d.Skip()
+		if d.Err() == nil {
+			items = append(items, d.Slice(at))
+		}
+	}
+	if d.End() != nil || len(items) == 0 {
+		return false
+	}
+	if first, err := r.scan(items[0]); err == nil && first.jsonrpc != nil {
+		// A batch is one message, which the protocol does not have.
+		for _, item := range items {
+			if m, err := r.scan(item); err == nil && m.isMessage() {
+				if d, _ := r.teller.tell(&m.envelope); d != 0 {
+					r.message(Entry{Kind: KindMessage, Direction: d, Line: line})
+					return true
+				}
+			}
+		}
+		r.bad(ErrDirection, "a batch")
+		return true
+	}
+	for _, item := range items {
+		if m, err := r.scan(item); err == nil {
+			r.takeObject(item, &m)
+		}
+	}
+	return true
+}
+
+// message adds a message.
+func (r *Reader) message(e Entry) {
+	e.Kind = KindMessage
+	r.messages++
+	r.add(e)
+}
+
+// next begins another recording in the same file, if there was one.
+func (r *Reader) next() (another bool) {
+	another = r.messages > 0 || r.ours || r.ended
+	if another {
+		r.connection++
+	}
+	r.teller, r.conductor = teller{}, conductor{}
+	r.ours, r.ended, r.foreign = false, false, ""
+	r.base, r.last = time.Time{}, time.Time{}
+	return another
+}
+
+// header reads a line that begins a recording.
+func (r *Reader) header(line []byte, m *members) {
+	unfinished := r.ours && !r.ended
+	if unfinished {
+		r.bad(ErrNoEnd, "before another recording")
+	}
+	another := r.next()
+	e := Entry{Kind: KindHeader, Header: &Header{}}
+	if m.recording != nil {
+		r.ours = true
+		var h header
+		if err := json.Unmarshal(line, &h); err != nil {
+			r.note(&e, ErrLine, "header: "+err.Error())
+		}
+		e.Header = &Header{Tool: h.Tool, Version: h.Version, Command: h.Command, Versions: h.Versions, Masked: h.Masked, Meta: h.Meta}
+		if h.Date != nil {
+			e.Header.Date = *h.Date
+		}
+		if h.Recording > formVersion {
+			r.note(&e, ErrNewer, fmt.Sprintf("%d, and %d is known", h.Recording, formVersion))
+		}
+	} else {
+		e.Header.Meta = slices.Clone(json.RawMessage(m.meta))
+		var known struct {
+			Cmd []string `json:"cmd"`
+		}
+		if json.Unmarshal(m.meta, &known) == nil { // others write other headers
+			e.Header.Command = known.Cmd
+		}
+	}
+	if r.base = e.Header.Date; r.base.IsZero() {
+		r.base = time.Unix(0, 0).UTC()
+	}
+	if another {
+		r.note(&e, ErrConcatenated, "")
+	}
+	r.add(e)
+}
+
+// takeOurs reads a line of our form.
+func (r *Reader) takeOurs(m *members) {
+	if r.ended {
+		// The recording of another connection, without a header.
+		r.next()
+		r.bad(ErrConcatenated, "")
+	}
+	e := Entry{Kind: KindMessage, Time: r.since(m.t, time.Millisecond)}
+	switch from := text(m.from); from {
+	case conformance.Client.String():
+		e.Direction = conformance.ToAgent
+	case conformance.Agent.String():
+		e.Direction = conformance.ToClient
+	default:
+		r.bad(ErrLine, fmt.Sprintf("from %.100q, which is neither client nor agent", from))
+		return
+	}
+	ok := true
+	r.text = r.text[:0]
+	unbase := func(value []byte) {
+		n := len(value)
+		if n < 2 || value[0] != '"' {
+			ok = false
+			return
+		}
+		var err error
+		if r.text, err = base64.StdEncoding.AppendDecode(r.text, value[1:n-1]); err != nil {
+			ok = false
+		}
+	}
+	switch {
+	case m.raw != nil:
+		r.text, ok = appendText(r.text, m.raw)
+	case m.bytes != nil:
+		unbase(m.bytes)
+	case m.stderr != nil:
+		e.Kind, e.Direction = KindStderr, conformance.ToClient
+		r.text, ok = appendText(r.text, m.stderr)
+	case m.stderrBytes != nil:
+		e.Kind, e.Direction = KindStderr, conformance.ToClient
+		unbase(m.stderrBytes)
+	default:
+		r.bad(ErrLost, fmt.Sprintf("%s bytes of the %s", m.lost, e.Direction.Sender()))
+		return
+	}
+	if !ok {
+		r.bad(ErrLine, "the line in it is no text")
+		return
+	}
+	e.Line = r.text
+	e.Partial = string(m.partial) == "true"
+	if e.Kind == KindMessage {
+		r.message(e)
+	} else {
+		r.add(e)
+	}
+}
+
+// takeEnd reads the last line of a recording of our form.
+func (r *Reader) takeEnd(m *members) {
+	e := Entry{Kind: KindEnd, End: &End{}, Time: r.since(m.t, time.Millisecond)}
+	var line exit
+	if err := json.Unmarshal(m.exit, &line); err != nil {
+		r.note(&e, ErrLine, "exit: "+err.Error())
+	}
+	e.End.Code = line.Code
+	if line.Signal != nil {
+		e.End.Signal = *line.Signal
+	}
+	r.ended = true
+	r.add(e)
+}
+
+// since is the time of a line that gives it since the recording's beginning.
+func (r *Reader) since(number []byte, unit time.Duration) time.Time {
+	t, err := strconv.ParseFloat(string(number), 64)
+	if err != nil || t < 0 || t > float64(1<<62)/float64(unit) {
+		return time.Time{}
+	}
+	if r.base.IsZero() {
+		r.base = time.Unix(0, 0).UTC()
+	}
+	return r.base.Add(time.Duration(t*float64(unit) + 0.5))
+}
+
+// takeMessage reads a message of a form that need not say who has sent it.
+func (r *Reader) takeMessage(line []byte, m *envelope, h hint, at time.Time) {
+	if m.method != nil {
+		if name := otherProtocol(m); name != "" {
+			r.other(name)
+			return
+		}
+		if r.foreign != "" && text(m.method) != "initialize" {
+			r.skip("messages of " + r.foreign)
+			return
+		}
+		r.foreign = ""
+		if text(m.method) == "initialize" && m.id != nil && r.conductor.zero() {
+			r.begun(m.id)
+		}
+	} else if r.foreign != "" {
+		r.skip("messages of " + r.foreign)
+		return
+	}
+	d, why := h.direction, ""
+	if d == 0 && h.way != 0 && r.teller.out != 0 {
+		if d = r.teller.out; h.way == in {
+			d = reverse(d)
+		}
+	}
+	if d == 0 {
+		if d, why = r.teller.tell(m); d != 0 && h.way != 0 {
+			if r.teller.out = d; h.way == in {
+				r.teller.out = reverse(d)
+			}
+		}
+	}
+	if d == 0 {
+		r.bad(ErrDirection, why)
+		r.messages++ // the file is a recording nevertheless
+		return
+	}
+	r.teller.see(d, m)
+	r.message(Entry{Direction: d, Line: line, Time: at})
+}
+
+// begun looks whether an initialize request begins another connection in the same log: one whose ids start anew.
+func (r *Reader) begun(id []byte) {
+	if r.teller.first == "" {
+		r.teller.first = idKey(id)
+		return
+	}
+	if r.teller.first != idKey(id) {
+		return
+	}
+	r.next()
+	r.teller.first = idKey(id)
+	r.bad(ErrConcatenated, "")
+}
+
+// otherProtocol names the protocol that a message is of, if it is not ACP.
+func otherProtocol(m *envelope) string {
+	method := text(m.method)
+	if method == "initialize" {
+		version := find(m.params, "protocolVersion")
+		switch {
+		case find(m.params, "capabilities") == nil || find(m.params, "clientCapabilities") != nil:
+		case len(version) > 0 && version[0] == '"':
+			return "MCP"
+		case version == nil:
+			return "LSP"
+		}
+		return ""
+	}
+	group, rest, _ := strings.Cut(method, "/")
+	switch group {
+	case "textDocument", "workspace", "window", "client":
+		if rest != "" {
+			return "LSP"
+		}
+	case "initialized", "exit", "shutdown":
+		if rest == "" {
+			return "LSP"
+		}
+	case "tools", "resources", "prompts", "notifications", "sampling", "roots", "completion", "logging":
+		if rest != "" {
+			return "MCP"
+		}
+	}
+	return ""
+}
+
+// other says that the recording is one of another protocol, once, and skips the rest of it.
+func (r *Reader) other(name string) {
+	if r.foreign == name {
+		r.skip("messages of " + name)
+		return
+	}
+	r.foreign = name
+	r.bad(ErrProtocol, name)
+}
+
+// takeWrapped reads an object that has a message in it, and reports whether it does.
+func (r *Reader) takeWrapped(m *members, h hint, at time.Time) bool {
+	for _, side := range [][]byte{m.direction, m.from, m.kind, m.event} {
+		if len(side) > 0 && side[0] == '"' && h == (hint{}) {
+			h = hintOf(text(side))
+		}
+	}
+	for _, body := range [][]byte{m.body, m.message, m.payload, m.raw, m.params} {
+		if len(body) == 0 {
+			continue
+		}
+		line := body
+		if body[0] == '"' {
+			var ok bool
+			if line, ok = appendText(nil, body); !ok {
+				continue
+			}
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' {
+			continue
+		}
+		inner, err := r.scan(line)
+		if err != nil || !inner.isMessage() {
+			continue
+		}
+		for _, t := range [][]byte{m.ts, m.date, m.t} {
+			if at.IsZero() && t != nil {
+				at = timeOf(text(t))
+			}
+		}
+		r.log = true
+		r.takeMessage(line, &inner.envelope, h, at)
+		return true
+	}
+	return false
+}
+
+// takeCopied reads a message as Zed's ACP logs copy it: incoming is what the editor receives. An answer has the method
+// of its request, and its result or error as params.
+func (r *Reader) takeCopied(m *members) {
+	e := Entry{Direction: conformance.ToAgent}
+	switch text(m.copied) {
+	case "outgoing":
+	case "incoming":
+		e.Direction = conformance.ToClient
+	case "stderr":
+		e.Kind, e.Direction, e.Line = KindStderr, conformance.ToClient, []byte(text(m.params))
+		r.add(e)
+		return
+	default:
+		r.bad(ErrLine, fmt.Sprintf("_direction is %.100s", m.copied))
+		return
+	}
+	if string(m.id) == "null" {
+		m.id = nil
+	}
+	rebuilt := envelope{id: m.id, method: m.method, params: m.params}
+	if string(m.params) == "null" {
+		rebuilt.params = nil
+	}
+	if text(m.kind) == "response" {
+		rebuilt = envelope{id: m.id}
+		if code, message := find(m.params, "code"), find(m.params, "message"); code != nil && message != nil {
+			rebuilt.failure = m.params
+		} else {
+			rebuilt.result = m.params
+		}
+	}
+	r.rebuilt(e, &rebuilt)
+}
+
+// rebuilt adds a message that is made of its members.
+func (r *Reader) rebuilt(e Entry, m *envelope) {
+	b := []byte(`{"jsonrpc":"2.0"`)
+	for _, member := range []struct {
+		name  string
+		value []byte
+	}{{"id", m.id}, {"method", m.method}, {"params", m.params}, {"result", m.result}, {"error", m.failure}} {
+		if member.value != nil {
+			b = append(b, `,"`+member.name+`":`...)
+			b = append(b, member.value...)
+		}
+	}
+	e.Line = append(b, '}')
+	r.message(e)
+}

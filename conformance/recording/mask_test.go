@@ -1,0 +1,140 @@
+package recording
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var anyMask = regexp.MustCompile(`masked-[0-9a-f]{10}`)
+
+// Each secret is replaced, and nothing else: S marks where a mask must stand.
+func TestMask(t *testing.T) {
+	const s = "s3cr3t-Value-0123456789"
+	for name, line := range map[string]string{
+		"env of an MCP server":   `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"mcpServers":[{"name":"a","command":"x","args":[],"env":[{"name":"A","value":"{}"},{"name":"B","value":""}]}]}}`,
+		"env of a terminal":      `{"jsonrpc":"2.0","id":1,"method":"terminal/create","params":{"sessionId":"s","command":"make","env":[{"value": "{}" , "name":"HOME"}]}}`,
+		"env as a map":           `{"result":{"authMethods":[{"id":"t","type":"terminal","env":{"X":"{}","Y":"{}"},"args":["--setup"]}]},"id":0}`,
+		"env as a list of texts": `{"params":{"env":["A={}"]}}`,
+		"headers":                `{"params":{"mcpServers":[{"type":"http","url":"https://x.org/mcp","headers":[{"name":"Accept","value":"{}"}]}]}}`,
+		"headers as a map":       `{"method":"providers/set","params":{"id":"main","headers":{"Authorization":"{}"}}}`,
+		"authentication":         `{"jsonrpc":"2.0","id":3,"method":"authenticate","params":{"methodId":"key","_meta":{"code":"{}","list":["{}"],"n":1}}}`,
+		"login":                  `{"params":{"pin":"{}","methodId":"key"},"method":"auth/login","id":3}`,
+		"names":                  `{"params":{"apiKey":"{}","access_token":"{}","Password":"{}","x":{"client-secret":"{}"},"totalTokens":"12","key":"left"}}`,
+		"flag":                   `{"params":{"args":["--verbose","--api-key","{}","--x","y"]}}`,
+		"flag in a text":         `{"params":{"command":"run --token={} --auth-token {} --tokens 12"}}`,
+		"variable in a text":     `{"params":{"command":"export OPENAI_API_KEY={} && X_SECRET=\"{}\" go env KEYS"}}`,
+		"JSON in a text":         `{"params":{"content":"{\"apiKey\": \"{}\", \"name\": \"left\"}"}}`,
+		"URL":                    `{"params":{"url":"https://{}@example.org/a?x=1&token={}&y=2#access_token={}"}}`,
+		"URL with escapes":       `{"params":{"url":"https:\/\/{}@example.org\/a?x=1\u0026api_key={}\u0026y=2"}}`,
+		"bearer":                 `{"params":{"text":"curl -H 'Authorization: Bearer {}'"}}`,
+		"basic":                  `{"params":{"text":"Authorization: Basic {}"}}`,
+		"second place":           `{"params":{"env":[{"name":"A","value":"{}"}],"text":"it is {}, yes\n{}"}}`,
+		"not JSON":               `started with --token {}`,
+		"ids":                    `{"id":"{S}ghp_abcdefghijklmnopqrstuv0123","method":"session/prompt","params":{"sessionId":"sk-abcdefghijklmnopqrstuv0123","toolCallId":"AKIAABCDEFGHIJKLMNOP"}}`,
+		"nothing":                `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a token is a key? see https://x.org/?a=b&c=d --help, risk-free task-list"}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			line = strings.ReplaceAll(line, "{S}", "")
+			secret := strings.ReplaceAll(line, "{}", s)
+			if name == "JSON in a text" {
+				secret = strings.ReplaceAll(secret, `"`+s+`"`, `"`+s+`"`)
+			}
+			m := NewMasker()
+			got := string(m.Mask([]byte(secret)))
+			want := strings.ReplaceAll(line, "{}", m.mask([]byte(s)))
+			if got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if again := string(m.Mask([]byte(got))); again != got {
+				t.Errorf("masked twice: %s", again)
+			}
+			if other := string(NewMasker().Mask([]byte(secret))); strings.Contains(line, "{}") && other == got {
+				t.Error("another masker has the same masks")
+			}
+		})
+	}
+}
+
+// Keys are known by their shape wherever they stand.
+func TestMaskShapes(t *testing.T) {
+	for _, key := range []string{
+		"sk-abcdefghijklmnopqrstuvwx", "sk-ant-api03-abcdefghijklmnop_qrstuv-AA", "sk-proj-abcdefghijklmnopqrstuvwx", "sk_live_abcdefghijklmnopqrst",
+		"ghp_abcdefghijklmnopqrstuvwxyz0123456789", "github_pat_11ABCDEFG0abcdefghij_klmnop", "glpat-abcdefghijklmnopqrst",
+		"npm_abcdefghijklmnopqrstuvwxyz0123456789", "hf_abcdefghijklmnopqrstuvwxyz", "AKIAIOSFODNN7EXAMPLE", "AIzaSyA-abcdefghijklmnopqrstuvwxyz01234",
+		"xoxb-1234567890-abcdefghijkl", "ya29.abcdefghijklmnopqrstuvwxyz", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcDEF_-123",
+		"SG.abcdefghijklmnopqrst.uvwxyzabcdefghijklmnop", "xai-abcdefghijklmnopqrstuvwx", "gsk_abcdefghijklmnopqrstuvwx",
+	} {
+		for _, form := range []string{`{"params":{"text":"%"}}`, `{"params":{"text":"a\n%\tb"}}`, `{"params":{"text":"\u00e4 (%), \"%\""}}`, `say % once`, `{"result":["%"]}`, `["%"]`} {
+			m := NewMasker()
+			line := strings.ReplaceAll(form, "%", key)
+			if got, want := string(m.Mask([]byte(line))), strings.ReplaceAll(form, "%", m.mask([]byte(key))); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		}
+	}
+	m := NewMasker()
+	pem := `{"params":{"text":"-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----\n"}}`
+	if got := string(m.Mask([]byte(pem))); strings.Contains(got, "MIIEow") || strings.Contains(got, "abc") || !strings.HasSuffix(got, `-----END RSA PRIVATE KEY-----\n"}}`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A mask is the same for the same secret, whichever way it is written.
+func TestMaskIsTheSame(t *testing.T) {
+	m := NewMasker()
+	masks := anyMask.FindAllString(string(m.Mask([]byte(`{"env":{"A":"caf\u00e9\/\ud83d\ude00","B":"café/😀","C":"other"}}`))), -1)
+	if len(masks) != 3 || masks[0] != masks[1] || masks[0] == masks[2] {
+		t.Errorf("got %q", masks)
+	}
+	if got := m.Args([]string{"agent", "--token", "abc", "--key-file", "x"}); got[2] != m.mask([]byte("abc")) || got[0] != "agent" || got[4] != "x" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Whatever the line is, a masked message has the same shape, and masking does not change its argument.
+func FuzzMask(f *testing.F) {
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"env":[{"name":"A","value":"b\n\ud83d\ude00"}],"url":"http://a:b@c/?token=d"}}`))
+	f.Add([]byte(`{"text":"\u0026token=x\\"}`))
+	f.Add([]byte("Bearer 12345678901234567890\xff"))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		before := string(line)
+		got := NewMasker().Mask(line)
+		if string(line) != before {
+			t.Fatal("the line was changed")
+		}
+		var a, b any
+		if json.Unmarshal(line, &a) != nil {
+			return
+		}
+		if err := json.Unmarshal(got, &b); err != nil {
+			t.Fatalf("%q became %q: %v", line, got, err)
+		}
+		if !reflect.DeepEqual(shapeOf(a), shapeOf(b)) {
+			t.Fatalf("%q became %q", line, got)
+		}
+	})
+}
+
+// shapeOf is a value without its texts.
+func shapeOf(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range v {
+			out[k] = shapeOf(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = shapeOf(e)
+		}
+		return out
+	case string:
+		return v != ""
+	}
+	return v
+}

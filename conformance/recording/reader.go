@@ -1,0 +1,383 @@
+package recording
+
+// This file owns reading as a whole: lines, what a line is, and what is said about those that are skipped.
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// DefaultMaxLine is the longest line of a file that is read, in bytes, unless told otherwise: one in which a message of
+// the greatest length has an escape for every other byte.
+const DefaultMaxLine = 2 * rpc.DefaultMaxMessage
+
+// ReaderOptions configure a Reader.
+type ReaderOptions struct {
+	// MaxLine is the longest line accepted, in bytes; 0 means DefaultMaxLine.
+	MaxLine int
+	// Hop chooses what is read of a conductor's trace: what passes between this component ("client",
+	// "proxy:0", …), as the client, and the one behind it. Empty means "client". The messages of MCP in
+	// the trace are skipped.
+	Hop string
+}
+
+// Reader reads recordings of any form, see the package. It goes on after a bad line. It holds one line of the file, and
+// what it needs to tell who has sent a message, which is bounded.
+type Reader struct {
+	options ReaderOptions
+	in      *bufio.Reader
+	number  int    // of the line being read
+	buf     []byte // of a line that is longer than the bufio.Reader's
+	done    bool
+	err     error
+
+	entry      Entry
+	pending    []Entry // after entry
+	text       []byte  // what an Entry's Line is, where that is not part of the file's line
+	connection int
+	ours       bool // the recording has a header of our form: an end must come
+	ended      bool // it has come
+	base       time.Time
+	last       time.Time
+	messages   int  // of all connections
+	log        bool // some message had text before it: lines without messages are no mistake
+	array      bool // inside of an array
+	object     []byte
+	objectAt   int // the line on which object begins
+	nest       nesting
+	unreadable int // lines without message before the first one
+	foreign    string
+	teller     teller
+	conductor  conductor
+	decoder    *codec.Decoder
+	skipped    []Skipped
+}
+
+// Skipped says what a Reader has not returned, and why. Bad lines are not counted here: they are entries with an error.
+type Skipped struct {
+	// Reason is such as "text without a message".
+	Reason string
+	// Lines is how many there were, and First the first one's number.
+	Lines, First int
+}
+
+// String is of the form "3 lines skipped, from line 7 on: text without a message".
+func (s Skipped) String() string {
+	lines := "lines"
+	if s.Lines == 1 {
+		lines = "line"
+	}
+	return fmt.Sprintf("%d %s skipped, from line %d on: %s", s.Lines, lines, s.First, s.Reason)
+}
+
+// NewReader returns a Reader. Options may be nil.
+func NewReader(from io.Reader, options *ReaderOptions) *Reader {
+	r := &Reader{in: bufio.NewReaderSize(from, 64<<10), decoder: codec.NewDecoder(nil), connection: 1}
+	if options != nil {
+		r.options = *options
+	}
+	if r.options.MaxLine <= 0 {
+		r.options.MaxLine = DefaultMaxLine
+	}
+	if r.options.Hop == "" {
+		r.options.Hop = "client"
+	}
+	return r
+}
+
+// Skipped returns what was skipped so far.
+func (r *Reader) Skipped() []Skipped { return append([]Skipped(nil), r.skipped...) }
+
+func (r *Reader) skip(reason string) {
+	for i := range r.skipped {
+		if r.skipped[i].Reason == reason {
+			r.skipped[i].Lines++
+			return
+		}
+	}
+	r.skipped = append(r.skipped, Skipped{reason, 1, r.number})
+}
+
+// Read returns the next entry, which is valid until the next Read. What is wrong with a line is the Err of its entry, and
+// Read goes on behind it. The error of Read itself is io.EOF at the end of the file, or an *Error when the file could
+// not be read further.
+func (r *Reader) Read() (*Entry, error) {
+	for {
+		if len(r.pending) > 0 {
+			r.entry = r.pending[0]
+			r.pending = r.pending[1:]
+			return &r.entry, nil
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		if cap(r.buf) > maxKept {
+			r.buf = nil
+		}
+		if cap(r.text) > maxKept {
+			r.text = nil
+		}
+		line, err := r.line()
+		switch {
+		case errors.Is(err, ErrTooLong):
+			r.bad(ErrTooLong, fmt.Sprintf("more than %d bytes", r.options.MaxLine))
+		case err == nil, err == io.EOF && len(line) > 0:
+			if r.number == 1 && !r.begin(&line) {
+				r.err = io.EOF
+				continue
+			}
+			r.take(line, err == io.EOF)
+		}
+		if err != nil && !errors.Is(err, ErrTooLong) {
+			r.finish(err)
+		}
+	}
+}
+
+// bad adds an entry that is nothing but an error.
+func (r *Reader) bad(problem error, detail string) {
+	r.add(Entry{Number: r.number, Err: &Error{r.number, problem, detail}})
+}
+
+// add adds an entry.
+func (r *Reader) add(e Entry) {
+	if e.Number == 0 {
+		e.Number = r.number
+	}
+	e.Connection = r.connection
+	if !e.Time.IsZero() && (e.Kind == KindMessage || e.Kind == KindStderr || e.Kind == KindEnd) {
+		if e.Time.Before(r.last) && e.Err == nil {
+			e.Err = &Error{e.Number, ErrClock, fmt.Sprintf("by %v", r.last.Sub(e.Time))}
+		}
+		r.last = e.Time
+	}
+	r.pending = append(r.pending, e)
+}
+
+// note puts an error on an entry, unless it has one.
+func (r *Reader) note(e *Entry, problem error, detail string) {
+	if e.Err == nil {
+		e.Err = &Error{r.number, problem, detail}
+	}
+}
+
+// line returns the next line, without the newline. With io.EOF it may return a last one that has no newline.
+func (r *Reader) line() ([]byte, error) {
+	r.pending = r.pending[:0]
+	r.buf = r.buf[:0]
+	long := false
+	for first := true; ; first = false {
+		part, err := r.in.ReadSlice('\n')
+		if first && (len(part) > 0 || err == nil) {
+			r.number++
+		}
+		switch {
+		case err == nil || err == io.EOF:
+			part = bytes.TrimSuffix(part, []byte("\n"))
+			if long || len(r.buf)+len(part) > r.options.MaxLine {
+				if err == io.EOF {
+					r.finish(err)
+				}
+				return nil, ErrTooLong
+			}
+			if len(r.buf) == 0 {
+				return part, err
+			}
+			r.buf = append(r.buf, part...)
+			return r.buf, err
+		case errors.Is(err, bufio.ErrBufferFull):
+			if long = long || len(r.buf)+len(part) > r.options.MaxLine; long {
+				r.buf = nil
+			} else {
+				r.buf = append(r.buf, part...)
+			}
+		default:
+			return nil, err
+		}
+	}
+}
+
+// begin looks at the first line of the file, and reports whether the file can be text.
+func (r *Reader) begin(line *[]byte) bool {
+	b := *line
+	for _, known := range []struct{ magic, what string }{
+		{"\x1f\x8b", "compressed with gzip"},
+		{"\x28\xb5\x2f\xfd", "compressed with zstd"},
+		{"PK\x03\x04", "a zip archive"},
+		{"\xff\xfe", "UTF-16: convert it to UTF-8"},
+		{"\xfe\xff", "UTF-16: convert it to UTF-8"},
+	} {
+		if bytes.HasPrefix(b, []byte(known.magic)) {
+			r.bad(ErrBinary, known.what)
+			return false
+		}
+	}
+	if bytes.IndexByte(b[:min(len(b), 4096)], 0) >= 0 {
+		r.bad(ErrBinary, "bytes 0")
+		return false
+	}
+	*line = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	return true
+}
+
+// maxUnreadable is how many lines are read until the first message.
+const maxUnreadable = 100_000
+
+// take reads one line of the file.
+func (r *Reader) take(line []byte, last bool) {
+	trimmed := bytes.TrimSpace(line)
+	if r.object != nil || r.array {
+		r.takePart(trimmed, last)
+		return
+	}
+	switch {
+	case len(trimmed) == 0:
+		return
+	case string(trimmed) == "[":
+		r.array = true
+		return
+	case string(trimmed) == "{":
+		r.object, r.objectAt, r.nest = []byte("{"), r.number, nesting{depth: 1}
+		return
+	}
+	r.takeLine(trimmed, last)
+	if r.messages == 0 {
+		if r.unreadable++; r.unreadable >= maxUnreadable && r.err == nil {
+			r.number = 1
+			r.bad(ErrUnknown, fmt.Sprintf("%d lines were read", maxUnreadable))
+			r.err = io.EOF
+		}
+	}
+}
+
+// takePart reads a line of an array or an object that goes over several lines.
+func (r *Reader) takePart(line []byte, last bool) {
+	if r.object == nil {
+		switch line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte(","))); {
+		case len(line) == 0:
+			return
+		case line[0] == ']':
+			r.array = false
+			return
+		case line[0] != '{':
+			r.array = false
+			r.takeLine(line, last)
+			return
+		}
+		r.object, r.objectAt, r.nest = []byte{}, r.number, nesting{}
+	}
+	if len(r.object)+len(line) > r.options.MaxLine {
+		r.object = nil
+		r.bad(ErrTooLong, fmt.Sprintf("an object from line %d on has more than %d bytes", r.objectAt, r.options.MaxLine))
+		return
+	}
+	r.object = append(r.object, line...)
+	end, closed := r.nest.read(line)
+	if !closed {
+		if last {
+			r.bad(ErrTruncated, fmt.Sprintf("in the object from line %d on", r.objectAt))
+			r.object, r.array = nil, false
+		} else {
+			r.object = append(r.object, ' ')
+		}
+		return
+	}
+	rest := line[end:]
+	whole := r.object[:len(r.object)-len(rest)]
+	at := r.number
+	r.number, r.object = r.objectAt, nil
+	r.takeLine(whole, false)
+	r.number = at
+	rest = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(rest), []byte(",")))
+	switch {
+	case len(rest) == 0:
+	case r.array && rest[0] == ']':
+		r.array = false
+	case rest[0] == '{':
+		r.takePart(rest, last)
+	default:
+		r.bad(ErrLine, "text behind an object")
+	}
+}
+
+// nesting is how deep a text of JSON is nested at its end.
+type nesting struct {
+	depth             int
+	inString, escaped bool
+}
+
+// read reads on, and reports where the first value ends.
+func (n *nesting) read(text []byte) (end int, closed bool) {
+	for i, c := range text {
+		switch {
+		case n.escaped:
+			n.escaped = false
+		case n.inString:
+			n.escaped = c == '\\'
+			n.inString = c != '"'
+		case c == '"':
+			n.inString = true
+		case c == '{' || c == '[':
+			n.depth++
+		case c == '}' || c == ']':
+			if n.depth--; n.depth <= 0 {
+				return i + 1, true
+			}
+		}
+	}
+	return len(text), false
+}
+
+// finish ends reading: with io.EOF, or because the file could not be read further.
+func (r *Reader) finish(err error) {
+	if r.err != nil {
+		return
+	}
+	if err != io.EOF {
+		r.err = &Error{r.number + 1, fmt.Errorf("reading: %w", err), ""}
+		return
+	}
+	r.err = io.EOF
+	switch {
+	case r.object != nil && r.messages > 0:
+		r.bad(ErrTruncated, fmt.Sprintf("in the object from line %d on", r.objectAt))
+	case r.number == 0:
+		r.number = 1
+		r.bad(ErrEmpty, "")
+	case r.ours && !r.ended:
+		r.bad(ErrNoEnd, "")
+	case r.messages == 0 && r.foreign == "" && !r.ours:
+		r.number = 1
+		r.bad(ErrUnknown, "")
+	}
+}
+
+// ReadAll reads a whole recording into memory: its messages, without what is wrong with them. The error joins all
+// that is wrong with the file, each an *Error; the recording then holds what could be read.
+func ReadAll(from io.Reader) (*conformance.Recording, error) {
+	all, reader := &conformance.Recording{}, NewReader(from, nil)
+	var problems []error
+	for {
+		entry, err := reader.Read()
+		if err != nil {
+			if err != io.EOF {
+				problems = append(problems, err)
+			}
+			return all, errors.Join(problems...)
+		}
+		if entry.Err != nil {
+			problems = append(problems, entry.Err)
+		}
+		if entry.Kind == KindMessage {
+			all.Add(entry.Message())
+		}
+	}
+}

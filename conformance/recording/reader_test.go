@@ -1,0 +1,588 @@
+package recording_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+)
+
+// read returns all entries as lines such as
+//
+//	3 → {"jsonrpc":…}
+//
+// with the number of the line, and "! " and the error where there is one.
+func read(t *testing.T, text string, options *recording.ReaderOptions) []string {
+	t.Helper()
+	var got []string
+	r := recording.NewReader(strings.NewReader(text), options)
+	for {
+		e, err := r.Read()
+		if err == io.EOF {
+			for _, s := range r.Skipped() {
+				got = append(got, s.String())
+			}
+			return got
+		}
+		if err != nil {
+			return append(got, "final: "+err.Error())
+		}
+		got = append(got, show(e))
+	}
+}
+
+func show(e *recording.Entry) string {
+	line := fmt.Sprint(e.Number)
+	if e.Connection != 1 {
+		line += fmt.Sprintf(" (%d)", e.Connection)
+	}
+	switch e.Kind {
+	case recording.KindHeader:
+		line += fmt.Sprintf(" header %s %s %q", e.Header.Tool, e.Header.Version, e.Header.Command)
+	case recording.KindMessage:
+		line += map[conformance.Direction]string{conformance.ToAgent: " →", conformance.ToClient: " ←"}[e.Direction]
+		line += " " + string(e.Line)
+		if e.Partial {
+			line += " partial"
+		}
+	case recording.KindStderr:
+		line += " stderr " + string(e.Line)
+	case recording.KindEnd:
+		line += " end " + e.End.Signal
+		if e.End.Code != nil {
+			line += fmt.Sprint(*e.End.Code)
+		}
+	}
+	if e.Err != nil {
+		var problem *recording.Error
+		if !errors.As(e.Err, &problem) || problem.Number == 0 {
+			line += " untyped"
+		}
+		line += " ! " + e.Err.Error()
+	}
+	return line
+}
+
+func check(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(want):
+			t.Errorf("also %s", got[i])
+		case i >= len(got):
+			t.Errorf("missing %s", want[i])
+		case got[i] != want[i]:
+			t.Errorf("got  %s\nwant %s", got[i], want[i])
+		}
+	}
+}
+
+const (
+	initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`
+	answered   = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`
+	prompt     = `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`
+	update     = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}`
+	permission = `{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{}}`
+	permitted  = `{"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"cancelled"}}}`
+	prompted   = `{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`
+)
+
+// Each form is told by its content.
+func TestForms(t *testing.T) {
+	quoted := func(s string) string {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	turn := []string{"→ " + initialize, "← " + answered, "→ " + prompt, "← " + permission, "→ " + permitted, "← " + update, "← " + prompted}
+	for name, test := range map[string]struct {
+		text  string
+		want  []string
+		first int // line of the first message
+	}{
+		"ours": {first: 2, text: `{"recording":1,"tool":"acp","version":"1.2","command":["a","b"],"date":"2026-01-02T03:04:05Z"}
+{"t":1,"from":"client","raw":` + quoted(initialize) + `}
+{"t":2.5,"from":"agent","raw":` + quoted(answered) + `}
+{"t":3,"from":"agent","stderr":"hello \u001b"}
+{"t":3,"from":"agent","bytes":"//5h"}
+{"t":3,"from":"client","raw":"not JSON","partial":true}
+{"t":4,"exit":{"code":null,"signal":"SIGTERM"}}
+`, want: []string{
+			`1 header acp 1.2 ["a" "b"]`, "2 → " + initialize, "3 ← " + answered, "4 stderr hello \x1b", "5 ← \xff\xfea", "6 → not JSON partial", "7 end SIGTERM",
+		}},
+		"traces": {text: `{"meta":{"agent":"x","cmd":["x","y"]}}
+{"t":1,"from":"client","raw":` + quoted(initialize) + `}
+{"t":2,"from":"agent","raw":` + quoted(answered) + `}
+{"t":4,"exit":{"code":3,"signal":null}}`, want: []string{
+			`1 header   ["x" "y"]`, "2 → " + initialize, "3 ← " + answered, "4 end 3",
+		}},
+		"lines":           {first: 1, text: strings.Join([]string{initialize, answered, prompt, permission, permitted, update, prompted}, "\n"), want: turn},
+		"empty lines":     {text: "\n" + update + "\r\n\n", want: []string{"2 ← " + update}},
+		"byte order mark": {text: "\ufeff" + update, want: []string{"1 ← " + update}},
+		"log of a client": {first: 2, text: `starting
+-> ` + initialize + `
+<- ` + answered + `
+-> ` + prompt + `
+<- ` + permission + `
+-> ` + permitted + `
+<- ` + update + `
+<- ` + prompted + `
+ended
+`, want: append(turn, "2 lines skipped, from line 1 on: text without a message")},
+		"log of an agent": {first: 1, text: `2026-01-02T03:04:05.678Z DEBUG acp.connection: >>> ` + initialize + `
+2026-01-02T03:04:05.679Z DEBUG acp.connection: <<< ` + answered + `
+2026-01-02T03:04:06Z DEBUG acp.connection: >>> ` + prompt + `
+2026-01-02T03:04:06Z DEBUG acp.connection: <<< ` + permission + `
+2026-01-02T03:04:06Z DEBUG acp.connection: >>> ` + permitted + `
+2026-01-02T03:04:06Z DEBUG acp.connection: <<< ` + update + `
+2026-01-02T03:04:06Z DEBUG acp.connection: <<< ` + prompted, want: turn},
+		"words": {first: 1, text: `[12:00:00.001] [acp] sent: ` + initialize + `
+[12:00:00.002] [acp] received: ` + answered + `
+[12:00:01] [acp] Sending ` + prompt + `
+[12:00:01] [acp] recv ` + permission + `
+[12:00:01] [acp] SEND ` + permitted + `
+[12:00:01] [acp] recv ` + update + `
+[12:00:01] [acp] RECV: ` + prompted, want: turn},
+		"sides": {first: 1, text: `client → agent: ` + initialize + `
+agent → client: ` + answered + `
+[stdin] ` + prompt + `
+[stdout] ` + permission + `
+to agent: ` + permitted + `
+from agent: ` + update + `
+agent: ` + prompted, want: turn},
+		"quoted":   {text: `12:00:00 DEBUG out "` + strings.ReplaceAll(initialize, `"`, `\"`) + `"`, want: []string{"1 → " + initialize}},
+		"coloured": {text: "\x1b[2m2026-01-02 03:04:05,123\x1b[0m \x1b[32m←\x1b[0m " + update, want: []string{"1 ← " + update}},
+		"wrapped by an agent": {first: 1, text: `{"ts": "2026-01-02T03:04:05.1+00:00", "dir": ">>>", "msg": ` + initialize + `}
+{"ts": "2026-01-02T03:04:05.2+00:00", "dir": "<<<", "msg": ` + answered + `}`, want: turn[:2]},
+		"wrapped by a client": {first: 1, text: `{"timestamp": 1767323045123, "direction": "outgoing", "message": ` + initialize + `}
+{"timestamp": 1767323045124, "direction": "incoming", "message": ` + quoted(answered) + `}`, want: turn[:2]},
+		"copied from Zed": {text: `[
+  {
+    "_direction": "outgoing",
+    "_type": "request",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": 1}
+  },
+  {
+    "_direction": "incoming",
+    "_type": "response",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+      "protocolVersion": 1
+    }
+  },
+  {"_direction": "incoming", "_type": "response", "id": 1, "method": "session/new", "params": {"code": -32000, "message": "no"}},
+  {"_direction": "stderr", "_type": "stderr", "id": null, "method": "stderr", "params": "hello"},
+  {"_direction": "incoming", "_type": "notification", "id": null, "method": "session/update", "params": {"sessionId": "s"}}
+]
+`, want: []string{
+			`2 → {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion": 1}}`,
+			`9 ← {"jsonrpc":"2.0","id":0,"result":{ "protocolVersion": 1 }}`,
+			`18 ← {"jsonrpc":"2.0","id":1,"error":{"code": -32000, "message": "no"}}`,
+			`19 stderr hello`,
+			`20 ← {"jsonrpc":"2.0","method":"session/update","params":{"sessionId": "s"}}`,
+		}},
+		"copied on one line": {text: `[{"_direction":"outgoing","_type":"notification","id":null,"method":"session/cancel","params":{}},` + "\n" + `{"_direction":"incoming","_type":"notification","method":"session/update","params":{}}]`, want: []string{
+			`1 → {"jsonrpc":"2.0","method":"session/cancel","params":{}}`,
+			`2 ← {"jsonrpc":"2.0","method":"session/update","params":{}}`,
+		}},
+		"pretty": {text: "{\n \"jsonrpc\": \"2.0\",\n \"method\": \"session/update\",\n \"params\": {\n  \"a\": \"}{\\\"\"\n }\n}\n" + update, want: []string{
+			`1 ← {"jsonrpc": "2.0", "method": "session/update", "params": { "a": "}{\"" } }`, "8 ← " + update,
+		}},
+		"a batch": {text: `[` + update + `,` + update + `]`, want: []string{"1 ← [" + update + "," + update + "]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := test.want
+			if test.first > 0 && !strings.HasPrefix(name, "ours") {
+				want = nil
+				for i, w := range test.want {
+					if strings.HasPrefix(w, "→") || strings.HasPrefix(w, "←") {
+						w = fmt.Sprintf("%d %s", test.first+i, w)
+					}
+					want = append(want, w)
+				}
+			}
+			check(t, read(t, test.text, nil), want...)
+		})
+	}
+}
+
+// Of a conductor's trace, one hop is read.
+func TestConductor(t *testing.T) {
+	const trace = `{"type":"request","ts":0.5,"protocol":"acp","from":"client","to":"proxy:0","id":1,"method":"proxy/initialize","session":null,"params":{"a":1}}
+{"type":"request","ts":0.6,"protocol":"acp","from":"proxy:0","to":"agent","id":"x","method":"initialize","session":null,"params":{"a": 1}}
+{"type":"request","ts":0.61,"protocol":"mcp","from":"agent","to":"proxy:0","id":5,"method":"tools/list","params":{}}
+{"type":"response","ts":0.62,"from":"proxy:0","to":"agent","id":5,"is_error":false,"payload":{"tools":[]}}
+{"type":"trace","ts":0.63,"component":"agent","level":"info","message":"ready"}
+{"type":"trace","ts":0.63,"component":"proxy:0","level":"info","message":"ready"}
+{"type":"response","ts":0.7,"from":"agent","to":"proxy:0","id":"x","is_error":false,"payload":{"protocolVersion":1}}
+{"type":"response","ts":0.8,"from":"proxy:0","to":"client","id":1,"is_error":true,"payload":{"code":-1,"message":"m"}}
+{"type":"notification","ts":0.9,"protocol":"acp","from":"agent","to":"proxy:0","method":"session/update","session":"s","params":{}}
+{"type":"notification","ts":0.9,"protocol":"acp","from":"agent","to":"me","method":"session/update","session":"s","params":{}}
+`
+	check(t, read(t, trace, nil),
+		`1 → {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"a":1}}`,
+		`5 stderr ready`,
+		`8 ← {"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}`,
+		`10 ! line 10: no line of a recording: from and to are not two components of a chain`,
+		`5 lines skipped, from line 2 on: messages of other hops`,
+		`1 line skipped, from line 6 on: log lines of the chain`)
+	check(t, read(t, trace, &recording.ReaderOptions{Hop: "proxy:0"}),
+		`2 → {"jsonrpc":"2.0","id":"x","method":"initialize","params":{"a": 1}}`,
+		`5 stderr ready`,
+		`7 ← {"jsonrpc":"2.0","id":"x","result":{"protocolVersion":1}}`,
+		`9 ← {"jsonrpc":"2.0","method":"session/update","params":{}}`,
+		`10 ! line 10: no line of a recording: from and to are not two components of a chain`,
+		`2 lines skipped, from line 1 on: messages of other hops`,
+		`2 lines skipped, from line 3 on: messages of MCP`,
+		`1 line skipped, from line 6 on: log lines of the chain`)
+	r := recording.NewReader(strings.NewReader(trace), nil)
+	if e, err := r.Read(); err != nil || e.Time != time.Unix(0, 5e8).UTC() {
+		t.Errorf("got %v, %v", e, err)
+	}
+}
+
+// What nothing tells is an entry with an error, and reading goes on.
+func TestDirections(t *testing.T) {
+	check(t, read(t, strings.Join([]string{
+		`{"jsonrpc":"2.0","id":9,"result":{}}`,
+		prompt, permission,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}`,
+		`{"jsonrpc":"2.0","method":"_x/y","params":{}}`,
+		`{"jsonrpc":"2.0"}`,
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}`,
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`,
+		permitted, prompted,
+		`words`,
+	}, "\n"), nil),
+		"1 ! line 1: nothing tells who has sent this: it answers no request that is open: lines are out of order, or were cut off before",
+		"2 → "+prompt, "3 ← "+permission,
+		"4 ! line 4: nothing tells who has sent this: both sides have an open request with this id",
+		"5 ! line 5: nothing tells who has sent this: both sides have an open request with this id",
+		"6 ! line 6: nothing tells who has sent this: both sides may have the method _x/y",
+		"7 ! line 7: nothing tells who has sent this: neither a request, a notification nor a response",
+		"8 ! line 8: nothing tells who has sent this: it answers no request that is open: lines are out of order, or were cut off before",
+		`9 ← {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}`,
+		`10 ← {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`,
+		"11 → "+permitted, "12 ← "+prompted,
+		"13 ! line 13: cut off",
+	)
+}
+
+// The reader knows the receiver of every method of the schemas that only one side has.
+func TestEveryMethodTellsItsReceiver(t *testing.T) {
+	for _, schema := range []string{sdk.SchemaV1(), sdk.SchemaV1Unstable(), sdk.SchemaV2(), sdk.SchemaV2Unstable()} {
+		var doc struct {
+			Defs map[string]struct {
+				Method string `json:"x-method"`
+				Side   string `json:"x-side"`
+			} `json:"$defs"`
+		}
+		if err := json.Unmarshal([]byte(schema), &doc); err != nil {
+			t.Fatal(err)
+		}
+		sides, count := map[string]string{}, 0
+		for _, d := range doc.Defs {
+			if side := sides[d.Method]; side != "" && side != d.Side {
+				d.Side = "both"
+			}
+			sides[d.Method] = d.Side
+		}
+		for method, side := range sides {
+			arrow := map[string]string{"client": "←", "agent": "→"}[side]
+			if method == "" || arrow == "" {
+				continue
+			}
+			count++
+			line := fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{}}`, method)
+			check(t, read(t, line, nil), "1 "+arrow+" "+line)
+		}
+		if count < 15 {
+			t.Errorf("%d methods", count)
+		}
+	}
+}
+
+// Bad input has a clear error with the number of the line, and what can be read is read.
+func TestBadInput(t *testing.T) {
+	const begin = `{"recording":1,"tool":"a","date":"2026-01-02T03:04:05Z"}` + "\n"
+	const one = `{"t":1,"from":"agent","raw":"x"}` + "\n"
+	const end = `{"t":2,"exit":{"code":0,"signal":null}}` + "\n"
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"empty":      {"", []string{"1 ! line 1: the file is empty"}},
+		"blank":      {"\n\n \n", []string{"1 ! line 1: no recording: no line of it holds a message of ACP"}},
+		"prose":      {"Dear all,\nhow are you?\n", []string{"1 ! line 1: no recording: no line of it holds a message of ACP", "2 lines skipped, from line 1 on: text without a message"}},
+		"other JSON": {"{\"a\":1}\n[1,2]\n3\n", []string{"1 ! line 1: no recording: no line of it holds a message of ACP", "1 line skipped, from line 1 on: JSON without a message", "2 lines skipped, from line 2 on: text without a message"}},
+		"gzip":       {"\x1f\x8b\x08\x00\n\n", []string{"1 ! line 1: not text: compressed with gzip"}},
+		"binary":     {"\x7fELF\x00\x00\n\x00", []string{"1 ! line 1: not text: bytes 0"}},
+		"UTF-16":     {"\xff\xfe{\x00", []string{"1 ! line 1: not text: UTF-16: convert it to UTF-8"}},
+		"cut off":    {begin + one + `{"t":1,"from":"ag`, []string{`1 header a  []`, "2 ← x", "3 ! line 3: cut off: /from: invalid JSON: unexpected end, want end of string", "3 ! line 3: no record of the end: the recording was cut off, or is not finished"}},
+		"no end":     {begin + one, []string{`1 header a  []`, "2 ← x", "2 ! line 2: no record of the end: the recording was cut off, or is not finished"}},
+		"zeros":      {begin + one + "\x00\x00\x00\n" + end, []string{`1 header a  []`, "2 ← x", "3 ! line 3: not text", "4 end 0"}},
+		"broken line": {begin + one + "{\"t\":1,,}\n" + "what\n" + one + end, []string{`1 header a  []`, "2 ← x",
+			"3 ! line 3: not JSON: invalid JSON: offset 7: ',', want member name", "4 ! line 4: not JSON", "5 ← x", "6 end 0"}},
+		"nobody":  {begin + `{"from":"nobody","raw":"x"}` + "\n" + `{"from":"agent","raw":3}` + "\n" + `{"from":"agent","bytes":"*"}` + "\n" + end, []string{`1 header a  []`, `2 ! line 2: no line of a recording: from "nobody", which is neither client nor agent`, "3 ! line 3: no line of a recording: the line in it is no text", "4 ! line 4: no line of a recording: the line in it is no text", "5 end 0"}},
+		"unknown": {begin + `{"a":1}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: no line of a recording: it has none of the members raw, bytes, stderr, lost and exit", "3 end 0"}},
+		"lost":    {begin + `{"t":1,"from":"agent","lost":17}` + "\n" + end, []string{`1 header a  []`, "2 ! line 2: not recorded, since the recorder could not keep up: 17 bytes of the agent", "3 end 0"}},
+		"newer":   {`{"recording":2}` + "\n" + end, []string{"1 header   [] ! line 1: a later version of the form: 2, and 1 is known", "2 end 0"}},
+		"clock":   {begin + `{"t":9,"from":"agent","raw":"x"}` + "\n" + one + end, []string{`1 header a  []`, "2 ← x", "3 ← x ! line 3: the clock goes back: lines are out of order, or the clock was set: by 8ms", "4 end 0"}},
+		"two":     {begin + one + end + begin + one + end, []string{`1 header a  []`, "2 ← x", "3 end 0", `4 (2) header a  [] ! line 4: another recording begins in the same file`, "5 (2) ← x", "6 (2) end 0"}},
+		"two, the first cut off": {begin + one[:len(one)-5] + begin + one + end, []string{`1 header a  []`,
+			"2 ! line 2: cut off: before another recording", "2 ! line 2: no record of the end: the recording was cut off, or is not finished: before another recording",
+			`2 (2) header a  [] ! line 2: another recording begins in the same file`, "3 (2) ← x", "4 (2) end 0"}},
+		"two without a newline between": {begin + one + strings.TrimSpace(end) + begin + one + end, []string{`1 header a  []`, "2 ← x", "3 end 0",
+			`3 (2) header a  [] ! line 3: another recording begins in the same file`, "4 (2) ← x", "5 (2) end 0"}},
+		"two logs": {"-> " + initialize + "\n<- " + answered + "\n-> " + initialize + "\n<- " + answered + "\n", []string{"1 → " + initialize, "2 ← " + answered,
+			"3 (2) ! line 3: another recording begins in the same file", "3 (2) → " + initialize, "4 (2) ← " + answered}},
+		"initialize twice": {initialize + "\n" + strings.Replace(initialize, `"id":0`, `"id":5`, 1) + "\n", []string{"1 → " + initialize, "2 → " + strings.Replace(initialize, `"id":0`, `"id":5`, 1)}},
+		"MCP": {`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{}}}` + "\n" +
+			`{"jsonrpc":"2.0","id":0,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + initialize + "\n", []string{
+			"1 ! line 1: a recording of another protocol: MCP", "4 → " + initialize, "2 lines skipped, from line 2 on: messages of MCP"}},
+		"LSP": {"Content-Length: 52\r\n\r\n" + `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"capabilities":{},"processId":1}}`, []string{
+			"1 ! line 1: a recording of another protocol: LSP or DAP", "3 ! line 3: a recording of another protocol: LSP"}},
+		"DAP":         {`{"seq":1,"type":"request","command":"initialize","arguments":{}}` + "\n" + `{"seq":2,"type":"event","event":"stopped"}`, []string{"1 ! line 1: a recording of another protocol: DAP", "1 line skipped, from line 2 on: messages of DAP"}},
+		"broken log":  {"-> " + initialize + "\n" + `<- {"jsonrpc":"2.0","id` + "\n<- " + answered + "\n" + `<- {"jsonrpc":`, []string{"1 → " + initialize, "2 ! line 2: not JSON: invalid JSON: unexpected end, want end of string", "3 ← " + answered, "4 ! line 4: cut off: /jsonrpc: invalid JSON: unexpected end, want value"}},
+		"broken copy": {"[\n{\n\"_direction\": \"outgoing\",\n", []string{"1 ! line 1: no recording: no line of it holds a message of ACP"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, read(t, test.text, nil), test.want...)
+		})
+	}
+}
+
+// A line that is too long is skipped in bounded memory, and named; a long one is read.
+func TestLongLines(t *testing.T) {
+	const long = 60 << 20
+	if testing.Short() {
+		t.Skip("60 MB")
+	}
+	reader := func(limit int) *recording.Reader {
+		return recording.NewReader(io.MultiReader(
+			strings.NewReader(initialize+"\n"+`{"jsonrpc":"2.0","method":"session/update","params":{"x":"`),
+			io.LimitReader(endless{}, long), strings.NewReader("\"}}\n"+answered+"\n")), &recording.ReaderOptions{MaxLine: limit})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := reader(1 << 20)
+	var got []string
+	for {
+		e, err := r.Read()
+		if err != nil {
+			break
+		}
+		got = append(got, show(e))
+	}
+	runtime.ReadMemStats(&after)
+	check(t, got, "1 → "+initialize, "2 ! line 2: line too long: more than 1048576 bytes", "3 ← "+answered)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+		t.Errorf("%d bytes were allocated", used)
+	}
+	r = reader(0)
+	for _, want := range []int{len(initialize), long + 62, len(answered)} {
+		e, err := r.Read()
+		if err != nil || e.Err != nil || len(e.Line)/16 != want/16 {
+			t.Fatalf("got %d bytes, %v, %v, want %d", len(e.Line), e.Err, err, want)
+		}
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	return len(b), nil
+}
+
+// A file that cannot be read further is an error with the line, after what was read.
+func TestReadFails(t *testing.T) {
+	r := recording.NewReader(io.MultiReader(strings.NewReader(update+"\n"), iotest.ErrReader(io.ErrClosedPipe)), nil)
+	if e, err := r.Read(); err != nil || e.Kind != recording.KindMessage {
+		t.Fatalf("got %v, %v", e, err)
+	}
+	for range 2 {
+		_, err := r.Read()
+		var problem *recording.Error
+		if !errors.Is(err, io.ErrClosedPipe) || !errors.As(err, &problem) || problem.Number != 2 {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// Lines are returned as they come: the reader does not wait for more than it needs.
+func TestStreaming(t *testing.T) {
+	in, out := io.Pipe()
+	r := recording.NewReader(in, nil)
+	var wg sync.WaitGroup
+	next := make(chan struct{})
+	wg.Go(func() {
+		for range 3 {
+			<-next
+			if _, err := io.WriteString(out, update+"\n"); err != nil {
+				t.Error(err)
+			}
+		}
+		<-next
+		if err := out.CloseWithError(io.ErrUnexpectedEOF); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 3 {
+		next <- struct{}{}
+		if e, err := r.Read(); err != nil || string(e.Line) != update {
+			t.Errorf("got %v, %v", e, err)
+		}
+	}
+	next <- struct{}{}
+	if _, err := r.Read(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v", err)
+	}
+	wg.Wait()
+}
+
+// All recordings of real agents are read without an error, whole.
+func TestTraces(t *testing.T) {
+	shared := os.Getenv("ACP_SHARED")
+	if shared == "" {
+		shared = "../../../shared"
+	}
+	files, err := filepath.Glob(filepath.Join(shared, "traces", "*", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Skip("no traces in the folder that ACP_SHARED names")
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, messages, ends := recording.NewReader(bytes.NewReader(text), nil), 0, 0
+		lines := bytes.Split(text, []byte("\n"))
+		for {
+			e, err := r.Read()
+			if err == io.EOF {
+				break
+			}
+			if err != nil || e.Err != nil {
+				t.Fatalf("%s: %v, %v", file, err, e.Err)
+			}
+			switch e.Kind {
+			case recording.KindMessage:
+				var want struct{ From, Raw string }
+				if err := json.Unmarshal(lines[e.Number-1], &want); err != nil {
+					t.Fatal(err)
+				}
+				if want.From != e.Direction.Sender().String() || want.Raw != string(e.Line) || e.Time.IsZero() {
+					t.Errorf("%s:%d: got %v %s", file, e.Number, e.Direction, e.Line)
+				}
+				messages++
+			case recording.KindEnd:
+				ends++
+			}
+		}
+		if messages+ends+1 != bytes.Count(text, []byte("\n")) || ends != 1 || len(r.Skipped()) > 0 {
+			t.Errorf("%s: %d messages, %d ends, %v", file, messages, ends, r.Skipped())
+		}
+	}
+}
+
+// The messages of the traces, without their directions, are told again.
+func TestTracesWithoutDirections(t *testing.T) {
+	shared := os.Getenv("ACP_SHARED")
+	if shared == "" {
+		shared = "../../../shared"
+	}
+	files, err := filepath.Glob(filepath.Join(shared, "traces", "*", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Skip("no traces in the folder that ACP_SHARED names")
+	}
+	total, untold := 0, 0
+	for _, file := range files {
+		text, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := recording.ReadAll(text)
+		text.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines bytes.Buffer
+		messages := all.Messages()
+		for _, m := range messages {
+			lines.Write(append(m.Line, '\n'))
+		}
+		r := recording.NewReader(&lines, nil)
+		for i := range messages {
+			e, err := r.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			total++
+			if e.Kind != recording.KindMessage {
+				untold++
+				t.Logf("%s: %.200s: %v", file, messages[i].Line, e.Err)
+			} else if e.Direction != messages[i].Direction || e.Number != i+1 {
+				t.Errorf("%s: line %d: %.200s: got %v", file, e.Number, e.Line, e.Direction)
+			}
+		}
+	}
+	t.Logf("%d of %d are not told", untold, total)
+	if untold*100 > total {
+		t.Errorf("%d of %d messages are not told", untold, total)
+	}
+}
+
+// Whatever the input is, the reader ends, and each problem is typed.
+func FuzzReader(f *testing.F) {
+	for _, seed := range []string{initialize + "\n" + answered, `{"recording":1}` + "\n" + `{"t":1,"from":"agent","raw":"x\ud83d\ude00"}` + "\n" + `{"exit":{}}`,
+		"[\n{\"_direction\":\"incoming\",\n\"_type\":\"response\",\"id\":1,\"params\":{}},\n]", `2026-01-02T03:04:05Z -> "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"}"`,
+		`{"type":"response","ts":0.7,"from":"agent","to":"client","id":"x","is_error":false}`, "{\n}\n{", `{"dir":"in","data":{"method":"x"}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r := recording.NewReader(bytes.NewReader(text), &recording.ReaderOptions{MaxLine: 4096})
+		entries, lines := 0, bytes.Count(text, []byte("\n"))+1
+		for {
+			e, err := r.Read()
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if entries++; entries > 10*len(text)+10 {
+				t.Fatal("it does not end")
+			}
+			var problem *recording.Error
+			if e.Err != nil && (!errors.As(e.Err, &problem) || problem.Number < 1 || problem.Number > lines) || e.Number < 1 || e.Number > lines {
+				t.Fatalf("%d lines: %+v", lines, e)
+			}
+			if e.Kind == recording.KindMessage && e.Direction == 0 || e.Kind == recording.KindNone && e.Err == nil {
+				t.Fatalf("%+v", e)
+			}
+		}
+	})
+}
