@@ -19,6 +19,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/faultpipe"
 	"github.com/acpgo/sdk/internal/gentest"
 	"github.com/acpgo/sdk/internal/ledger"
@@ -64,7 +65,7 @@ func readTrace(file string) (all *conformance.Recording, requests int, err error
 		return nil, 0, err
 	}
 	defer text.Close()
-	read, err := conformance.ReadRecording(text)
+	read, err := recording.ReadAll(text)
 	if err != nil {
 		return nil, 0, err
 	}

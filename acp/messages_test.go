@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/gen/sample"
 	"github.com/acpgo/sdk/internal/gentest"
 	"github.com/acpgo/sdk/internal/ledger"
@@ -56,13 +57,13 @@ func replay(t *testing.T, s *sample.Schema, path string) counts {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	recording, err := conformance.ReadRecording(f)
+	all, err := recording.ReadAll(f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var c counts
 	var asked ledger.Ledger[string] // the definition of the result; the client's side
-	for number, recorded := range recording.Messages() {
+	for number, recorded := range all.Messages() {
 		m, err := ledger.Read(recorded.Line)
 		if err != nil {
 			t.Errorf("message %d: %v", number, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
 )
 
 // cleanDir holds the recordings. A name begins with the version that is spoken: v1, v1u (unstable), v2, v2u; or n1 or
@@ -62,23 +63,23 @@ func readClean(tb testing.TB, name string) []conformance.Message {
 		tb.Fatal(err)
 	}
 	defer file.Close()
-	recording, err := conformance.ReadRecording(file)
+	all, err := recording.ReadAll(file)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return recording.Messages()
+	return all.Messages()
 }
 
 // keep compares what was recorded with the file of that name, or writes the file. What one side sent must be the same,
 // in the same order; what crosses on the way may do so in another place each time.
-func keep(t *testing.T, name string, recording *conformance.Recording) {
+func keep(t *testing.T, name string, said *conformance.Recording) {
 	t.Helper()
 	if *update {
 		file, err := os.Create(filepath.Join(cleanDir, name+".jsonl"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := recording.WriteTo(file); err != nil {
+		if err := recording.WriteAll(file, recording.Header{Date: cleanDate}, untimed(said), nil); err != nil {
 			t.Error(err)
 		}
 		if err := file.Close(); err != nil {
@@ -91,7 +92,7 @@ func keep(t *testing.T, name string, recording *conformance.Recording) {
 		kept.Add(m)
 	}
 	for _, side := range []conformance.Side{conformance.Client, conformance.Agent} {
-		got, want := strings.Split(string(recording.Sent(side)), "\n"), strings.Split(string(kept.Sent(side)), "\n")
+		got, want := strings.Split(string(said.Sent(side)), "\n"), strings.Split(string(kept.Sent(side)), "\n")
 		for i := range max(len(got), len(want)) {
 			if i >= len(got) || i >= len(want) || got[i] != want[i] {
 				t.Fatalf("line %d of the %s's (-update rewrites the file)\n got %q\nwant %q",
@@ -99,6 +100,18 @@ func keep(t *testing.T, name string, recording *conformance.Recording) {
 			}
 		}
 	}
+}
+
+// cleanDate is the date of all clean recordings, and untimed has no times: else each run would change the files.
+var cleanDate = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func untimed(said *conformance.Recording) *conformance.Recording {
+	var all conformance.Recording
+	for _, m := range said.Messages() {
+		m.Time = time.Time{}
+		all.Add(m)
+	}
+	return &all
 }
 
 // cleanTalk is a conversation between an agent and a client of package acp.
@@ -113,7 +126,7 @@ type cleanTalk struct {
 
 func (c *cleanTalk) record(t *testing.T, name string) {
 	synctest.Test(t, func(t *testing.T) {
-		var recording conformance.Recording
+		var said conformance.Recording
 		agentEnd, clientEnd := acp.Pipe()
 		c.agentOptions.Info = acp.Implementation{Name: "clean-agent", Title: acp.Some("Clean agent"), Version: "1.0.0"}
 		c.clientOptions.Info = acp.Implementation{Name: "clean-client", Version: "1.0.0"}
@@ -121,7 +134,7 @@ func (c *cleanTalk) record(t *testing.T, name string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tapped := conformance.Tap(t, conformance.Client, clientEnd, &conformance.TapOptions{Schema: cleanSchema(name), OnMessage: recording.Add})
+		tapped := conformance.Tap(t, conformance.Client, clientEnd, &conformance.TapOptions{Schema: cleanSchema(name), OnMessage: said.Add})
 		client, err := acp.Connect(t.Context(), tapped, c.client, &c.clientOptions)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +144,7 @@ func (c *cleanTalk) record(t *testing.T, name string) {
 				t.Error(err)
 			}
 			if !t.Failed() {
-				keep(t, name, &recording)
+				keep(t, name, &said)
 			}
 		}()
 		c.play(t, client)

@@ -1,18 +1,12 @@
-// What passed on a connection, kept: in memory for tests, and as a file.
+// What passed on a connection, kept in memory for tests. Files of it are package recording's.
 
 package conformance
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"sync"
-	"unicode/utf8"
 )
 
 // Recording keeps the messages of a connection in their order. Its Add is made for OnMessage of a Tap or
@@ -71,95 +65,6 @@ func (r *Recording) Await(ctx context.Context, from int, match func(Message) boo
 		case <-changed:
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
-		}
-	}
-}
-
-// entry is a line of a recording's file.
-type entry struct {
-	From string `json:"from"`
-	// Raw is the message's line, or Bytes where that is not UTF-8.
-	Raw   *string `json:"raw,omitempty"`
-	Bytes []byte  `json:"bytes,omitempty"`
-}
-
-// WriteMessage writes a message as one line of a recording's file, in the form that WriteTo writes and ReadRecording
-// reads:
-//
-//	{"from":"client","raw":"{\"jsonrpc\":\"2.0\",…}"}
-//
-// A line that is not UTF-8 is in the member bytes instead, in base64. The line is written in one piece;
-// the findings are not written.
-func WriteMessage(w io.Writer, m Message) error {
-	e := entry{From: m.Direction.Sender().String()}
-	if line := bytes.TrimSuffix(m.Line, []byte("\n")); utf8.Valid(line) {
-		text := string(line)
-		e.Raw = &text
-	} else {
-		e.Bytes = line
-	}
-	text, err := json.Marshal(e)
-	if err == nil {
-		_, err = w.Write(append(text, '\n'))
-	}
-	return err
-}
-
-// WriteTo writes the recording, a line for each message; see WriteMessage.
-func (r *Recording) WriteTo(w io.Writer) (n int64, err error) {
-	counted := &counter{w: w}
-	for _, m := range r.Messages() {
-		if err := WriteMessage(counted, m); err != nil {
-			return counted.n, err
-		}
-	}
-	return counted.n, nil
-}
-
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
-}
-
-// ReadRecording reads a recording's file; see WriteMessage. Objects without the member from, such as one
-// about the recording itself, and members of other names are skipped. The messages have no findings.
-func ReadRecording(from io.Reader) (*Recording, error) {
-	r := &Recording{}
-	in := bufio.NewReader(from)
-	for number := 1; ; number++ {
-		text, err := in.ReadBytes('\n')
-		if len(bytes.TrimSpace(text)) > 0 {
-			var e entry
-			if err := json.Unmarshal(text, &e); err != nil {
-				return nil, fmt.Errorf("conformance: line %d of the recording: %w", number, err)
-			}
-			m := Message{Line: e.Bytes}
-			if e.Raw != nil {
-				m.Line = []byte(*e.Raw)
-			}
-			switch e.From {
-			case Client.String():
-				m.Direction = ToAgent
-			case Agent.String():
-				m.Direction = ToClient
-			case "":
-				continue
-			default:
-				return nil, fmt.Errorf("conformance: line %d of the recording: from %q, which is neither client nor agent", number, clip(e.From))
-			}
-			r.messages = append(r.messages, m)
-		}
-		if errors.Is(err, io.EOF) {
-			return r, nil
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/internal/gentest"
 )
 
@@ -179,7 +180,7 @@ func trace(t *testing.T, path string) []conformance.Message {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	r, err := conformance.ReadRecording(file)
+	r, err := recording.ReadAll(file)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}

@@ -14,8 +14,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
 )
 
 var update = flag.Bool("update", false, "rewrite the clean recordings of processes")
@@ -65,14 +67,14 @@ func keepClean(t *testing.T, name, root string, messages []conformance.Message) 
 			}
 			return ids[id]
 		})
-		m.Line = []byte(line)
+		m.Line, m.Time = []byte(line), time.Time{} // times would change the file each time
 		kept.Add(m)
 	}
 	file, err := os.Create(filepath.Join("..", "testdata", "clean", name+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kept.WriteTo(file); err != nil {
+	if err := recording.WriteAll(file, recording.Header{Date: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, &kept, nil); err != nil {
 		t.Error(err)
 	}
 	if err := file.Close(); err != nil {

@@ -7,10 +7,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
 )
 
 // traceVariable names the file of a relay's recording. A process of this test in whose environment it
@@ -47,18 +47,18 @@ func record(path string, command []string) (code int, err error) {
 	if err := agent.Start(); err != nil {
 		return 0, err
 	}
-	var mu sync.Mutex
+	writer, err := recording.NewWriter(file, recording.Header{Tool: "relay", Command: command}, nil)
+	if err != nil {
+		return 0, err
+	}
 	// A line is recorded before it is handed on, so that no answer is recorded before its request.
 	forward := func(direction conformance.Direction, from io.Reader, to io.Writer) error {
 		lines := bufio.NewReader(from)
 		for {
 			line, err := lines.ReadBytes('\n')
 			if len(line) > 0 {
-				mu.Lock()
-				recordErr := conformance.WriteMessage(file, conformance.Message{Direction: direction, Line: line})
-				mu.Unlock()
-				if recordErr != nil {
-					return recordErr
+				if err := writer.Message(conformance.Message{Direction: direction, Line: line}); err != nil {
+					return err
 				}
 				if _, err := to.Write(line); err != nil {
 					return nil // the other end is gone, as its exit status tells
@@ -95,12 +95,12 @@ func validate(t *testing.T, path string, schema *conformance.Schema) []conforman
 		t.Fatal(err)
 	}
 	defer file.Close()
-	recording, err := conformance.ReadRecording(file)
+	all, err := recording.ReadAll(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	judge := conformance.NewJudge(schema, nil)
-	messages, findings := recording.Messages(), 0
+	messages, findings := all.Messages(), 0
 	report := func(found []conformance.Finding) {
 		for _, f := range found {
 			findings++

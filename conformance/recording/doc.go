@@ -8,15 +8,15 @@
 //	{"t":0.412,"from":"client","raw":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",…}"}
 //	{"t":35.020,"from":"agent","raw":"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{…}}"}
 //	{"t":35.870,"from":"agent","stderr":"loading models"}
-//	{"t":90.001,"exit":{"code":0,"signal":null}}
+//	{"t":90.001,"exit":{"code":0,"signal":null},"closed":"client"}
 //
 // The first line is the header. The number of its member recording is the version of this form. All other members may be
 // absent: the tool that recorded and its version; the command of the agent; protocolVersions, the versions of ACP
 // that were spoken, where the tool knows them; the date at which the recording begins; masked, which says that
 // secrets were replaced, see [Masker].
 //
-// All other lines have a member t, the time since the date of the header in milliseconds, with decimals. They are in the order in
-// which the lines passed, and are one of these:
+// All other lines may have a member t, the time since the date of the header in milliseconds, with decimals. They are
+// in the order in which the lines passed, and are one of these:
 //
 //   - A line that a side wrote on the connection: from is "client" or "agent", raw is the line without its
 //     newline, exact to the byte, whatever it is. A line that is not UTF-8 is in the member bytes in place of
@@ -24,7 +24,8 @@
 //   - A line that the agent wrote to standard error: stderr, or stderrBytes where it is not UTF-8.
 //   - A gap: lost is the number of bytes that from wrote and that were not recorded, since the recorder could not keep up.
 //   - The end, the last line: exit says how the agent ended, with its exit status as code or the name of the signal
-//     ("SIGTERM") as signal; the other one is null. Both are null where that is not known.
+//     ("SIGTERM") as signal; the other one is null. Both are null where that is not known. closed, which may be
+//     absent, is the side that ended the connection.
 //
 // Members that are not listed here are ignored.
 //

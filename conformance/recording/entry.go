@@ -51,7 +51,7 @@ type Entry struct {
 
 // Message is the entry as a message. It shares the line.
 func (e *Entry) Message() conformance.Message {
-	return conformance.Message{Direction: e.Direction, Line: e.Line}
+	return conformance.Message{Direction: e.Direction, Line: e.Line, Time: e.Time}
 }
 
 // Header says where a recording comes from. All of it may be unknown.
@@ -70,12 +70,14 @@ type Header struct {
 	Meta json.RawMessage
 }
 
-// End says how the agent ended.
+// End says how the connection and the agent ended.
 type End struct {
-	// Code is its exit status, or nil if that is not known or a signal ended it.
-	Code *int `json:"code"`
+	// Code is the agent's exit status, or nil if that is not known or a signal ended it.
+	Code *int
 	// Signal is the name of the signal that ended it, such as "SIGTERM", or empty.
-	Signal string `json:"-"`
+	Signal string
+	// Closed is the side that ended the connection, or 0 if that is not known.
+	Closed conformance.Side
 }
 
 // header is the line of a Header.

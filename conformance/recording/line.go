@@ -20,7 +20,7 @@ type members struct {
 	envelope
 	jsonrpc []byte
 
-	recording, meta, exit, from, raw, bytes, stderr, stderrBytes, lost, partial, t []byte // of ours
+	recording, meta, exit, from, raw, bytes, stderr, stderrBytes, lost, partial, closed, t []byte // of ours
 
 	ts, kind, to, protocol, isError, payload, component, message []byte // of the conductor's trace
 
@@ -70,6 +70,8 @@ func (r *Reader) scan(line []byte) (m members, err error) {
 			member = &m.lost
 		case "partial":
 			member = &m.partial
+		case "closed":
+			member = &m.closed
 		case "t":
 			member = &m.t
 		case "ts":
@@ -368,6 +370,12 @@ func (r *Reader) takeEnd(m *members) {
 	e.End.Code = line.Code
 	if line.Signal != nil {
 		e.End.Signal = *line.Signal
+	}
+	switch text(m.closed) {
+	case conformance.Client.String():
+		e.End.Closed = conformance.Client
+	case conformance.Agent.String():
+		e.End.Closed = conformance.Agent
 	}
 	r.ended = true
 	r.add(e)

@@ -3,10 +3,12 @@ package recording
 // This file owns writing.
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -44,25 +46,30 @@ func NewWriter(w io.Writer, h Header, masker *Masker) (*Writer, error) {
 	if masker != nil {
 		line.Command = masker.Args(h.Command)
 	}
-	text, err := json.Marshal(line)
-	if err != nil {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(line); err != nil {
 		return nil, fmt.Errorf("recording: header: %w", err)
 	}
 	writer := &Writer{masker: masker, w: w, began: began}
-	writer.put(append(text, '\n'))
+	writer.put(text.Bytes())
 	return writer, writer.err
 }
 
-// Message writes a message that passes now. A newline at its end is not part of it. It may be used as OnMessage of a conformance.Monitor or
+// Message writes a message, which passes now if it has no time. A newline at its end is not part of it. It may be used as OnMessage of a conformance.Monitor or
 // Tap, which has no use for the error: the last call of the Writer returns it too.
 func (w *Writer) Message(m conformance.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.write(&Entry{Kind: KindMessage, Time: time.Now(), Direction: m.Direction, Line: m.Line})
+	if m.Time.IsZero() {
+		m.Time = time.Now()
+	}
+	return w.write(&Entry{Kind: KindMessage, Time: m.Time, Direction: m.Direction, Line: m.Line})
 }
 
 // Write writes an entry: a message, a line of standard error, or the end. Of these it uses no number and no error. An
-// entry without time has the one of the header.
+// entry without a time has none in the file. Nothing can be written after the end.
 func (w *Writer) Write(e *Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,15 +80,13 @@ func (w *Writer) write(e *Entry) error {
 	if w.err != nil {
 		return w.err
 	}
-	b := append(w.buf[:0], `{"t":`...)
-	var t time.Duration
+	b := append(w.buf[:0], '{')
 	if !e.Time.IsZero() {
-		t = e.Time.Sub(w.began)
+		b = append(strconv.AppendFloat(append(b, `"t":`...), w.since(e.Time), 'f', 3, 64), ',')
 	}
-	b = strconv.AppendFloat(b, float64(t.Microseconds())/1000, 'f', 3, 64)
 	switch e.Kind {
 	case KindMessage:
-		b = append(b, `,"from":"`...)
+		b = append(b, `"from":"`...)
 		b = append(b, e.Direction.Sender().String()...)
 		b = append(b, '"')
 		b = w.line(b, "raw", "bytes", e.Line)
@@ -89,7 +94,7 @@ func (w *Writer) write(e *Entry) error {
 			b = append(b, `,"partial":true`...)
 		}
 	case KindStderr:
-		b = append(b, `,"from":"agent"`...)
+		b = append(b, `"from":"agent"`...)
 		b = w.line(b, "stderr", "stderrBytes", e.Line)
 	case KindEnd:
 		line := exit{}
@@ -104,27 +109,37 @@ func (w *Writer) write(e *Entry) error {
 			w.err = err
 			return err
 		}
-		b = append(b, `,"exit":`...)
+		b = append(b, `"exit":`...)
 		b = append(b, text...)
+		if e.End != nil && e.End.Closed != 0 {
+			b = append(b, `,"closed":"`+e.End.Closed.String()+`"`...)
+		}
 	default:
 		return fmt.Errorf("recording: entries of kind %d are not written", e.Kind)
 	}
 	w.put(append(b, "}\n"...))
+	if err := w.err; e.Kind == KindEnd && err == nil {
+		w.err = fmt.Errorf("recording: it has ended: %w", os.ErrClosed)
+		return nil
+	}
 	return w.err
 }
 
+// since is a time as the file has it: in milliseconds since the header's date.
+func (w *Writer) since(at time.Time) float64 { return float64(at.Sub(w.began).Microseconds()) / 1000 }
+
 // Lost writes that some bytes of a direction were not recorded.
-func (w *Writer) Lost(at time.Time, d conformance.Direction, bytes int64) error {
+func (w *Writer) Lost(at time.Time, d conformance.Direction, size int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.put(fmt.Appendf(w.buf[:0], `{"t":%.3f,"from":%q,"lost":%d}`+"\n", float64(at.Sub(w.began).Microseconds())/1000, d.Sender(), bytes))
+		w.put(fmt.Appendf(w.buf[:0], `{"t":%.3f,"from":%q,"lost":%d}`+"\n", w.since(at), d.Sender(), size))
 	}
 	return w.err
 }
 
 // line appends a member with a line's text, or with its bytes.
-func (w *Writer) line(b []byte, text, bytes string, line []byte) []byte {
+func (w *Writer) line(b []byte, text, binary string, line []byte) []byte {
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		line = line[:n-1]
 	}
@@ -135,7 +150,7 @@ func (w *Writer) line(b []byte, text, bytes string, line []byte) []byte {
 		b = append(b, `,"`+text+`":`...)
 		return codec.AppendString(b, string(line))
 	}
-	b = append(b, `,"`+bytes+`":"`...)
+	b = append(b, `,"`+binary+`":"`...)
 	return append(base64.StdEncoding.AppendEncode(b, line), '"')
 }
 
@@ -152,14 +167,22 @@ func (w *Writer) put(line []byte) {
 	}
 }
 
-// WriteAll writes a recording that is in memory. The time is the present one for all messages.
+// WriteAll writes a recording that is in memory. Without a date in the header, it begins with the first message.
+// Messages without a time have none in the file.
 func WriteAll(w io.Writer, h Header, r *conformance.Recording, masker *Masker) error {
+	messages := r.Messages()
+	if h.Date.IsZero() && len(messages) > 0 {
+		h.Date = messages[0].Time
+	}
 	writer, err := NewWriter(w, h, masker)
-	for _, m := range r.Messages() {
+	for _, m := range messages {
 		if err != nil {
 			return err
 		}
-		err = writer.Message(m)
+		err = writer.Write(&Entry{Kind: KindMessage, Time: m.Time, Direction: m.Direction, Line: m.Line})
+	}
+	if err == nil {
+		err = writer.Write(&Entry{Kind: KindEnd})
 	}
 	return err
 }

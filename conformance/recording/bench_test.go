@@ -1,0 +1,80 @@
+package recording_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+)
+
+// chunk is a message of 200 bytes.
+var chunk = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + strings.Repeat("x", 46) + `"}}}}`
+
+func recorded(tb testing.TB, n int) []byte {
+	var file bytes.Buffer
+	w, err := recording.NewWriter(&file, recording.Header{}, nil)
+	for range n {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		err = w.Message(conformance.Message{Direction: conformance.ToClient, Line: []byte(chunk)})
+	}
+	if err := w.Write(&recording.Entry{Kind: recording.KindEnd}); err != nil {
+		tb.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+func BenchmarkReader(b *testing.B) {
+	text := recorded(b, b.N)
+	b.SetBytes(int64(len(chunk)))
+	b.ReportAllocs()
+	b.ResetTimer()
+	r := recording.NewReader(bytes.NewReader(text), nil)
+	for {
+		if _, err := r.Read(); err == io.EOF {
+			return
+		} else if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkReaderOfLines(b *testing.B) {
+	text := strings.Repeat(chunk+"\n", b.N)
+	b.SetBytes(int64(len(chunk)))
+	b.ReportAllocs()
+	b.ResetTimer()
+	r := recording.NewReader(strings.NewReader(text), nil)
+	for {
+		if _, err := r.Read(); err == io.EOF {
+			return
+		} else if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkWriter(b *testing.B) {
+	for name, masker := range map[string]*recording.Masker{"plain": nil, "masked": recording.NewMasker()} {
+		b.Run(name, func(b *testing.B) {
+			w, err := recording.NewWriter(io.Discard, recording.Header{}, masker)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(chunk)))
+			b.ReportAllocs()
+			line := []byte(chunk)
+			now := time.Now()
+			for b.Loop() {
+				if err := w.Message(conformance.Message{Direction: conformance.ToClient, Line: line, Time: now}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

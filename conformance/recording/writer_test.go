@@ -1,0 +1,181 @@
+package recording_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+)
+
+// entries reads a recording, which must be without a problem.
+func entries(t *testing.T, from io.Reader) (all []recording.Entry) {
+	t.Helper()
+	r := recording.NewReader(from, nil)
+	for {
+		e, err := r.Read()
+		if err == io.EOF {
+			return all
+		}
+		if err != nil || e.Err != nil {
+			t.Fatal(err, e.Err)
+		}
+		copied := *e
+		copied.Line = bytes.Clone(e.Line)
+		all = append(all, copied)
+	}
+}
+
+// What is written is read again, byte for byte, whatever the lines hold.
+func TestRecordingIsReadAsItWasWritten(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
+	code := 3
+	want := []recording.Entry{
+		{Kind: recording.KindMessage, Direction: conformance.ToAgent, Line: []byte(initialize), Time: began},
+		{Kind: recording.KindMessage, Direction: conformance.ToClient, Line: []byte("no \"JSON\" \u2028 \x00\x1f\x7f <>&\\ \r"), Time: began.Add(1234 * time.Microsecond)},
+		{Kind: recording.KindMessage, Direction: conformance.ToClient, Line: []byte("\xff\xfe not UTF-8")},
+		{Kind: recording.KindStderr, Direction: conformance.ToClient, Line: []byte("warning: \x1b[1m"), Time: began.Add(time.Hour)},
+		{Kind: recording.KindStderr, Direction: conformance.ToClient, Line: []byte("\xff"), Time: began.Add(time.Hour)},
+		{Kind: recording.KindMessage, Direction: conformance.ToAgent, Line: []byte{}, Partial: true, Time: began.Add(time.Hour)},
+		{Kind: recording.KindEnd, End: &recording.End{Code: &code, Closed: conformance.Agent}, Time: began.Add(48 * time.Hour)},
+	}
+	var file bytes.Buffer
+	w, err := recording.NewWriter(&file, recording.Header{Tool: "x", Version: "1", Command: []string{"a", "b c"}, Versions: []int{1, 2}, Date: began}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		if err := w.Write(&want[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Write(&want[0]); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+	if lines := strings.Count(file.String(), "\n"); lines != len(want)+1 {
+		t.Errorf("%d lines", lines)
+	}
+	got := entries(t, &file)
+	h := got[0].Header
+	if h == nil || fmt.Sprint(*h) != fmt.Sprint(recording.Header{Tool: "x", Version: "1", Command: []string{"a", "b c"}, Versions: []int{1, 2}, Date: began}) {
+		t.Errorf("got header %+v", h)
+	}
+	for i, e := range got[1:] {
+		w := want[i]
+		if e.Kind != w.Kind || e.Direction != w.Direction || !bytes.Equal(e.Line, w.Line) || !e.Time.Equal(w.Time) || e.Partial != w.Partial || e.Number != i+2 {
+			t.Errorf("got  %+v\nwant %+v", e, w)
+		}
+	}
+	if end := got[len(got)-1].End; *end.Code != 3 || end.Signal != "" || end.Closed != conformance.Agent {
+		t.Errorf("got end %+v", end)
+	}
+}
+
+// Every byte value, alone and beside others, comes back.
+func FuzzWriter(f *testing.F) {
+	f.Add([]byte("{}"), true)
+	f.Add([]byte("\xf0\x9f\x98\x80\\ud83d\x00"), false)
+	f.Fuzz(func(t *testing.T, line []byte, stderr bool) {
+		if bytes.IndexByte(line, '\n') >= 0 {
+			return
+		}
+		e := recording.Entry{Kind: recording.KindMessage, Direction: conformance.ToClient, Line: line}
+		if stderr {
+			e.Kind = recording.KindStderr
+		}
+		var file bytes.Buffer
+		w, err := recording.NewWriter(&file, recording.Header{}, nil)
+		if err := errors.Join(err, w.Write(&e), w.Write(&recording.Entry{Kind: recording.KindEnd})); err != nil {
+			t.Fatal(err)
+		}
+		if got := entries(t, &file); len(got) != 3 || !bytes.Equal(got[1].Line, line) || got[1].Kind != e.Kind {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// Concurrent writers do not mix their lines, and the clock never goes back.
+func TestWriterIsConcurrent(t *testing.T) {
+	var file bytes.Buffer // not safe for concurrent use: the Writer must be
+	w, err := recording.NewWriter(&file, recording.Header{}, recording.NewMasker())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const each = 200
+	var wg sync.WaitGroup
+	for side, d := range []conformance.Direction{conformance.ToAgent, conformance.ToClient} {
+		for part := range 2 {
+			wg.Go(func() {
+				for i := range each {
+					line := fmt.Sprintf(`{"jsonrpc":"2.0","method":"_%d/%d","params":{"n":%d,"token":"abc%s"}}`, side, part, i, strings.Repeat("x", i))
+					if err := w.Message(conformance.Message{Direction: d, Line: []byte(line)}); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if err := w.Write(&recording.Entry{Kind: recording.KindEnd}); err != nil {
+		t.Error(err)
+	}
+	if got := entries(t, &file); len(got) != 4*each+2 || !got[0].Header.Masked {
+		t.Errorf("%d entries", len(got))
+	}
+}
+
+// A masked recording has the same messages but for the secrets.
+func TestMaskedRecording(t *testing.T) {
+	const secret = "0123456789-not-to-be-seen"
+	var r conformance.Recording
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[{"name":"m","command":"c","args":[],"env":[{"name":"K","value":"` + secret + `"}]}]}}`,
+		`not JSON, ` + secret,
+	} {
+		r.Add(conformance.Message{Direction: conformance.ToAgent, Line: []byte(line), Time: time.Unix(1, 0)})
+	}
+	var file bytes.Buffer
+	if err := recording.WriteAll(&file, recording.Header{Command: []string{"a", "--token", secret}}, &r, recording.NewMasker()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(file.String(), secret) {
+		t.Errorf("the secret is in\n%s", &file)
+	}
+	again, err := recording.ReadAll(bytes.NewReader(file.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range again.Messages() {
+		was := r.Messages()[i]
+		before, after, _ := strings.Cut(string(was.Line), secret)
+		if got := string(m.Line); !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) || !m.Time.Equal(was.Time) {
+			t.Errorf("got %s", got)
+		}
+		if f := conformance.NewValidator(conformance.V1()).Message(m.Direction, m.Line); i == 0 && len(f) > 0 {
+			t.Errorf("got %v", f)
+		}
+	}
+}
+
+// The error of the file is that of each later call.
+func TestWriteFails(t *testing.T) {
+	w, err := recording.NewWriter(failing{}, recording.Header{}, nil)
+	if !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("got %v", err)
+	}
+	if err := w.Message(conformance.Message{Direction: conformance.ToAgent}); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
