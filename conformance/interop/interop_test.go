@@ -22,7 +22,11 @@ import (
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(traceVariable); path != "" {
-		os.Exit(relay(path, os.Args[1:]))
+		if err := record(path, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, "relay:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if installed.dir != "" {

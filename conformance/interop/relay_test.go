@@ -1,16 +1,14 @@
 package interop
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"testing"
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/conformance/recording/relay"
 )
 
 // traceVariable names the file of a relay's recording. A process of this test in whose environment it
@@ -18,73 +16,27 @@ import (
 // the test sees what a client and an agent say that are both not its own.
 const traceVariable = "ACP_INTEROP_TRACE"
 
-// relay is the main function of a relay.
-func relay(path string, command []string) int {
-	code, err := record(path, command)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "relay:", err)
-		return 1
-	}
-	return code
-}
-
-func record(path string, command []string) (code int, err error) {
+// record is the main function of a relay.
+func record(path string, command []string) error {
 	file, err := os.Create(path)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	agent := exec.Command(command[0], command[1:]...)
-	agent.Stderr = os.Stderr
-	stdin, err := agent.StdinPipe()
+	writer, err := recording.NewWriter(file, recording.Header{Tool: "interop", Command: command}, nil)
 	if err != nil {
-		return 0, err
+		return errors.Join(err, file.Close())
 	}
-	stdout, err := agent.StdoutPipe()
-	if err != nil {
-		return 0, err
+	result, err := relay.Run(exec.Command(command[0], command[1:]...), relay.Options{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Writer: writer,
+	})
+	if err == nil {
+		err = result.Err
 	}
-	if err := agent.Start(); err != nil {
-		return 0, err
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
 	}
-	writer, err := recording.NewWriter(file, recording.Header{Tool: "relay", Command: command}, nil)
-	if err != nil {
-		return 0, err
-	}
-	// A line is recorded before it is handed on, so that no answer is recorded before its request.
-	forward := func(direction conformance.Direction, from io.Reader, to io.Writer) error {
-		lines := bufio.NewReader(from)
-		for {
-			line, err := lines.ReadBytes('\n')
-			if len(line) > 0 {
-				if err := writer.Message(conformance.Message{Direction: direction, Line: line}); err != nil {
-					return err
-				}
-				if _, err := to.Write(line); err != nil {
-					return nil // the other end is gone, as its exit status tells
-				}
-			}
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	go func() {
-		// Ends with the client, or with this process.
-		if err := errors.Join(forward(conformance.ToAgent, os.Stdin, stdin), stdin.Close()); err != nil {
-			fmt.Fprintln(os.Stderr, "relay:", err)
-		}
-	}()
-	if err := forward(conformance.ToClient, stdout, os.Stdout); err != nil {
-		return 0, err
-	}
-	if _, exited := errors.AsType[*exec.ExitError](agent.Wait()); exited {
-		return agent.ProcessState.ExitCode(), nil
-	}
-	return 0, nil
+	relay.Exit(result.State)
+	return nil
 }
 
 // validate judges a recording, and returns its messages.

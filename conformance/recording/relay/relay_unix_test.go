@@ -1,0 +1,234 @@
+//go:build unix
+
+package relay_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+)
+
+func init() {
+	// says its process's number, and then each signal that it gets; USR2 ends it
+	agents["signals"] = func() {
+		c := make(chan os.Signal, 16)
+		signal.Notify(c, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+		fmt.Println(os.Getpid())
+		for s := range c {
+			fmt.Println(s)
+			if s == syscall.SIGUSR2 {
+				os.Exit(5)
+			}
+		}
+	}
+	// ends itself by a signal that it is told
+	agents["suicide"] = func() {
+		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		number, err2 := strconv.Atoi(strings.TrimSpace(line))
+		if err := errors.Join(err, err2); err != nil {
+			panic(err)
+		}
+		// A Go program cannot die by all of them: a shell can.
+		if err := syscall.Exec("/bin/sh", []string{"sh", "-c", fmt.Sprintf("ulimit -c 0; kill -%d $$; sleep 60", number)}, os.Environ()); err != nil {
+			panic(err)
+		}
+	}
+	// writes until nobody reads
+	agents["writer"] = func() {
+		fmt.Fprintln(os.Stderr, os.Getpid())
+		for {
+			if _, err := fmt.Println(strings.Repeat("x", 1000)); err != nil {
+				os.Exit(1)
+			}
+		}
+	}
+	// leaves a process behind that holds its outputs
+	agents["parent"] = func() {
+		child := exec.Command("sleep", "60")
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println(child.Process.Pid)
+		os.Exit(4)
+	}
+}
+
+// started is the relay before an agent that has said its first line.
+func started(t *testing.T, role string) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader, first, file string) {
+	t.Helper()
+	cmd, file = through(t, role)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	t.Cleanup(func() { timer.Stop() })
+	out = bufio.NewReader(pipe)
+	if first, err = out.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, in, out, strings.TrimSpace(first), file
+}
+
+// gone waits for the end of a process that is no child of this one.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for syscall.Kill(pid, 0) == nil {
+		if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(status), ") Z ") {
+			return // nobody in this container has waited for it yet
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is still there", pid)
+		}
+		time.Sleep(5 * time.Millisecond) // there is nothing to wait on
+	}
+}
+
+// Each signal to the relay reaches the agent, once, and whether it ends is the agent's matter.
+func TestSignals(t *testing.T) {
+	cmd, in, out, _, file := started(t, "signals")
+	defer in.Close()
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR2} {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := out.ReadString('\n'); err != nil || got != s.String()+"\n" {
+			t.Errorf("got %q, %v, want %v", got, err, s)
+		}
+	}
+	if rest, err := io.ReadAll(out); len(rest) > 0 || err != nil {
+		t.Errorf("then %q, %v", rest, err)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.ExitCode() != 5 {
+		t.Errorf("ended with %v", exit)
+	}
+	all := readFile(t, file)
+	if end := all[len(all)-1]; end.Kind != recording.KindEnd || end.End.Closed != conformance.Agent {
+		t.Errorf("got %+v", end.End)
+	}
+}
+
+// The relay dies by the signal that the agent dies by.
+func TestDiesByTheSameSignal(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT, syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGPIPE} {
+		cmd, file := through(t, "suicide")
+		cmd.Stdin = strings.NewReader(strconv.Itoa(int(s)) + "\n")
+		out, err := cmd.CombinedOutput()
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok || !exit.Sys().(syscall.WaitStatus).Signaled() || exit.Sys().(syscall.WaitStatus).Signal() != s || len(out) > 0 {
+			t.Errorf("%v: got %v, %s", s, err, out)
+		}
+		all := readFile(t, file)
+		if end := all[len(all)-1].End; end == nil || end.Code != nil || !strings.HasPrefix(end.Signal, "SIG") {
+			t.Errorf("%v: got %+v", s, end)
+		}
+	}
+}
+
+// When the relay is killed, the agent is not left behind.
+func TestRelayIsKilled(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV} {
+		cmd, in, _, first, _ := started(t, "signals")
+		pid, err := strconv.Atoi(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		in.Close()
+		if _, err := os.Stat("/proc/self"); err == nil {
+			gone(t, pid)
+		} else {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // only Linux can tie their lives together
+		}
+	}
+}
+
+// When the client stops reading, the agent's writing fails as it would without the relay.
+func TestClientStopsReading(t *testing.T) {
+	cmd, _ := through(t, "writer")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe() // stays open
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE {
+		t.Errorf("ended with %v, want the agent's SIGPIPE", err)
+	}
+}
+
+// When the agent stops reading, the client's writing fails as it would without the relay.
+func TestAgentStopsReading(t *testing.T) {
+	cmd, in, _, _, _ := started(t, "deaf")
+	for {
+		if _, err := in.Write([]byte("x\n")); err != nil {
+			if !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("got %v", err)
+			}
+			break
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("ended with %v", exit)
+	}
+}
+
+// A process that the agent leaves behind does not keep the relay.
+func TestOutputIsHeld(t *testing.T) {
+	cmd, in, out, first, _ := started(t, "parent")
+	defer in.Close()
+	if rest, err := io.ReadAll(out); len(rest) > 0 || err != nil {
+		t.Errorf("got %q, %v", rest, err)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.ExitCode() != 4 {
+		t.Errorf("ended with %v", exit)
+	}
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("what the agent has left behind is not there: %v", err)
+	}
+}

@@ -1,0 +1,26 @@
+package relay
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+)
+
+var signalNames map[syscall.Signal]string
+
+// Notify makes this process ready to be a relay: an interrupt, which the agent gets too, does not end it.
+func Notify() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, os.Interrupt)
+	return nil, func() { signal.Stop(c) }
+}
+
+func attach(*exec.Cmd) {}
+
+func reachesGroup(os.Signal) bool { return true }
+
+func signalOf(*os.ProcessState) (syscall.Signal, bool) { return 0, false }
+
+// Exit ends this process as another one has ended: with the same exit status.
+func Exit(state *os.ProcessState) { os.Exit(ExitStatus(state)) }
