@@ -32,24 +32,52 @@ func variableName(pattern any) (string, bool) {
 	return m[1], true
 }
 
-// match compares a value with a pattern. A name that the pattern uses for the first time is bound in names,
-// also if the comparison fails later. The error says where the two differ.
-func match(pattern, got any, names map[string]any, at string) error {
+// names are the values of the names that patterns use.
+type names struct {
+	values map[string]any
+	bound  []string // in their order
+}
+
+func newNames() *names { return &names{values: map[string]any{}} }
+
+// is compares a value with that of a name, which is bound to it if it has none.
+func (n *names) is(name string, got any, at string) error {
+	value, bound := n.values[name]
+	if !bound {
+		n.bind(name, got)
+		return nil
+	}
+	if !equal(value, got) {
+		return fmt.Errorf("%s: got %s, want %s, which is $%s", place(at), text(got), text(value), name)
+	}
+	return nil
+}
+
+func (n *names) bind(name string, value any) {
+	n.values[name] = value
+	n.bound = append(n.bound, name)
+}
+
+// undo takes back what was bound after the first so many.
+func (n *names) undo(first int) {
+	for _, name := range n.bound[first:] {
+		delete(n.values, name)
+	}
+	n.bound = n.bound[:first]
+}
+
+// match compares a value with a pattern. A name that the pattern uses for the first time is bound, also if the
+// comparison fails later. The error says where the two differ.
+func match(pattern, got any, names *names, at string) error {
 	if name, ok := variableName(pattern); ok {
 		if name == anything {
 			return nil
 		}
-		value, bound := names[name]
-		if !bound {
-			names[name] = got
-			return nil
-		}
-		if !equal(value, got) {
-			return fmt.Errorf("%s: got %s, want %s, which is $%s", place(at), text(got), text(value), name)
-		}
-		return nil
+		return names.is(name, got, at)
 	}
 	switch want := pattern.(type) {
+	case volatile:
+		return want.match(got, names, at)
 	case map[string]any:
 		if members, ok := got.(map[string]any); ok {
 			return matchObject(want, members, names, at)
@@ -71,7 +99,7 @@ func match(pattern, got any, names map[string]any, at string) error {
 	return fmt.Errorf("%s: got %s, want %s", place(at), text(got), text(pattern))
 }
 
-func matchObject(want, got map[string]any, names map[string]any, at string) error {
+func matchObject(want, got map[string]any, names *names, at string) error {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if name == rest {
 			continue
@@ -127,17 +155,17 @@ func equal(a, b any) bool {
 }
 
 // fill makes a value from a pattern: names are replaced by the values that they are bound to.
-func fill(pattern any, names, values map[string]any) (any, error) {
+func fill(pattern any, names *names, values map[string]any) (any, error) {
 	if name, ok := variableName(pattern); ok {
 		if name == anything {
 			return anything, nil
 		}
-		value, bound := names[name]
+		value, bound := names.values[name]
 		if !bound {
 			if value, bound = values[name]; !bound {
 				return nil, fmt.Errorf("$%s has no value yet, nor one in the file \"values\"", name)
 			}
-			names[name] = value
+			names.bind(name, value)
 		}
 		return value, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -41,7 +40,7 @@ func (s *Script) Play(ctx context.Context, side conformance.Side, transport rpc.
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	p := &player{script: s, side: side, stream: stream, names: map[string]any{}, inbox: inbox{more: make(chan struct{}, 1)}}
+	p := &player{script: s, side: side, stream: stream, names: newNames(), inbox: newInbox()}
 	var reader sync.WaitGroup
 	reader.Go(func() { p.inbox.fill(stream) })
 	unblock := context.AfterFunc(ctx, func() { _ = stream.Close() }) // its error is that of the Close below
@@ -59,8 +58,8 @@ type player struct {
 	script *Script
 	side   conformance.Side
 	stream rpc.Stream
-	names  map[string]any
-	inbox  inbox
+	names  *names
+	inbox  *inbox
 }
 
 // inbox has what was read, without a limit. Otherwise the player and a peer could both wait until the other
@@ -71,6 +70,8 @@ type inbox struct {
 	mu    sync.Mutex
 	lines []incoming
 }
+
+func newInbox() *inbox { return &inbox{more: make(chan struct{}, 1)} }
 
 // incoming is what one Read gave.
 type incoming struct {
@@ -89,7 +90,7 @@ func (b *inbox) fill(stream rpc.Stream) {
 		case b.more <- struct{}{}:
 		default:
 		}
-		if err != nil {
+		if _, tooLong := errors.AsType[*rpc.TooLongError](err); err != nil && !tooLong {
 			return
 		}
 	}
@@ -217,11 +218,11 @@ func (p *player) is(s step, line []byte) error {
 	if err := decode(line, &message); err != nil {
 		return fmt.Errorf("%w: %w", got, err)
 	}
-	names := maps.Clone(p.names)
-	if err := match(s.message, message, names, ""); err != nil {
+	before := len(p.names.bound)
+	if err := match(s.message, message, p.names, ""); err != nil {
+		p.names.undo(before)
 		return fmt.Errorf("%w\n\tgot  %s\n\twant %s", err, line, text(s.message))
 	}
-	p.names = names
 	return nil
 }
 

@@ -1,0 +1,497 @@
+// Replaying one side of a recorded conversation to a live peer.
+
+package transcript
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// ReplayOptions configure Replay.
+type ReplayOptions struct {
+	// Speed keeps the delays of the recording: 1 as they were, 2 twice as fast. 0 means no delays.
+	Speed float64
+	// Exact says that texts, numbers and lists are compared too, not only the structure of messages.
+	Exact bool
+	// Patience is how long a message is waited for after a later one has come. Default 1 s.
+	Patience time.Duration
+	// Silence is how long the peer may say nothing while something is expected. 0 means for ever, or until the context ends.
+	Silence time.Duration
+	// Replace has texts that are replaced in what is played, such as paths, as strings.NewReplacer takes them: old, new, and so on.
+	Replace []string
+	// OnDifference is called for each difference, in their order. It may be nil.
+	OnDifference func(Difference)
+}
+
+// DifferenceKind is how the live side parts from the recording.
+type DifferenceKind string
+
+// The kinds of differences.
+const (
+	Missing    DifferenceKind = "missing"      // the recorded message did not come
+	Additional DifferenceKind = "additional"   // the live message is not in the recording
+	Different  DifferenceKind = "different"    // the live message is about the same and has another structure
+	OutOfOrder DifferenceKind = "out of order" // the live message came after one that it was recorded before
+)
+
+// Difference is a place at which the live side parts from the recording.
+type Difference struct {
+	Kind DifferenceKind
+	// Number is the line of the recorded message in the file; of an additional one, of the message that was expected
+	// in its place. It is 0 at the end of the recording.
+	Number int
+	// Subject names the message, such as "session/update plan".
+	Subject string
+	// Text says what differs, or is empty.
+	Text string
+	// Live is what has come, or nil. Line is what was recorded, or nil.
+	Live, Line []byte
+}
+
+// String is of the form "line 12: different: session/update plan: /params/update: missing "entries"".
+func (d Difference) String() string {
+	var b strings.Builder
+	if d.Number > 0 {
+		fmt.Fprintf(&b, "line %d: ", d.Number)
+	} else {
+		b.WriteString("at the end: ")
+	}
+	fmt.Fprintf(&b, "%s: %s", d.Kind, d.Subject)
+	if d.Text != "" {
+		b.WriteString(": " + d.Text)
+	}
+	return b.String()
+}
+
+// ReplayResult counts what happened.
+type ReplayResult struct {
+	// Played is how many messages were sent, and Met how many of the recorded ones the peer has sent.
+	Played, Met int
+	// Dropped is how many messages were not sent: answers to requests that did not come.
+	Dropped     int
+	Differences int
+	// Ended is why the connection ended, if the peer has ended it before the end of the recording, or nil.
+	Ended error
+}
+
+// Replay connects and plays one side of the recording; the other side is live. A message is sent when everything has
+// come that the live side had sent before it in the recording. Ids that the live side chooses, of requests, sessions,
+// terminals and so on, are put in the place of the recorded ones. Messages of the live side must be about the same, in the same order,
+// and have the same structure: members and their types, kinds, statuses and the like, but not texts, numbers, lengths of lists,
+// and how many pieces a text comes in.
+//
+// It goes on after a difference; a request that is not in the recording is answered with an error. After the last message it
+// ends a live agent's input, or waits until the live client ends the connection. The error says that it could not play
+// to the end; the result counts what was done until then.
+func (r *Recorded) Replay(ctx context.Context, side conformance.Side, transport rpc.Transport, options *ReplayOptions) (*ReplayResult, error) {
+	p := &replay{recorded: r, side: side, names: newNames(), inbox: newInbox(), liveIDs: map[*message][]byte{}, asked: map[string]string{}}
+	if options != nil {
+		p.options = *options
+	}
+	if len(p.options.Replace)%2 != 0 {
+		return &p.result, errors.New("a text to replace without its replacement")
+	}
+	p.texts = strings.NewReplacer(p.options.Replace...)
+	p.options.Patience = cmp.Or(p.options.Patience, time.Second)
+	stream, err := transport.Connect(ctx)
+	if err != nil {
+		return &p.result, fmt.Errorf("%s: %w", r.name, err)
+	}
+	p.stream = stream
+	p.plan()
+	var reader sync.WaitGroup
+	reader.Go(func() { p.inbox.fill(stream) })
+	unblock := context.AfterFunc(ctx, func() { _ = stream.Close() }) // its error is that of the Close below
+	err = p.play(ctx)
+	unblock()
+	closeErr := stream.Close()
+	reader.Wait()
+	if err == nil && closeErr != nil && !errors.Is(closeErr, io.EOF) {
+		err = fmt.Errorf("close: %w", closeErr)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", r.name, err)
+	}
+	return &p.result, err
+}
+
+// replay is one run.
+type replay struct {
+	recorded *Recorded
+	options  ReplayOptions
+	side     conformance.Side
+	stream   rpc.Stream
+	inbox    *inbox
+	names    *names
+	texts    *strings.Replacer
+	result   ReplayResult
+
+	toSend   []played            // what is sent, in order
+	expected []*live             // what is not yet met, in order
+	liveIDs  map[*message][]byte // the live ids of the recorded requests that have come
+	asked    map[string]string   // methods of the requests that were sent, by id
+	last     *live               // what was met last
+	heard    time.Time           // when something came last
+	beyond   bool                // something came since that is not the first expected one
+}
+
+// played is a message to send.
+type played struct {
+	*message
+	index    int      // in the recording
+	request  *message // that it answers, if the live side has sent that
+	previous time.Time
+}
+
+// live is a message that is expected.
+type live struct {
+	*message
+	index     int
+	flow      *flow
+	overtaken bool // a later one has come
+	pattern   any
+	made      bool // the pattern
+}
+
+// flow is messages in a row of which nobody knows how many there will be.
+type flow struct{ met, missed bool }
+
+// plan splits the recording into what is sent and what is expected.
+func (p *replay) plan() {
+	open := map[string]*message{}
+	var previous time.Time
+	for i, m := range p.recorded.steps {
+		if m.writer == p.side {
+			step := played{message: m, index: i, previous: previous}
+			if m.isAnswer() {
+				step.request = open[m.id]
+				delete(open, m.id)
+			}
+			p.toSend = append(p.toSend, step)
+		} else {
+			if m.kind == conformance.Request {
+				open[m.id] = m
+			}
+			l := &live{message: m, index: i}
+			if m.flows() {
+				l.flow = &flow{}
+				if n := len(p.expected); n > 0 && p.expected[n-1].flow != nil && p.expected[n-1].same(&m.subject) {
+					l.flow = p.expected[n-1].flow
+				}
+			}
+			p.expected = append(p.expected, l)
+		}
+		if !m.time.IsZero() {
+			previous = m.time
+		}
+	}
+}
+
+// play runs until both sides have said everything.
+func (p *replay) play(ctx context.Context) error {
+	for len(p.toSend) > 0 || len(p.expected) > 0 {
+		if len(p.toSend) > 0 && (len(p.expected) == 0 || p.expected[0].index > p.toSend[0].index) {
+			step := p.toSend[0]
+			p.toSend = p.toSend[1:]
+			if err := p.send(ctx, step); err != nil {
+				return p.broken(ctx, err)
+			}
+			continue
+		}
+		ended, err := p.listen(ctx)
+		if err != nil {
+			return err
+		}
+		if ended {
+			return nil
+		}
+	}
+	return p.end(ctx)
+}
+
+// end ends a live agent's input, and takes what still comes.
+func (p *replay) end(ctx context.Context) error {
+	if closer, ok := p.stream.(rpc.HalfCloser); ok && p.side == conformance.Client {
+		if err := closer.CloseWrite(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return p.broken(ctx, err)
+		}
+	}
+	var limit time.Duration
+	if p.side == conformance.Client {
+		limit = p.options.Patience
+	}
+	for {
+		line, err := p.next(ctx, limit)
+		var tooLong *rpc.TooLongError
+		switch {
+		case errors.As(err, &tooLong):
+			p.differ(Difference{Kind: Additional, Subject: "a line that is too long", Text: err.Error()})
+		case err == nil:
+			if err := p.take(line); err != nil {
+				return p.broken(ctx, err)
+			}
+		case errors.Is(err, io.EOF), errors.Is(err, errSilent):
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// errSilent says that nothing has come for as long as one waits.
+var errSilent = errors.New("nothing has come")
+
+// next waits for a line, at most so long; 0 is for ever.
+func (p *replay) next(ctx context.Context, limit time.Duration) ([]byte, error) {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, errSilent)
+		defer cancel()
+	}
+	return p.inbox.next(ctx)
+}
+
+// listen waits for the next message of the live side. Ended says that no more will come.
+func (p *replay) listen(ctx context.Context) (ended bool, err error) {
+	limit := p.options.Silence
+	if p.beyond {
+		limit = max(time.Until(p.heard.Add(p.options.Patience)), time.Nanosecond)
+	}
+	line, err := p.next(ctx, limit)
+	var tooLong *rpc.TooLongError
+	switch {
+	case err == nil:
+		p.heard = time.Now()
+		if err := p.take(line); err != nil {
+			return false, p.broken(ctx, err)
+		}
+		return false, nil
+	case errors.As(err, &tooLong):
+		p.differ(Difference{Kind: Additional, Number: p.expected[0].number, Subject: "a line that is too long", Text: err.Error()})
+		return false, nil
+	case errors.Is(err, errSilent):
+		p.giveUp()
+		return false, nil
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	}
+	return true, p.broken(ctx, err)
+}
+
+// broken ends the run because the connection has ended. What is missing then is a difference, and no error.
+func (p *replay) broken(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.result.Ended = err
+	for _, l := range p.expected {
+		p.missing(l)
+	}
+	p.expected = nil
+	p.result.Dropped += len(p.toSend)
+	p.toSend = nil
+	return nil
+}
+
+// giveUp no longer waits for what should have come before the next message that is sent.
+func (p *replay) giveUp() {
+	until := len(p.recorded.steps)
+	if len(p.toSend) > 0 {
+		until = p.toSend[0].index
+	}
+	for len(p.expected) > 0 && p.expected[0].index < until {
+		p.missing(p.expected[0])
+		p.expected = p.expected[1:]
+	}
+	p.beyond = slices.ContainsFunc(p.expected, func(l *live) bool { return l.overtaken })
+}
+
+func (p *replay) missing(l *live) {
+	if l.flow != nil {
+		if l.flow.met || l.flow.missed {
+			return // one finding for all pieces
+		}
+		l.flow.missed = true
+	}
+	p.differ(Difference{Kind: Missing, Number: l.number, Subject: l.subject.String(), Line: l.line})
+}
+
+func (p *replay) differ(d Difference) {
+	p.result.Differences++
+	if p.options.OnDifference != nil {
+		p.options.OnDifference(d)
+	}
+}
+
+// send sends a message of the recording.
+func (p *replay) send(ctx context.Context, step played) error {
+	if p.options.Speed > 0 && !step.previous.IsZero() && step.time.After(step.previous) {
+		timer := time.NewTimer(time.Duration(float64(step.time.Sub(step.previous)) / p.options.Speed))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	line := rewrite(step.line, p.replacement)
+	if step.request != nil {
+		id, came := p.liveIDs[step.request]
+		if !came {
+			p.result.Dropped++
+			return nil
+		}
+		line = withMember(line, "id", id)
+	}
+	if step.kind == conformance.Request {
+		p.asked[step.id] = step.method
+	}
+	p.result.Played++
+	return p.stream.Write(line)
+}
+
+// replacement is what takes the place of a string that is sent.
+func (p *replay) replacement(member, value string) (string, bool) {
+	if isIdentity(member) {
+		if bound, ok := p.bound(member, value); ok {
+			return bound, true
+		}
+		// It is ours: the live side must keep to it.
+		p.names.bind(identityName(member, value), value)
+		return value, false
+	}
+	return p.texts.Replace(value), true
+}
+
+// bound is the live id in the place of a recorded one: of the same member, or else of another one, when all agree.
+func (p *replay) bound(member, value string) (string, bool) {
+	if id, ok := p.names.values[identityName(member, value)].(string); ok {
+		return id, true
+	}
+	found, ok := "", false
+	for name, id := range p.names.values {
+		if _, of, _ := strings.Cut(name, "="); of == value {
+			text, _ := id.(string)
+			if ok && text != found {
+				return "", false
+			}
+			found, ok = text, true
+		}
+	}
+	return found, ok
+}
+
+// maxAhead is how many expected messages are compared with one that has come.
+const maxAhead = 256
+
+// find looks for the recorded message that a live one is: the first that it matches, or else the first that is about the same
+// and is to come before the next message that is sent, with what differs.
+func (p *replay) find(got *subject, document any) (at int, difference error) {
+	until := len(p.recorded.steps)
+	if len(p.toSend) > 0 {
+		until = p.toSend[0].index
+	}
+	at = -1
+	for i, l := range p.expected[:min(len(p.expected), maxAhead)] {
+		if !l.same(got) {
+			continue
+		}
+		before := len(p.names.bound)
+		err := p.compare(l, got, document)
+		if err == nil {
+			return i, nil
+		}
+		p.names.undo(before)
+		if at < 0 && (l.index < until || got.isAnswer()) {
+			at, difference = i, err
+		}
+	}
+	if at >= 0 {
+		learn(p.expected[at].pattern, document, p.names)
+	}
+	return at, difference
+}
+
+// compare returns how a live message differs from a recorded one that is about the same.
+func (p *replay) compare(l *live, got *subject, document any) error {
+	if l.kind == "" {
+		return nil // what is no message says nothing
+	}
+	if l.kind != got.kind {
+		return fmt.Errorf("got %s, want %s: %s", got, &l.subject, text(got.members))
+	}
+	if !l.made {
+		l.pattern, l.made = l.message.pattern(p.options.Exact), true
+	}
+	return match(l.pattern, document, p.names, "")
+}
+
+// take compares a line of the live side with what is expected.
+func (p *replay) take(line []byte) error {
+	got := subjectOf(line)
+	if got.isAnswer() {
+		got.method = p.asked[got.id]
+		delete(p.asked, got.id)
+	}
+	document := withoutMeta(got.members)
+	at, difference := p.find(&got, document)
+	if at < 0 {
+		return p.additional(&got, line)
+	}
+	l := p.expected[at]
+	d := Difference{Number: l.number, Subject: l.subject.String(), Live: line, Line: l.line}
+	switch {
+	case difference != nil:
+		d.Kind, d.Text = Different, difference.Error()
+		p.differ(d)
+	case l.overtaken:
+		d.Kind = OutOfOrder
+		p.differ(d)
+	}
+	p.result.Met++
+	if l.kind == conformance.Request {
+		p.liveIDs[l.message] = []byte(got.id)
+	}
+	if l.flow != nil {
+		l.flow.met = true
+	}
+	p.last = l
+	if at == 0 {
+		p.expected = p.expected[1:]
+		p.beyond = len(p.expected) > 0 && p.expected[0].overtaken
+		return nil
+	}
+	earlier := slices.DeleteFunc(p.expected[:at:at], func(e *live) bool {
+		e.overtaken = true
+		return e.flow != nil && e.flow.met // fewer pieces than were recorded
+	})
+	p.expected = append(earlier, p.expected[at+1:]...)
+	p.beyond = slices.ContainsFunc(earlier, func(e *live) bool { return e.overtaken })
+	return nil
+}
+
+// additional reports a message that is not in the recording. Nobody waits in vain for an answer to it.
+func (p *replay) additional(got *subject, line []byte) error {
+	if p.last != nil && p.last.flow != nil && p.last.same(got) {
+		return nil // more pieces than were recorded
+	}
+	d := Difference{Kind: Additional, Subject: got.String(), Live: line}
+	if len(p.expected) > 0 {
+		d.Number = p.expected[0].number
+	}
+	p.differ(d)
+	if got.kind != conformance.Request {
+		return nil
+	}
+	return p.stream.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"not in the recording"}}`, got.id))
+}
