@@ -33,7 +33,9 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			a, b := rpc.Pipe()
-			tapped := conformance.Tap(t, conformance.Client, a, &conformance.TapOptions{Ignore: func(f conformance.Finding) bool {
+			const open = `what is "..." in a script is not played`
+			accept := map[string]string{"INI-2": open, "INI-3": open, "INI-4": open, "INI-5": open}
+			tapped := conformance.Tap(t, conformance.Client, a, &conformance.TapOptions{Accept: accept, Ignore: func(f conformance.Finding) bool {
 				switch {
 				case strings.HasPrefix(filepath.Base(file), "bad-input-agent"):
 					return f.Direction == conformance.ToAgent || strings.HasSuffix(f.Message, "answers no request")
