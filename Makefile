@@ -23,17 +23,25 @@ lint: ## what make check does but for the tests
 	$(GO) run ./cmd/acpgen -check
 	$(GO) vet ./...
 	cd bench && $(GO) vet ./...
+	cd cmd/acp && $(GO) vet ./...
 	GOOS=windows $(GO) vet ./acp/... ./internal/...
 	GOOS=darwin $(GO) vet ./acp/... ./internal/...
 	$(GO) run $(STATICCHECK) ./...
-	@diff="$$($(GO) fix -diff ./...)"; test -z "$$diff" || { echo "$$diff"; exit 1; }
+	cd cmd/acp && $(GO) run $(STATICCHECK) ./...
+	@diff="$$($(GO) fix -diff ./... && cd cmd/acp && $(GO) fix -diff ./...)"; test -z "$$diff" || { echo "$$diff"; exit 1; }
 
 # vet is a part of lint: go test need not run it again.
 test: ## run all tests, with the race detector; npm, if there is one, brings the TypeScript peer
 	cd bench && $(GO) test -vet=off ./...
+	cd cmd/acp && $(GO) test $(RACE) -vet=off ./...
 	$(GO) test $(RACE) -vet=off $$($(GO) list ./... | grep -v '/gen$$')
 	$(GO) test -vet=off ./gen # it has no goroutines to race, and with the detector takes ten times as long
 	$(if $(RACE),$(GO) test -vet=off ./internal/attack ./conformance) # the bounds of memory hold without the race detector
+
+build: ## build the commands acp and acpgen into bin
+	@mkdir -p bin
+	$(GO) build -o bin/ ./cmd/acpgen
+	cd cmd/acp && $(GO) build -o ../../bin/ .
 
 demo: ## regenerate, build the examples, and run whole turns between them
 	@$(GO) run ./cmd/acpgen -check
@@ -80,4 +88,4 @@ api: ## what the step from another release's schemas to these does to users: mak
 	@old="$$(mktemp -d)" && trap 'rm -rf "$$old"' EXIT && sh schema/fetch.sh "$(FROM)" "$$old" || exit 2; \
 		bin/acpgen -api "$$old" . || test $$? -eq 1 # it prints what breaks
 
-.PHONY: help generate check lint test demo bench fuzz faults load soak attack schema api
+.PHONY: help generate check lint test build demo bench fuzz faults load soak attack schema api

@@ -51,7 +51,7 @@ import (
 	"syscall"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/examples/plain"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 func main() {

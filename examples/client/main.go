@@ -48,7 +48,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/examples/plain"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // config is what the command line says.

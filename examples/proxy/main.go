@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/examples/plain"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // What the agent is given to end, after its input has. It adds up to less than clients wait for a proxy.

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
-	"github.com/acpgo/sdk/examples/plain"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // direction is the way that a message goes.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/examples/plain"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/examples/plain"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // play is one prompt, and what to do while the agent answers it.

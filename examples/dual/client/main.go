@@ -25,7 +25,7 @@ import (
 	"github.com/acpgo/sdk/acp/negotiate"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
-	"github.com/acpgo/sdk/examples/plain"
+	"github.com/acpgo/sdk/internal/plain"
 )
 
 // config is what the command line says.

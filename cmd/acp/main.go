@@ -1,0 +1,27 @@
+// Acp judges, records and replays connections of the Agent Client Protocol, of programs in any language.
+//
+// Run "acp help" for its commands, and "acp help COMMAND" for one of them.
+package main
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+func main() {
+	os.Exit(run(&program{
+		stdin:  os.Stdin,
+		stdout: os.Stdout,
+		stderr: os.Stderr,
+		colors: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
+	}, os.Args[1:]))
+}
+
+// program is what the commands read from and write to.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	colors         bool // whether stdout shows colours
+}

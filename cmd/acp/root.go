@@ -1,0 +1,151 @@
+package main
+
+// This file owns the command line as a whole: the list of commands, help, and how errors are printed.
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// The groups of commands, in the order of the help.
+const (
+	groupRecordings   = "recordings"
+	groupRequirements = "requirements"
+	groupOther        = "other"
+)
+
+// run runs the program with arguments, and returns its exit status.
+func run(p *program, args []string) int {
+	root := newRoot(p)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return statusOK
+	}
+	e, ok := errors.AsType[*exit](err)
+	if !ok {
+		e = &exit{statusUsage, err} // cobra's own errors are all about usage
+	}
+	if e.err != nil {
+		fmt.Fprintf(p.stderr, "acp: %s\n", plain.Text(strings.TrimSpace(e.err.Error())))
+		if e.status == statusUsage {
+			fmt.Fprintf(p.stderr, "Run %q.\n", cmd.CommandPath()+" --help")
+		}
+	}
+	return e.status
+}
+
+func newRoot(p *program) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "acp",
+		Short: "Judge, record and replay connections of the Agent Client Protocol",
+		Long: `Acp judges, records and replays connections of the Agent Client Protocol, of programs in any language.
+It does not need to know the programs: what passes between an editor and an agent is enough.`,
+		Example: `  acp record -o run.jsonl -- my-agent   in place of "my-agent" in the editor's configuration
+  acp check run.jsonl                   what in it breaks the protocol
+  acp show run.jsonl                    what was said
+  acp explain PRM-9                     one requirement, with a right and a wrong example`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.AddGroup(
+		&cobra.Group{ID: groupRecordings, Title: "Recordings:"},
+		&cobra.Group{ID: groupRequirements, Title: "Requirements:"},
+		&cobra.Group{ID: groupOther, Title: "Other:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			c.Flags().SortFlags = false
+			c.DisableFlagsInUseLine = true
+			if inner := c.RunE; inner != nil {
+				c.RunE = func(cmd *cobra.Command, args []string) error { return failed(inner(cmd, args)) }
+			}
+			root.AddCommand(c)
+		}
+	}
+	add(groupOther, newVersionCommand(p))
+	root.SetHelpCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(groupOther)
+	root.SetVersionTemplate("{{.Version}}")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
+	root.SetUsageFunc(func(c *cobra.Command) error { return writeUsage(c.OutOrStderr(), c) })
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		about := c.Long
+		if about == "" {
+			about = c.Short + "."
+		}
+		fmt.Fprintln(c.OutOrStdout(), strings.TrimSpace(about))
+		fmt.Fprintln(c.OutOrStdout())
+		writeUsage(c.OutOrStdout(), c)
+	})
+	return root
+}
+
+// helpWidth is the width of what the help wraps itself.
+const helpWidth = 100
+
+// writeUsage prints what a command is given, after what it is about.
+func writeUsage(w io.Writer, c *cobra.Command) error {
+	var b strings.Builder
+	use := c.UseLine()
+	if c.HasAvailableSubCommands() {
+		use = c.CommandPath() + " COMMAND"
+	}
+	fmt.Fprintf(&b, "Usage:\n  %s\n", use)
+	width := 0
+	for _, sub := range c.Commands() {
+		width = max(width, len(sub.Name()))
+	}
+	list := func(title, group string) {
+		var lines strings.Builder
+		for _, sub := range c.Commands() {
+			if sub.GroupID == group && (sub.IsAvailableCommand() || sub.Name() == "help") {
+				fmt.Fprintf(&lines, "  %-*s  %s\n", width, sub.Name(), sub.Short)
+			}
+		}
+		if lines.Len() > 0 {
+			fmt.Fprintf(&b, "\n%s\n%s", title, lines.String())
+		}
+	}
+	for _, group := range c.Groups() {
+		list(group.Title, group.ID)
+	}
+	list("Commands:", "")
+	if flags := flagUsages(c.LocalFlags()); flags != "" && c.HasParent() {
+		fmt.Fprintf(&b, "\nFlags:\n%s", flags)
+	}
+	if c.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+	}
+	if !c.HasParent() {
+		fmt.Fprintf(&b, "\n%s\nRun \"acp help COMMAND\" for more about a command.\n", statusHelp)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// flagUsages is the list of flags, without the one that every command has.
+func flagUsages(flags *pflag.FlagSet) string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.SortFlags = false
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			own.AddFlag(f)
+		}
+	})
+	return own.FlagUsagesWrapped(helpWidth)
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "write the expected output in testdata/script anew")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"acp": main})
+}
+
+// TestScripts runs the program as users do, in processes of its own: each file of testdata/script is commands, and
+// what they print.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                commands,
+	})
+}
+
+// commands are those of the scripts beside testscript's own.
+var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"status": expectStatus,
+}
