@@ -1,0 +1,136 @@
+package report
+
+// This file owns JUnit's XML, in the form that Jenkins, GitLab and the actions for GitHub read: a suite for each page of
+// the protocol, a test for each requirement.
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+type (
+	junitSuites struct {
+		XMLName  xml.Name `xml:"testsuites"`
+		Name     string   `xml:"name,attr"`
+		Tests    int      `xml:"tests,attr"`
+		Failures int      `xml:"failures,attr"`
+		Errors   int      `xml:"errors,attr"`
+		Suites   []*junitSuite
+	}
+	junitSuite struct {
+		XMLName  xml.Name `xml:"testsuite"`
+		Name     string   `xml:"name,attr"`
+		Tests    int      `xml:"tests,attr"`
+		Failures int      `xml:"failures,attr"`
+		Errors   int      `xml:"errors,attr"`
+		Skipped  int      `xml:"skipped,attr"`
+		Time     int      `xml:"time,attr"` // always 0: the tests share one reading
+		Cases    []junitCase
+	}
+	junitCase struct {
+		XMLName   xml.Name `xml:"testcase"`
+		Classname string   `xml:"classname,attr"`
+		Name      string   `xml:"name,attr"`
+		Time      int      `xml:"time,attr"`
+		Skipped   *junitMessage
+		Failure   *junitMessage
+		Error     *junitMessage
+	}
+	junitMessage struct {
+		XMLName xml.Name
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr,omitempty"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+func (r *Report) writeJUnit(w io.Writer) error {
+	doc := junitSuites{Name: r.options.Tool}
+	suite := func(name string) *junitSuite {
+		for _, s := range doc.Suites {
+			if s.Name == name {
+				return s
+			}
+		}
+		s := &junitSuite{Name: name}
+		doc.Suites = append(doc.Suites, s)
+		return s
+	}
+	add := func(page string, c junitCase) {
+		s := suite(page)
+		s.Tests++
+		switch {
+		case c.Failure != nil:
+			s.Failures++
+		case c.Error != nil:
+			s.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	for _, s := range r.sources {
+		c := junitCase{Classname: "acp.recordings", Name: plain.Line(s.Name)}
+		if len(s.Problems) > 0 {
+			var text strings.Builder
+			for _, p := range s.Problems {
+				fmt.Fprintf(&text, "%s\n", plain.Line(s.placeOf(p)+" "+p.Text))
+			}
+			c.Error = message("error", plain.Line(s.Problems[0].Text), "recording", text.String())
+		}
+		add("recordings", c)
+	}
+	seen := map[string]bool{}
+	for _, rule := range r.rules {
+		seen[rule.ID] = true
+		add(rule.Page, r.junitCase(rule.ID, rule.Page, rule.Text))
+	}
+	for _, g := range r.sorted() {
+		if !seen[g.rule.ID] {
+			add("other", r.junitCase(g.rule.ID, "other", ""))
+		}
+	}
+	for _, s := range doc.Suites {
+		doc.Tests += s.Tests
+		doc.Failures += s.Failures
+		doc.Errors += s.Errors
+	}
+	text, err := xml.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	return err
+}
+
+// junitCase is the test of a requirement: it fails if there are findings that count, and is skipped if there are only
+// accepted ones, or if it is not judged.
+func (r *Report) junitCase(id, page, text string) junitCase {
+	c := junitCase{Classname: "acp." + page, Name: strings.TrimSpace(id + " " + text)}
+	g := r.groups[id]
+	switch {
+	case g == nil:
+		for _, rule := range r.rules {
+			if rule.ID == id && (rule.Level > r.options.Level || !r.judged(id)) {
+				c.Skipped = message("skipped", "not judged: by --level, --only or --ignore", "", "")
+			}
+		}
+	case g.count > 0:
+		var b strings.Builder
+		p := newPainter(&b, nil)
+		p.entries(g)
+		p.Flush() // to a strings.Builder: it cannot fail
+		c.Failure = message("failure", fmt.Sprintf("%s: %s", plural(g.count, "finding"), plain.Line(g.entries()[0].describe())), g.rule.Level.String(), "\n"+b.String())
+	case g.accepted > 0:
+		c.Skipped = message("skipped", fmt.Sprintf("%s accepted: %s", plural(g.accepted, "finding"), plain.Line(g.kept[0].Accepted)), "", "")
+	}
+	return c
+}
+
+func message(element, text, kind, body string) *junitMessage {
+	return &junitMessage{xml.Name{Local: element}, text, kind, body}
+}

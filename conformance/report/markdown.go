@@ -1,0 +1,83 @@
+package report
+
+// This file owns the Markdown for the summary of a job.
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"github.com/acpgo/sdk/gen/text"
+)
+
+func (r *Report) writeMarkdown(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	verdict := "conforms"
+	if n := r.Findings(); n > 0 {
+		verdict = fmt.Sprintf("%s: %s", plural(n, "finding"), r.counts())
+	} else if !r.Readable() {
+		verdict = "what was readable conforms"
+	} else if r.messages() == 0 {
+		verdict = "nothing to judge"
+	}
+	fmt.Fprintf(b, "## Agent Client Protocol: %s\n\n", verdict)
+	for _, s := range r.sources {
+		fmt.Fprintf(b, "- %s: %s (%s)\n", text.Code(s.Name), s.verdict(), s.judged())
+	}
+	for _, g := range r.sorted() {
+		if g.count == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n### %s %s\n\n%s\n\n", g.rule.Level, g.rule.ID, g.rule.Text)
+		rest := g.count
+		for _, alike := range g.kinds(DefaultMax) {
+			rest -= len(alike)
+			e := alike[0]
+			fmt.Fprintf(b, "- %s %s\n", text.Code(e.place()), text.Code(e.describe()))
+			if e.Excerpt != "" {
+				fmt.Fprintf(b, "  <br>%s\n", text.Code(e.Excerpt))
+			}
+			for i, evidence := range e.Evidence {
+				fmt.Fprintf(b, "  - %s: %s\n", e.where(i), text.Markdown(evidence.Why))
+				if evidence.Excerpt != "" {
+					fmt.Fprintf(b, "    <br>%s\n", text.Code(evidence.Excerpt))
+				}
+			}
+			if len(alike) > 1 {
+				fmt.Fprintf(b, "  - %s\n", text.Code(also(alike[1:])))
+			}
+		}
+		if rest > 0 {
+			fmt.Fprintf(b, "- and %d more\n", rest)
+		}
+	}
+	list := func(title string, lines []string) {
+		if len(lines) > 0 {
+			fmt.Fprintf(b, "\n### %s\n\n", title)
+			for _, line := range lines {
+				fmt.Fprintf(b, "- %s\n", line)
+			}
+		}
+	}
+	var problems, stale []string
+	for _, s := range r.sources {
+		for _, p := range s.Problems {
+			problems = append(problems, text.Code(s.placeOf(p))+" "+text.Markdown(p.Text))
+		}
+		if s.MoreProblems > 0 {
+			problems = append(problems, fmt.Sprintf("%s %d lines more", text.Code(s.Name), s.MoreProblems))
+		}
+	}
+	for _, e := range r.options.Accepted.Stale() {
+		stale = append(stale, fmt.Sprintf("%s nothing was found that %s accepts", text.Code(e.place()), text.Code(e.String())))
+	}
+	list("Problems of the recordings", problems)
+	list("Stale entries of accepted findings", stale)
+	if n := r.Accepted(); n > 0 {
+		fmt.Fprintf(b, "\n%s accepted.\n", plural(n, "finding"))
+	}
+	if r.hidden > 0 {
+		fmt.Fprintf(b, "\n%s of milder levels not shown.\n", plural(r.hidden, "finding"))
+	}
+	return b.Flush()
+}

@@ -1,0 +1,240 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newReport is New for options that are right.
+func newReport(t testing.TB, options Options) *Report {
+	t.Helper()
+	r, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// accept reads the text of a file of accepted findings.
+func accept(t *testing.T, text string) *Accepted {
+	t.Helper()
+	a, err := ReadAccepted("accepted", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func finding(rule, method, pointer string) *Entry {
+	return &Entry{Line: 1, Finding: conformance.Finding{Rule: rule, Level: conformance.Must, Method: method, Pointer: pointer, Message: "wrong"}}
+}
+
+// All findings are counted, and few are kept, those that count before accepted ones.
+func TestBounded(t *testing.T) {
+	r := newReport(t, Options{Keep: 10, Accepted: accept(t, "INI-6 session/update # known\n")})
+	s := r.Source("a")
+	for range 1000 {
+		s.Add(finding("INI-6", "session/update", ""))
+	}
+	for range 5 {
+		s.Add(finding("INI-6", "session/new", ""))
+	}
+	if r.Findings() != 5 || r.Accepted() != 1000 {
+		t.Errorf("%d findings, %d accepted", r.Findings(), r.Accepted())
+	}
+	g := r.groups["INI-6"]
+	if len(g.kept) != 10 || len(g.entries()) != 5 {
+		t.Errorf("%d kept, %d of them count", len(g.kept), len(g.entries()))
+	}
+	for i := range 100 {
+		s.Problem(i, "unreadable")
+	}
+	if len(s.Problems) != maxProblems || s.MoreProblems != 100-maxProblems {
+		t.Errorf("%d problems and %d more", len(s.Problems), s.MoreProblems)
+	}
+}
+
+// What counts, by the options.
+func TestOptions(t *testing.T) {
+	advice := finding("INI-6", "", "")
+	advice.Level = conformance.Advice
+	for name, test := range map[string]struct {
+		options Options
+		entry   *Entry
+		counts  bool
+	}{
+		"default":         {Options{}, finding("INI-6", "", ""), true},
+		"advice":          {Options{}, advice, false},
+		"advice, wanted":  {Options{Level: conformance.Advice}, advice, true},
+		"only":            {Options{Only: []string{"INI-6"}}, finding("INI-6", "", ""), true},
+		"only another":    {Options{Only: []string{"INI-1"}}, finding("INI-6", "", ""), false},
+		"only the page":   {Options{Only: []string{"ini"}}, finding("INI-6", "", ""), true},
+		"ignored":         {Options{Ignore: []string{"INI-6"}}, finding("INI-6", "", ""), false},
+		"ignored page":    {Options{Only: []string{"INI"}, Ignore: []string{"INI"}}, finding("INI-6", "", ""), false},
+		"the judge's own": {Options{Level: conformance.Advice}, finding("", "", ""), false},
+	} {
+		r := newReport(t, test.options)
+		if got := r.Source("a").Add(test.entry); got != test.counts || (r.Findings() == 1) != test.counts {
+			t.Errorf("%s: %v, %d findings", name, got, r.Findings())
+		}
+	}
+	if _, err := New(Options{Ignore: []string{"XYZ-1"}}); err == nil {
+		t.Error("an unknown requirement is accepted")
+	}
+}
+
+func TestAccepted(t *testing.T) {
+	a := accept(t, strings.Join([]string{
+		"# a comment", "",
+		"INI-6 session/update /update/* # one",
+		"INI-6 session/* # two",
+		"TRN-5 * # three",
+		"INI-6 * /a # stale",
+	}, "\n"))
+	for _, test := range []struct{ rule, method, pointer, want string }{
+		{"INI-6", "session/update", "/update/extra", "one"},
+		{"INI-6", "session/update", "/update/extra/0", "two"}, // * is not /
+		{"INI-6", "session/new", "", "two"},
+		{"INI-6", "initialize", "/b", ""},
+		{"INI-6", "", "", ""},
+		{"INI-1", "session/new", "", ""},
+		{"TRN-5", "", "", "three"},
+	} {
+		if got := a.reason(finding(test.rule, test.method, test.pointer).Finding); got != test.want {
+			t.Errorf("%v: %q", test, got)
+		}
+	}
+	if stale := a.Stale(); len(stale) != 1 || stale[0].Line != 6 || stale[0].String() != "INI-6 * /a" {
+		t.Errorf("stale: %v", stale)
+	}
+}
+
+// The line of each message is known, also when other lines stand between them, unless very many do.
+func TestLines(t *testing.T) {
+	var l lines
+	line := 1
+	want := map[int]int{0: 0}
+	const n = 3 * maxSteps
+	for number := 1; number <= n; number++ {
+		line += 1 + number%2
+		l.add(number, line)
+		want[number] = line
+	}
+	known := 0
+	for number, line := range want {
+		switch l.of(number) {
+		case line:
+			known++
+		case 0:
+		default:
+			t.Fatalf("message %d: line %d, want %d", number, l.of(number), line)
+		}
+	}
+	if known < maxSteps/2 || l.of(n) != line || len(l.steps) > maxSteps {
+		t.Errorf("%d lines known, %d steps", known, len(l.steps))
+	}
+}
+
+// banner is a line of a recording that breaks a requirement.
+const banner = `{"from":"agent","raw":"Loading"}` + "\n"
+
+// Whoever is told of findings can end the reading, also of a pipe that goes on.
+func TestStop(t *testing.T) {
+	in, out := io.Pipe()
+	wrote := make(chan error)
+	go func() {
+		var err error
+		for err == nil {
+			_, err = io.WriteString(out, banner)
+		}
+		wrote <- err
+	}()
+	full := errors.New("the disk is full")
+	err := newReport(t, Options{}).Source("a").Check(in, &CheckOptions{OnFinding: func(*Entry) error { return full }})
+	if !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+	in.Close()
+	if err := <-wrote; !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+}
+
+// What was judged until reading failed is judged.
+func TestReadError(t *testing.T) {
+	broken := io.MultiReader(strings.NewReader(strings.Repeat(banner, 3)), failing{})
+	r := newReport(t, Options{})
+	s := r.Source("a")
+	if err := s.Check(broken, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.Messages != 3 || r.Findings() != 3 || r.Readable() || !strings.Contains(fmt.Sprint(s.Problems), "no more") {
+		t.Errorf("%d messages, %d findings, %v", s.Messages, r.Findings(), s.Problems)
+	}
+	// Who stops the reading has no problem.
+	r = newReport(t, Options{})
+	if err := r.Source("a").Check(io.MultiReader(strings.NewReader(banner), stopping{}), nil); err != nil || r.Findings() != 1 || !r.Readable() {
+		t.Errorf("%v, %d findings", err, r.Findings())
+	}
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errors.New("no more") }
+
+type stopping struct{}
+
+func (stopping) Read([]byte) (int, error) { return 0, ErrStopped }
+
+// Lines of any size come whole and in order through the queue.
+func TestManyBatches(t *testing.T) {
+	var b strings.Builder
+	const n = 3 * maxBatch
+	for i := range n {
+		fmt.Fprintf(&b, `{"from":"agent","raw":"%d %s"}`+"\n", i, strings.Repeat("x", i%7*1000))
+	}
+	r := newReport(t, Options{Keep: -1})
+	i := 0
+	err := r.Source("a").Check(strings.NewReader(b.String()), &CheckOptions{OnFinding: func(e *Entry) error {
+		if want := fmt.Sprintf("%d ", i); !strings.HasPrefix(e.Excerpt, want) || e.Line != i+1 {
+			return fmt.Errorf("line %d: %.20s", e.Line, e.Excerpt)
+		}
+		i++
+		return nil
+	}})
+	if err != nil || i != n {
+		t.Errorf("%d findings: %v", i, err)
+	}
+}
+
+// A report of a recording, for people.
+func ExampleReport() {
+	r, err := New(Options{Only: []string{"TRN-5"}})
+	if err != nil {
+		panic(err)
+	}
+	if err := r.Source("run.jsonl").Check(strings.NewReader(banner), nil); err != nil {
+		panic(err)
+	}
+	if err := r.Write(os.Stdout, Text); err != nil {
+		panic(err)
+	}
+	// Output:
+	// MUST NOT  TRN-5  agent, transports
+	//   The agent's stdout carries nothing but ACP messages.
+	//   run.jsonl:1: message: not JSON: invalid character 'L' looking for beginning of value (byte 1) (JSON-RPC)
+	//       Loading
+	//
+	// run.jsonl: 1 finding (1 message)
+	// 1 MUST NOT
+}

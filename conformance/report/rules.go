@@ -1,0 +1,160 @@
+package report
+
+// This file owns the list of what is judged, and the explanation of one requirement.
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// WriteRules writes a list of requirements, by page: Text, JSON (one array) or Markdown. Options are for Text, and may
+// be nil.
+func WriteRules(w io.Writer, rules []conformance.Rule, format Format, options *TextOptions) error {
+	switch format {
+	case Text:
+		return rulesText(w, rules, options)
+	case JSON:
+		return rulesJSON(w, rules)
+	case Markdown:
+		return rulesMarkdown(w, rules)
+	}
+	return fmt.Errorf("report: rules are not written as %q", format)
+}
+
+// byPage calls a function for the rules of each page.
+func byPage(rules []conformance.Rule, each func(page string, rules []conformance.Rule)) {
+	for len(rules) > 0 {
+		page := rules[0].Page
+		n := slices.IndexFunc(rules, func(r conformance.Rule) bool { return r.Page != page })
+		if n < 0 {
+			n = len(rules)
+		}
+		each(page, rules[:n])
+		rules = rules[n:]
+	}
+}
+
+func rulesText(w io.Writer, rules []conformance.Rule, options *TextOptions) error {
+	p := newPainter(w, options)
+	const indent = 30 // of the texts
+	byPage(rules, func(page string, rules []conformance.Rule) {
+		fmt.Fprintln(p, p.paint(bold, page))
+		for _, rule := range rules {
+			for i, line := range wrap(rule.Text, textWidth-indent) {
+				if i > 0 {
+					fmt.Fprintf(p, "%*s%s\n", indent, "", line)
+					continue
+				}
+				fmt.Fprintf(p, "  %s%s%-8s%s\n", p.paint(bold, fmt.Sprintf("%-8s", rule.ID)),
+					p.paint(colorOf(rule.Level), fmt.Sprintf("%-12s", rule.Level)), SideName(rule.Side), line)
+			}
+		}
+		fmt.Fprintln(p)
+	})
+	fmt.Fprintln(p, plural(len(rules), "requirement"))
+	return p.Flush()
+}
+
+// jsonRule is an element of the array.
+type jsonRule struct {
+	ID       string           `json:"id"`
+	Level    conformanceLevel `json:"level"`
+	Side     string           `json:"side"`
+	Page     string           `json:"page"`
+	URL      string           `json:"url"`
+	Versions []int            `json:"versions"`
+	Text     string           `json:"text"`
+	Breaks   string           `json:"breaks,omitempty"`
+	Right    string           `json:"right,omitempty"`
+	Wrong    string           `json:"wrong,omitempty"`
+}
+
+func rulesJSON(w io.Writer, rules []conformance.Rule) error {
+	all := []jsonRule{}
+	for _, r := range rules {
+		all = append(all, jsonRule{r.ID, conformanceLevel(r.Level), SideName(r.Side), r.Page, PageURL(r), r.Versions, r.Text, r.Breaks, r.Right, r.Wrong})
+	}
+	return WriteJSON(w, all)
+}
+
+func rulesMarkdown(w io.Writer, rules []conformance.Rule) error {
+	p := newPainter(w, nil)
+	byPage(rules, func(page string, rules []conformance.Rule) {
+		fmt.Fprintf(p, "## [%s](%s)\n\n", page, PageURL(rules[0]))
+		fmt.Fprintln(p, "| id | level | side | versions | requirement |\n| --- | --- | --- | --- | --- |")
+		for _, r := range rules {
+			fmt.Fprintf(p, "| %s | %s | %s | %s | %s |\n", r.ID, r.Level, SideName(r.Side), versions(r), strings.ReplaceAll(r.Text, "|", `\|`))
+		}
+		fmt.Fprintln(p)
+	})
+	fmt.Fprintf(p, "%s.\n", plural(len(rules), "requirement"))
+	return p.Flush()
+}
+
+// versions is "1, 2".
+func versions(r conformance.Rule) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(r.Versions), "[]"), " ", ", ")
+}
+
+// PageURL is where the page of a rule is published.
+func PageURL(r conformance.Rule) string {
+	version := 1
+	if len(r.Versions) > 0 {
+		version = slices.Min(r.Versions)
+	}
+	page := r.Page
+	switch page {
+	case "errors":
+		page = "error"
+	case "schema-reference":
+		page = "schema"
+	case "additions":
+		page = "overview" // found by running programs; no page of its own
+	}
+	return fmt.Sprintf("https://agentclientprotocol.com/protocol/v%d/%s", version, page)
+}
+
+// Explain writes one requirement for people: what it says, what breaks it, and examples. Options may be nil.
+func Explain(w io.Writer, r conformance.Rule, options *TextOptions) error {
+	p := newPainter(w, options)
+	fmt.Fprintf(p, "%s  %s  %s\n", p.paint(bold, r.ID), p.paint(colorOf(r.Level), r.Level.String()), SideName(r.Side))
+	fmt.Fprintf(p, "%s\n", PageURL(r))
+	section := func(title, text string, indent string) {
+		if text == "" {
+			return
+		}
+		fmt.Fprintln(p)
+		if title != "" {
+			fmt.Fprintln(p, p.paint(bold, title))
+		}
+		for paragraph := range strings.Lines(text) {
+			for _, line := range wrap(paragraph, textWidth-len(indent)) {
+				fmt.Fprintf(p, "%s%s\n", indent, line)
+			}
+		}
+	}
+	example := func(title, color, text string) {
+		if text == "" {
+			return
+		}
+		fmt.Fprintf(p, "\n%s\n", p.paint(color, title))
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(p, "  %s\n", strings.TrimRight(line, "\n"))
+		}
+	}
+	section("", r.Text, "")
+	if len(r.Versions) > 0 {
+		section("Versions of the protocol", versions(r), "  ")
+	}
+	section("What breaks it", r.Breaks, "  ")
+	example("Right", green, r.Right)
+	example("Wrong", red, r.Wrong)
+	if r.Right != "" || r.Wrong != "" {
+		fmt.Fprintln(p, p.paint(dim, "\n  -> the client writes, <- the agent writes"))
+	}
+	return p.Flush()
+}
