@@ -11,10 +11,11 @@ RACE        ?= -race
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-generate: ## regenerate the Go code and docs/leniency.md from the schemas, and the api.txt files from the code
+generate: ## regenerate the Go code and docs/leniency.md from the schemas, the api.txt files and docs/rules.md from the code
 	$(GO) run ./cmd/acpgen
 	cd examples/acme && GOWORK=off $(GO) generate ./...
 	$(GO) test -run '^(TestAPI|TestLeniencyTable)$$' . -update
+	cd cmd/acp && $(GO) test -run '^TestRulesPage$$' . -update
 
 check: lint test ## everything that must hold before a commit: form, analysis, generated code, tests
 

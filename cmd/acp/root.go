@@ -77,6 +77,8 @@ It does not need to know the programs: what passes between an editor and an agen
 			root.AddCommand(c)
 		}
 	}
+	add(groupRecordings, newCheckCommand(p), newShowCommand(p))
+	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
 	add(groupOther, newVersionCommand(p))
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)

@@ -7,10 +7,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var update = flag.Bool("update", false, "write the expected output in testdata/script anew")
+var update = flag.Bool("update", false, "write docs/rules.md and the expected output in testdata/script anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"acp": main})
+	testscript.Main(m, map[string]func(){"acp": main, "witness": witness})
 }
 
 // TestScripts runs the program as users do, in processes of its own: each file of testdata/script is commands, and
@@ -27,5 +27,7 @@ func TestScripts(t *testing.T) {
 
 // commands are those of the scripts beside testscript's own.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	"status": expectStatus,
+	"binary":      writeBinary,
+	"binary-line": writeBinaryLine,
+	"status":      expectStatus,
 }

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/report"
+)
+
+// checkFlags are the flags of acp check.
+type checkFlags struct {
+	format       oneOf
+	outputs      []string
+	level        levelFlag
+	only, ignore []string
+	accepted     string
+	protocol     oneOf
+	schema       string
+	max          int
+}
+
+// newCheckCommand is acp check.
+func newCheckCommand(p *program) *cobra.Command {
+	f := &checkFlags{
+		format:   oneOf{value: string(report.Text), values: formatNames()},
+		level:    newLevelFlag(conformance.ShouldNot),
+		protocol: oneOf{values: protocolNames},
+	}
+	c := &cobra.Command{
+		Use:   "check [FLAGS] [FILE...]",
+		Short: "Judge recordings by the protocol's requirements",
+		Long: `Judge recordings: whether each message fits the protocol's schema, and the conversation fits the protocol.
+Without a file, or with -, it judges standard input as it comes.
+
+It reads recordings of acp record, plain lines of JSON-RPC, and the logs of other tools; it finds out which.
+It ends with 0 if everything conforms, 1 if there are findings, and 3 if something could not be read.
+
+A file of accepted findings has one in each line: the requirement, the method, perhaps the place in the
+message, and after # the reason. * stands for any. They do not count, and those that were not found are named:
+
+  INI-5  initialize                     # agentInfo comes with our next release
+  INI-6  session/update  /update/_old   # our old clients read it`,
+		Example: `  acp check run.jsonl                          what breaks the protocol in it
+  acp check --output junit=acp.xml *.jsonl     for a CI server, and for people
+  tail -n +1 -f run.jsonl | acp check          while it is recorded
+  acp check --only SES,PRM-9 run.jsonl         one page, and one requirement`,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE:              func(_ *cobra.Command, args []string) error { return check(p, f, args) },
+	}
+	flags := c.Flags()
+	flags.Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
+	flags.StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; more than one is possible")
+	flags.Var(&f.level, "level", "the mildest `LEVEL` that counts: must, should or advice")
+	flags.StringSliceVar(&f.only, "only", nil, "judge only these requirements, or pages: an `ID` such as SES-7, or SES")
+	flags.StringSliceVar(&f.ignore, "ignore", nil, "do not judge these requirements, or pages: an `ID` such as SES-7, or SES")
+	flags.StringVar(&f.accepted, "accepted", "", "a `FILE` of accepted findings with reasons")
+	flags.Var(&f.protocol, "protocol", "judge by this `VERSION`: "+orList(protocolNames)+"; default: the one that initialize agrees on, with unstable features")
+	flags.StringVar(&f.schema, "schema", "", "judge by the JSON Schema in this `FILE`")
+	flags.IntVar(&f.max, "max", 0, "show so `MANY` findings of each requirement, and count the others; -1 is all (default 10 different ones for people, 1000 for programs)")
+	c.MarkFlagsMutuallyExclusive("protocol", "schema")
+	complete(c, "format", f.format.values...)
+	complete(c, "level", levelNames...)
+	complete(c, "protocol", protocolNames...)
+	return c
+}
+
+// formatNames are the names of the formats.
+func formatNames() []string {
+	var names []string
+	for _, f := range report.Formats() {
+		names = append(names, string(f))
+	}
+	return names
+}
+
+// The names of the versions, and their schemas.
+var (
+	protocolNames = []string{"1", "1-unstable", "2", "2-unstable"}
+	protocols     = map[string]func() *conformance.Schema{
+		"1": conformance.V1, "1-unstable": conformance.V1Unstable, "2": conformance.V2, "2-unstable": conformance.V2Unstable,
+	}
+)
+
+// judgeBy is the schema that the flags choose, or nil.
+func (f *checkFlags) judgeBy() (*conformance.Schema, error) {
+	if f.protocol.value != "" {
+		return protocols[f.protocol.value](), nil
+	}
+	if f.schema == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(f.schema)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := conformance.NewSchema(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.schema, err)
+	}
+	return schema, nil
+}
+
+// report is an empty report as the flags want it.
+func (f *checkFlags) report() (*report.Report, error) {
+	options := report.Options{Version: moduleVersion(), Level: f.level.level, Only: f.only, Ignore: f.ignore, Keep: f.max}
+	if f.accepted != "" {
+		file, err := os.Open(f.accepted)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		if options.Accepted, err = report.ReadAccepted(f.accepted, file); err != nil {
+			return nil, usagef("%w", err)
+		}
+	}
+	r, err := report.New(options)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	return r, nil
+}
+
+// output is a file to write.
+type output struct {
+	format report.Format
+	file   string
+}
+
+// files are what --output asks for.
+func (f *checkFlags) files() ([]output, error) {
+	var outputs []output
+	for _, o := range f.outputs {
+		format, file, found := strings.Cut(o, "=")
+		if !found || file == "" || !slices.Contains(formatNames(), format) {
+			return nil, usagef("--output %s: want FORMAT=FILE, and %s as the format", o, orList(formatNames()))
+		}
+		outputs = append(outputs, output{report.Format(format), file})
+	}
+	return outputs, nil
+}
+
+func check(p *program, f *checkFlags, files []string) error {
+	outputs, err := f.files()
+	if err != nil {
+		return err
+	}
+	schema, err := f.judgeBy()
+	if err != nil {
+		return err
+	}
+	r, err := f.report()
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	text := &report.TextOptions{Colors: p.colors, Max: f.max}
+	write := func() error {
+		if f.format.value == string(report.Text) {
+			return r.WriteText(p.stdout, text)
+		}
+		return r.Write(p.stdout, report.Format(f.format.value))
+	}
+	options := report.CheckOptions{Schema: schema}
+	if f.format.value == string(report.Text) && len(files) == 1 && files[0] == "-" {
+		live := r.Live(p.stdout, text)
+		options.OnFinding, write = live.Write, live.End
+	}
+	for _, name := range files {
+		if err := checkFile(p, r, name, &options); err != nil {
+			return err
+		}
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	for _, o := range outputs {
+		if err := writeFile(r, o); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !r.Readable():
+		return &exit{statusFailed, nil}
+	case r.Findings() > 0:
+		return &exit{statusFindings, nil}
+	}
+	return nil
+}
+
+func writeFile(r *report.Report, o output) error {
+	file, err := os.Create(o.file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.Write(file, o.format), file.Close())
+}
+
+// checkFile judges one file. What cannot be read is a part of the report.
+func checkFile(p *program, r *report.Report, name string, options *report.CheckOptions) error {
+	if name == "-" {
+		return r.Source("stdin").Check(untilInterrupt(p.stdin), options)
+	}
+	s := r.Source(name)
+	file, err := openRecording(name)
+	if err != nil {
+		s.Problem(0, err.Error())
+		return nil
+	}
+	defer file.Close()
+	return s.Check(file, options)
+}
+
+// openRecording opens a file, no folder. The error does not name it.
+func openRecording(name string) (io.ReadCloser, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	info, err := file.Stat()
+	if err == nil && info.IsDir() {
+		err = errors.New("a folder, not a recording")
+	}
+	if err != nil {
+		file.Close()
+		return nil, withoutPath(err)
+	}
+	return file, nil
+}
+
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", e.Op, e.Err)
+	}
+	return err
+}

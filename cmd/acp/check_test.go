@@ -1,0 +1,154 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A line of 60 MB is a line like any other, if it is a message, and else one finding; what comes after it is judged.
+func TestLongLine(t *testing.T) {
+	const size = 60_000_000
+	for name, test := range map[string]struct {
+		line, want string
+		status     int
+	}{
+		"message": {
+			`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}]}}`,
+			"INI-1", statusFindings,
+		},
+		"no message": {strings.Repeat("x", size), "(60000000 bytes)", statusFindings},
+		"nesting":    {strings.Repeat("[", size), "(60000000 bytes)", statusFindings},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := map[bool]string{true: "client", false: "agent"}[name == "message"]
+			raw := strings.ReplaceAll(strings.ReplaceAll(test.line, `\`, `\\`), `"`, `\"`)
+			file := write(t, "long.jsonl", []byte(header+request+`{"t":1,"from":"`+from+`","raw":"`+raw+`"}`+"\n"+
+				strings.Replace(banner, "Loading", "Afterwards loading", 1)+end))
+			cmd := exec.CommandContext(t.Context(), "acp", "check", file)
+			out, err := cmd.Output()
+			expectExit(t, err, test.status)
+			for _, want := range []string{test.want, "long.jsonl:4:", "Afterwards loading models"} {
+				if !bytes.Contains(out, []byte(want)) {
+					t.Errorf("no %q in\n%.2000s", want, out)
+				}
+			}
+			if len(out) > 4000 {
+				t.Errorf("prints %d bytes", len(out))
+			}
+			if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+				t.Logf("%s, peak memory %d MiB", cmd.ProcessState.UserTime(), usage.Maxrss>>10)
+			}
+		})
+	}
+}
+
+// Who reads the output may stop: acp then dies as programs do.
+func TestClosedOutput(t *testing.T) {
+	file := write(t, "bad.jsonl", []byte(header+request+strings.Repeat(banner, 1000)))
+	for _, args := range [][]string{{"check", "--max", "-1", "--format", "json", file}, {"check", "-"}, {"show", file}, {"rules", "--format", "json"}} {
+		t.Run(args[0], func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var stderr bytes.Buffer
+			cmd := exec.CommandContext(t.Context(), "acp", args...)
+			cmd.Stdin = strings.NewReader(header + request + strings.Repeat(banner, 1000))
+			cmd.Stdout, cmd.Stderr = w, &stderr
+			if err := errors.Join(r.Close(), cmd.Start(), w.Close()); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Wait() // what it says is in ProcessState
+			if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGPIPE {
+				t.Errorf("ended with %v", cmd.ProcessState)
+			}
+			if stderr.Len() > 0 {
+				t.Errorf("stderr: %.1000s", &stderr)
+			}
+		})
+	}
+}
+
+// A finding is printed when its message comes, and an interrupt ends the reading with the summary.
+func TestFindingsAsTheyCome(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "acp", "check")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timeout := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer timeout.Stop()
+	lines := bufio.NewScanner(out)
+	find := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("the output ended before %q", want)
+	}
+	io.WriteString(in, header+request)
+	for i := range 3 {
+		if _, err := io.WriteString(in, banner); err != nil {
+			t.Fatal(err)
+		}
+		find(fmt.Sprintf("stdin:%d: ", i+3))
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	find("stdin: 3 findings (4 messages)")
+	expectExit(t, cmd.Wait(), statusFindings)
+}
+
+// A file that may not be read is named; the others are judged.
+func TestNoPermission(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{filepath.Dir(dir), dir} { // also for another user
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret, other, program := filepath.Join(dir, "secret.jsonl"), filepath.Join(dir, "other.jsonl"), filepath.Join(dir, "acp")
+	path, err := exec.LookPath("acp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	err = errors.Join(err, os.WriteFile(program, text, 0o755), os.WriteFile(secret, nil, 0), os.WriteFile(other, []byte(header+request+banner+end), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "check", "secret.jsonl", "other.jsonl")
+	cmd.Dir = dir
+	if os.Getuid() == 0 { // to root everything is readable
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := cmd.Output()
+	expectExit(t, err, statusFailed)
+	for _, want := range []string{"problem: secret.jsonl: open: permission denied\n", "other.jsonl:3: ", "other.jsonl: 1 finding (2 messages)\n"} {
+		if !bytes.Contains(out, []byte(want)) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Colours are for terminals, unless NO_COLOR says otherwise.
+func TestColors(t *testing.T) {
+	file := write(t, "bad.jsonl", []byte(header+request+strings.Replace(banner, "Loading", `Loading \u001b[2J`, 1)+end))
+	for _, command := range [][]string{{"check", file}, {"show", file}, {"rules"}, {"explain", "INI-1"}} {
+		for _, test := range []struct {
+			env    string
+			colors bool
+		}{{"TERM=xterm", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
+			cmd := exec.CommandContext(t.Context(), "acp", command...)
+			cmd.Env = append(os.Environ(), "NO_COLOR=", "TERM=xterm", test.env)
+			out := inTerminal(t, cmd)
+			if got := strings.Contains(out, "\x1b["); got != test.colors {
+				t.Errorf("%s, %s: colours: %v\n%q", test.env, command[0], got, out)
+			}
+			if strings.Contains(out, "\x1b[2J") || !strings.Contains(out, "INI-1") && !strings.Contains(out, `\x1b[2J`) {
+				t.Errorf("%s, %s: %q", test.env, command[0], out)
+			}
+		}
+	}
+}
+
+// inTerminal runs a program whose output is a terminal, and returns what it shows.
+func inTerminal(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer main.Close()
+	if err := unix.IoctlSetPointerInt(int(main.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(main.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = terminal
+	if err := errors.Join(cmd.Start(), terminal.Close()); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := io.ReadAll(main)
+	if err != nil && !errors.Is(err, syscall.EIO) { // how a terminal ends that nobody writes to
+		t.Fatal(err)
+	}
+	if _, failed := errors.AsType[*exec.ExitError](cmd.Wait()); failed && cmd.ProcessState.ExitCode() != statusFindings {
+		t.Fatal(cmd.ProcessState)
+	}
+	return string(shown)
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/report"
+)
+
+// newExplainCommand is acp explain.
+func newExplainCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "explain ID...",
+		Short:   "Explain a requirement, with a right and a wrong example",
+		Long:    "Explain requirements: what the protocol says, on which page, what breaks it, and an example of each.",
+		Example: "  acp explain PRM-9",
+		Args:    cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var ids []string
+			for _, r := range conformance.Rules() {
+				ids = append(ids, r.ID+"\t"+r.Text)
+			}
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			rules := conformance.Rules()
+			var chosen []conformance.Rule
+			for _, id := range args {
+				i := slices.IndexFunc(rules, func(r conformance.Rule) bool { return strings.EqualFold(r.ID, id) })
+				if i < 0 {
+					return usagef("there is no requirement %q that is judged%s", id, similar(rules, id))
+				}
+				chosen = append(chosen, rules[i])
+			}
+			for i, rule := range chosen {
+				if i > 0 {
+					if _, err := p.stdout.Write([]byte("\n\n")); err != nil {
+						return err
+					}
+				}
+				if err := report.Explain(p.stdout, rule, &report.TextOptions{Colors: p.colors}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// similar names the requirements of the same page as an id that does not exist.
+func similar(rules []conformance.Rule, id string) string {
+	prefix, _, _ := strings.Cut(strings.ToUpper(id), "-")
+	var ids []string
+	for _, r := range rules {
+		if p, _, _ := strings.Cut(r.ID, "-"); p == prefix {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return `; "acp rules" lists all`
+	}
+	return "; of that page there are " + strings.Join(ids, ", ")
+}

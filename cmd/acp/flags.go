@@ -1,0 +1,67 @@
+package main
+
+// This file owns flags that have one of a few values.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// oneOf is a flag whose value is one of a few.
+type oneOf struct {
+	value  string
+	values []string
+}
+
+func (f *oneOf) String() string { return f.value }
+func (f *oneOf) Type() string   { return "NAME" }
+
+func (f *oneOf) Set(value string) error {
+	if !slices.Contains(f.values, value) {
+		return fmt.Errorf("want %s", orList(f.values))
+	}
+	f.value = value
+	return nil
+}
+
+// orList is "a, b or c".
+func orList(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
+}
+
+// levelFlag is a flag for the mildest level that counts.
+type levelFlag struct {
+	oneOf
+	level conformance.Level
+}
+
+// The names of levels. Each has the milder one of what the protocol says in capitals: "must" are MUST and MUST NOT.
+var (
+	levelNames = []string{"must", "should", "advice"}
+	levels     = []conformance.Level{conformance.MustNot, conformance.ShouldNot, conformance.Advice}
+)
+
+func newLevelFlag(level conformance.Level) levelFlag {
+	return levelFlag{oneOf{levelNames[slices.Index(levels, level)], levelNames}, level}
+}
+
+func (f *levelFlag) Set(value string) error {
+	if err := f.oneOf.Set(value); err != nil {
+		return err
+	}
+	f.level = levels[slices.Index(levelNames, value)]
+	return nil
+}
+
+// complete completes the value of a flag.
+func complete(c *cobra.Command, flag string, values ...string) {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // no such flag, or twice
+	}
+}

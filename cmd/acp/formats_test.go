@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// hostile is what a recording may hold: escape sequences, characters that turn the text round, XML, Markdown, what XML
+// cannot hold, and a line that is no UTF-8.
+const hostile = header + request +
+	`{"t":1,"from":"agent","raw":"a\u001b[2J\u202e\u0000\u009b\ufffe]]></failure><script>![x](http://h/) <img src=x> ` + "`" + `"}` + "\n" +
+	`{"t":2,"from":"agent","raw":"{\"jsonrpc\":\"2.0\",\"method\":\"\u001b]0;x\u0007|</testcase>\\n@everyone\"}"}` + "\n" +
+	`{"t":3,"from":"agent","bytes":"//4AAQ=="}` + "\n" +
+	`{"t":4,"from":"\u001b[2J","raw":""}` + "\n" +
+	"\x1b[2Jcut"
+
+// checked writes a hostile recording and a clean one, and returns what acp check says in a format. The file's name is
+// hostile too.
+func checked(t *testing.T, format string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a |`<\x1b.jsonl": hostile,
+		"ok.jsonl":        header + request + end,
+		"accepted":        "TRN-1 * # a reason ]]> `code` \x1b[2J\nINI-3 session/* # stale\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "acp", "check", "--format", format, "--accepted", "accepted", "--level", "advice", "a |`<\x1b.jsonl", "ok.jsonl", "nosuch.jsonl")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	expectExit(t, err, statusFailed)
+	return out
+}
+
+// In no format does anything reach the terminal that is not visible.
+func TestFormatsAreSafe(t *testing.T) {
+	for _, format := range formatNames() {
+		text := checked(t, format)
+		for _, r := range string(text) {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%s lets %U through", format, r)
+			}
+		}
+		if !bytes.Contains(text, []byte("TRN-5")) {
+			t.Errorf("%s: the hostile line is no finding:\n%s", format, text)
+		}
+	}
+}
+
+// A stranger's text in Markdown is code: no link, no image, no HTML, no mention.
+func TestMarkdownIsSafe(t *testing.T) {
+	for line := range strings.Lines(string(checked(t, "markdown"))) {
+		for _, bad := range []string{"![x]", "<img", "<script", "</failure", "@everyone"} {
+			if strings.Contains(withoutCode(line), bad) {
+				t.Errorf("%s is no code in %s", bad, line)
+			}
+		}
+	}
+}
+
+// withoutCode removes the spans of code from a line of Markdown: what is between two runs of as many backticks.
+func withoutCode(line string) string {
+	for {
+		start := strings.Index(line, "`")
+		if start < 0 {
+			return line
+		}
+		rest := strings.TrimLeft(line[start:], "`")
+		fence := line[start : len(line)-len(rest)]
+		end := strings.Index(rest+" ", fence)
+		for end >= 0 && strings.HasPrefix(rest[end+len(fence):], "`") { // a longer run
+			run := len(rest[end:]) - len(strings.TrimLeft(rest[end:], "`"))
+			next := strings.Index(rest[end+run:], fence)
+			if next < 0 {
+				end = -1
+				break
+			}
+			end += run + next
+		}
+		if end < 0 {
+			return line
+		}
+		line = line[:start] + rest[end+len(fence):]
+	}
+}
+
+// TestSARIF validates the document by the published schema, and has a library of others read it.
+func TestSARIF(t *testing.T) {
+	text := checked(t, "sarif")
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat = true
+	if err := compiler.AddResource("sarif.json", strings.NewReader(publishedSchema(t))); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("sarif.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document any
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(document); err != nil {
+		t.Errorf("%#v", err)
+	}
+	report, err := sarif.FromBytes(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := report.Runs[0]
+	if got, want := len(run.Tool.Driver.Rules), len(conformance.Rules()); got != want {
+		t.Errorf("%d rules, want %d", got, want)
+	}
+	suppressed := 0
+	for _, result := range run.Results {
+		if result.RuleIndex < 0 || *run.Tool.Driver.Rules[result.RuleIndex].ID != *result.RuleID {
+			t.Errorf("%s has the index %d", *result.RuleID, result.RuleIndex)
+		}
+		place := result.Locations[0].PhysicalLocation
+		if *place.ArtifactLocation.URI != "a%20%7C%60%3C%1B.jsonl" || *place.Region.StartLine < 2 {
+			t.Errorf("%s is at %s", *result.RuleID, *place.ArtifactLocation.URI)
+		}
+		suppressed += len(result.Suppressions)
+	}
+	if len(run.Results) < 3 || suppressed != 1 {
+		t.Errorf("%d results, %d suppressed", len(run.Results), suppressed)
+	}
+	if n := len(run.Invocations[0].ToolExecutionNotifications); *run.Invocations[0].ExecutionSuccessful || n < 3 {
+		t.Errorf("successful, or only %d notifications", n)
+	}
+}
+
+// publishedSchema is the schema of SARIF 2.1.0. The library has it as a constant, which it does not export.
+func publishedSchema(t *testing.T) string {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/owenrumney/go-sarif/v3").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(strings.TrimSpace(string(dir)), "pkg", "report", "v210", "sarif", "schema.go")
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			schema, err = strconv.Unquote(literal.Value)
+		}
+		return schema == ""
+	})
+	if err != nil || !strings.Contains(schema, "sarif-schema-2.1.0.json") {
+		t.Fatalf("no schema in %s: %v", name, err)
+	}
+	return schema
+}
+
+// junitForm is what the schema of Jenkins allows of JUnit's elements: their attributes (those that must be there have a
+// mark) and their children.
+var junitForm = map[string]struct{ attributes, children []string }{
+	"testsuites": {[]string{"name", "time", "tests", "failures", "disabled", "errors"}, []string{"testsuite"}},
+	"testsuite": {
+		[]string{"name!", "tests!", "failures", "errors", "time", "disabled", "skipped", "timestamp", "hostname", "id", "package"},
+		[]string{"properties", "testcase", "system-out", "system-err"},
+	},
+	"testcase": {[]string{"name!", "assertions", "time", "classname", "status"}, []string{"skipped", "error", "failure", "system-out", "system-err"}},
+	"skipped":  {[]string{"message"}, nil},
+	"error":    {[]string{"type", "message"}, nil},
+	"failure":  {[]string{"type", "message"}, nil},
+}
+
+// TestJUnit holds the document against the form that CI servers read, and its counts against its elements.
+func TestJUnit(t *testing.T) {
+	decoder := xml.NewDecoder(bytes.NewReader(checked(t, "junit")))
+	var open []string
+	counts, claimed := map[string]int{}, map[string]int{}
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			name := e.Name.Local
+			form, ok := junitForm[name]
+			if !ok || len(open) == 0 && name != "testsuites" || len(open) > 0 && !slices.Contains(junitForm[open[len(open)-1]].children, name) {
+				t.Fatalf("<%s> in %q", name, open)
+			}
+			var has []string
+			for _, a := range e.Attr {
+				has = append(has, a.Name.Local)
+				if !slices.Contains(form.attributes, a.Name.Local) && !slices.Contains(form.attributes, a.Name.Local+"!") {
+					t.Errorf("<%s %s>", name, a.Name.Local)
+				}
+				if n, err := strconv.Atoi(a.Value); err == nil && name == "testsuite" {
+					claimed[a.Name.Local] += n
+				}
+			}
+			for _, a := range form.attributes {
+				if required, is := strings.CutSuffix(a, "!"); is && !slices.Contains(has, required) {
+					t.Errorf("<%s> without %s", name, required)
+				}
+			}
+			counts[name]++
+			open = append(open, name)
+		case xml.EndElement:
+			open = open[:len(open)-1]
+		}
+	}
+	for attribute, element := range map[string]string{"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"} {
+		if claimed[attribute] != counts[element] || counts[element] == 0 {
+			t.Errorf("%s: %d, and %d <%s>", attribute, claimed[attribute], counts[element], element)
+		}
+	}
+	if counts["testcase"] < len(conformance.Rules())+3 {
+		t.Errorf("%d tests", counts["testcase"])
+	}
+}
+
+// TestRulesPage compares docs/rules.md with what acp rules prints.
+func TestRulesPage(t *testing.T) {
+	const page = "../../docs/rules.md"
+	table, err := exec.CommandContext(t.Context(), "acp", "rules", "--format", "markdown").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "# What is judged\n\n" +
+		"The requirements that a stream of messages can show to be broken, by page of the protocol's documents, in our own words.\n" +
+		"`acp explain ID` says what breaks one, with a right and a wrong example. [requirements.md](requirements.md) has all\n" +
+		"requirements. This page is `acp rules --format markdown`; `make generate` writes it.\n\n" + string(table)
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what acp rules prints; make generate writes it", page)
+	}
+}

@@ -1,0 +1,286 @@
+// Package show reads a recording for people: what was said, in which order, and how long answers took. It keeps
+// nothing of the messages but what joins answers to their requests.
+package show
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/conformance/report"
+)
+
+// Message is one message of a recording.
+type Message struct {
+	Line       int // of the file
+	Connection int
+	Number     int // on its connection
+	Direction  conformance.Direction
+	// Since is the time since the first message of the recording, and Timed whether it is known.
+	Since time.Duration
+	Timed bool
+	Kind  conformance.Kind // empty if the line is no message
+	// Method is that of the request or notification, and of an answer that of its request.
+	Method string
+	ID     string // JSON text
+	// Session is the one that the message names, or the request of an answer, or the one that the answer created.
+	Session string
+	Update  string // the kind of a session/update
+	// Delay is the time from the request to this answer, and Delayed whether it is known.
+	Delay   time.Duration
+	Delayed bool
+	Text    []byte          // the line, valid until the next Message
+	Content json.RawMessage // the params, result or error; a part of Text
+	// Findings are what a judge says of the message.
+	Findings []conformance.Finding
+
+	decoded content
+}
+
+// Options configure Read.
+type Options struct {
+	// Judge says whether the messages are judged.
+	Judge  bool
+	Reader *recording.ReaderOptions
+	// OnMessage is called for each message, and OnFinding for what only the end of a connection shows, with the line
+	// of the message that it is about, 0 if that is not known. OnProblem is called for each line that could not be read.
+	OnMessage func(*Message) error
+	OnFinding func(line int, f conformance.Finding) error
+	OnProblem func(line int, text string, usable bool) error
+}
+
+// Read reads a recording to its end.
+func Read(in io.Reader, options *Options) error {
+	r := recording.NewReader(in, options.Reader)
+	s := state{options: options}
+	for {
+		e, err := r.Read()
+		if err == io.EOF {
+			return s.finish()
+		}
+		if errors.Is(err, report.ErrStopped) {
+			return nil
+		}
+		if err != nil {
+			s.cut = true
+			return s.problem(err, false)
+		}
+		if e.Err != nil {
+			if errors.Is(e.Err, recording.ErrNoEnd) || errors.Is(e.Err, recording.ErrTruncated) {
+				s.cut = true
+			}
+			if err := s.problem(e.Err, e.Kind != recording.KindNone); err != nil {
+				return err
+			}
+		}
+		if e.Kind == recording.KindEnd && s.judge != nil && e.End != nil && e.End.Closed != 0 {
+			s.judge.Closed(e.End.Closed)
+		}
+		if e.Kind == recording.KindMessage {
+			if err := s.message(e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// state is what is remembered of the recording.
+type state struct {
+	options    *Options
+	connection int
+	number     int
+	first      time.Time
+	open       map[key]request
+	judge      *conformance.Judge
+	lines      map[int]int // of the messages, by number
+	cut        bool
+	reused     Message
+}
+
+// key is a request that is not answered: who asked, and the id.
+type key struct {
+	asked conformance.Direction
+	id    string
+}
+
+// request is what its answer needs.
+type request struct {
+	method, session string
+	at              time.Time
+}
+
+// The bounds of what is remembered. Later requests are not joined with their answers.
+const (
+	maxOpen  = 1 << 16
+	maxLines = 1 << 20
+)
+
+func (s *state) problem(err error, usable bool) error {
+	line, text := 0, err.Error()
+	if e, ok := errors.AsType[*recording.Error](err); ok {
+		line, text = e.Number, e.Problem.Error()
+		if e.Detail != "" {
+			text += ": " + e.Detail
+		}
+	}
+	return s.options.OnProblem(line, text, usable)
+}
+
+// begin begins a connection.
+func (s *state) begin(e *recording.Entry) error {
+	if err := s.finish(); err != nil {
+		return err
+	}
+	*s = state{options: s.options, connection: e.Connection, first: e.Time, open: map[key]request{}, lines: map[int]int{}}
+	if s.options.Judge {
+		s.judge = conformance.NewJudge(nil, nil)
+	}
+	return nil
+}
+
+// finish ends a connection. What is cut off shows nothing by its end.
+func (s *state) finish() error {
+	if s.judge == nil || s.cut {
+		return nil
+	}
+	for _, f := range s.judge.End() {
+		if err := s.options.OnFinding(s.lines[f.Number], f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// envelope are the members of JSON-RPC.
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Method *string         `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// content are the members of params and results that are shown apart, or counted.
+type content struct {
+	SessionID string `json:"sessionId"`
+	Update    *struct {
+		Kind string   `json:"sessionUpdate"`
+		Used *float64 `json:"used"`
+		Size *float64 `json:"size"`
+		Cost *struct {
+			Amount   float64 `json:"amount"`
+			Currency string  `json:"currency"`
+		} `json:"cost"`
+	} `json:"update"`
+	Usage map[string]json.RawMessage `json:"usage"`
+}
+
+func (s *state) message(e *recording.Entry) error {
+	if e.Connection != s.connection {
+		if err := s.begin(e); err != nil {
+			return err
+		}
+	}
+	s.number++
+	m := &s.reused
+	*m = Message{Line: e.Number, Connection: e.Connection, Number: s.number, Direction: e.Direction, Text: e.Line}
+	if m.Timed = !e.Time.IsZero() && !s.first.IsZero(); m.Timed {
+		m.Since = e.Time.Sub(s.first)
+	}
+	s.read(m, e.Time)
+	if s.judge != nil {
+		if len(s.lines) < maxLines {
+			s.lines[m.Number] = m.Line
+		}
+		m.Findings = s.judge.Message(e.Message())
+	}
+	return s.options.OnMessage(m)
+}
+
+// read finds out what the message is.
+func (s *state) read(m *Message, at time.Time) {
+	var env envelope
+	if json.Unmarshal(m.Text, &env) != nil || !bytes.HasPrefix(bytes.TrimSpace(m.Text), []byte("{")) {
+		return
+	}
+	m.ID = string(env.ID)
+	switch {
+	case env.Method != nil:
+		m.Kind, m.Method, m.Content = conformance.Notification, *env.Method, env.Params
+		if env.ID != nil {
+			m.Kind = conformance.Request
+		}
+	case env.Error != nil:
+		m.Kind, m.Content = conformance.ErrorReply, env.Error
+	case env.Result != nil:
+		m.Kind, m.Content = conformance.Response, env.Result
+	default:
+		return
+	}
+	if bytes.HasPrefix(m.Content, []byte("{")) {
+		// Members of other types stay empty: what is wrong with them is not this package's business.
+		json.Unmarshal(m.Content, &m.decoded)
+		m.Session = m.decoded.SessionID
+		if m.Method == "session/update" && m.decoded.Update != nil {
+			m.Update = m.decoded.Update.Kind
+		}
+	}
+	switch m.Kind {
+	case conformance.Request:
+		if len(s.open) < maxOpen {
+			s.open[key{m.Direction, m.ID}] = request{strings.Clone(m.Method), strings.Clone(m.Session), at}
+		}
+	case conformance.Response, conformance.ErrorReply:
+		asked := key{conformance.ToAgent + conformance.ToClient - m.Direction, m.ID}
+		if r, ok := s.open[asked]; ok {
+			delete(s.open, asked)
+			m.Method, m.Session = r.method, cmp.Or(r.session, m.Session)
+			if m.Delayed = !at.IsZero() && !r.at.IsZero(); m.Delayed {
+				m.Delay = max(0, at.Sub(r.at))
+			}
+		}
+	}
+}
+
+// Filter chooses messages. Empty members choose all.
+type Filter struct {
+	Session string // the beginning of its id
+	Method  string // * stands for any text without a slash
+	Sender  conformance.Side
+	// Findings chooses messages with findings: of a requirement, or "any".
+	Findings string
+}
+
+// Match reports whether the filter chooses a message.
+func (f *Filter) Match(m *Message) bool {
+	if f.Session != "" && !strings.HasPrefix(m.Session, f.Session) || f.Sender != 0 && m.Direction.Sender() != f.Sender {
+		return false
+	}
+	if f.Method != "" {
+		if ok, err := path.Match(f.Method, m.Method); err != nil || !ok {
+			return false
+		}
+	}
+	return f.Findings == "" || len(f.Of(m.Findings)) > 0
+}
+
+// Of are those of the findings that the filter is about.
+func (f *Filter) Of(findings []conformance.Finding) []conformance.Finding {
+	if f.Findings == "" || f.Findings == "any" {
+		return findings
+	}
+	var chosen []conformance.Finding
+	for _, finding := range findings {
+		if strings.EqualFold(finding.Rule, f.Findings) {
+			chosen = append(chosen, finding)
+		}
+	}
+	return chosen
+}

@@ -1,0 +1,318 @@
+package show
+
+// This file owns counting.
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/report"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// Stats counts the messages that it is given. Its memory is bounded: of very many methods, sessions and delays it knows
+// less.
+type Stats struct {
+	messages, bytes [3]int // by direction
+	last            time.Duration
+	timed           bool
+	methods         map[methodKey]*methodStats
+	sessions        map[string]*sessionStats
+	order           []string // of the sessions
+	skipped         int      // messages of methods and sessions beyond the bounds
+}
+
+// methodKey is a method with its sender; the answers are with the requests.
+type methodKey struct {
+	sender conformance.Side
+	method string
+	update string
+}
+
+type methodStats struct {
+	count, bytes             int
+	answers, errors, answerB int
+	timed                    int // answers with a delay
+	delays                   []time.Duration
+}
+
+// sessionStats are what an agent reports of a session.
+type sessionStats struct {
+	messages, prompts int
+	used, size        float64 // tokens, by the last usage_update
+	hasUsed           bool
+	cost              float64 // the last that was reported: it is cumulative
+	currency          string
+	reports           int                // answers to prompts with usage
+	tokens            map[string]float64 // their sum
+}
+
+// The bounds of what is counted apart.
+const (
+	maxKeys   = 1000
+	maxDelays = 1 << 16 // of a method; of more a random sample is kept
+)
+
+// NewStats returns empty counts.
+func NewStats() *Stats {
+	return &Stats{methods: map[methodKey]*methodStats{}, sessions: map[string]*sessionStats{}}
+}
+
+// Add counts a message.
+func (s *Stats) Add(m *Message) {
+	s.messages[m.Direction]++
+	s.bytes[m.Direction] += len(m.Text) + 1 // with its newline
+	if m.Timed {
+		s.timed, s.last = true, max(s.last, m.Since)
+	}
+	s.method(m)
+	s.session(m)
+}
+
+func (s *Stats) method(m *Message) {
+	key := methodKey{m.Direction.Sender(), m.Method, m.Update}
+	answer := m.Kind == conformance.Response || m.Kind == conformance.ErrorReply
+	if answer && m.Method != "" {
+		key.sender = key.sender.Peer() // who asked
+	}
+	if m.Kind == "" {
+		key.method = "(no message)"
+	} else if m.Method == "" {
+		key.method = "(answers nothing)"
+	}
+	c := s.methods[key]
+	if c == nil {
+		if len(s.methods) >= maxKeys {
+			s.skipped++
+			return
+		}
+		c = &methodStats{}
+		key.method, key.update = clip(key.method, 4*maxString), clip(key.update, 4*maxString)
+		s.methods[key] = c
+	}
+	if !answer {
+		c.count++
+		c.bytes += len(m.Text) + 1
+		return
+	}
+	c.answers++
+	c.answerB += len(m.Text) + 1
+	if m.Kind == conformance.ErrorReply {
+		c.errors++
+	}
+	if m.Delayed {
+		if c.timed++; len(c.delays) < maxDelays {
+			c.delays = append(c.delays, m.Delay)
+		} else if i := rand.IntN(c.timed); i < maxDelays {
+			c.delays[i] = m.Delay
+		}
+	}
+}
+
+func (s *Stats) session(m *Message) {
+	if m.Session == "" {
+		return
+	}
+	c := s.sessions[m.Session]
+	if c == nil {
+		if len(s.sessions) >= maxKeys {
+			s.skipped++
+			return
+		}
+		c = &sessionStats{tokens: map[string]float64{}}
+		s.sessions[m.Session] = c
+		s.order = append(s.order, m.Session)
+	}
+	c.messages++
+	prompt := m.Method == "session/prompt"
+	if prompt && m.Kind == conformance.Request {
+		c.prompts++
+	}
+	if update := m.decoded.Update; update != nil && m.Update == "usage_update" {
+		if update.Used != nil {
+			c.used, c.hasUsed = *update.Used, true
+		}
+		if update.Size != nil {
+			c.size = *update.Size
+		}
+		if update.Cost != nil {
+			c.cost, c.currency = update.Cost.Amount, clip(update.Cost.Currency, 20)
+		}
+	}
+	if usage := m.decoded.Usage; prompt && m.Kind == conformance.Response && usage != nil {
+		c.reports++
+		for _, name := range slices.Sorted(maps.Keys(usage)) {
+			if n, err := strconv.ParseFloat(string(usage[name]), 64); err == nil && (len(c.tokens) < 20 || c.tokens[name] > 0) {
+				c.tokens[name] += n
+			}
+		}
+	}
+}
+
+// The members of the JSON document.
+type (
+	jsonStats struct {
+		Messages   int           `json:"messages"`
+		Bytes      int           `json:"bytes"`
+		Client     jsonSide      `json:"client"` // what it wrote
+		Agent      jsonSide      `json:"agent"`
+		DurationMs *float64      `json:"durationMs,omitempty"`
+		Methods    []jsonMethod  `json:"methods"`
+		Sessions   []jsonSession `json:"sessions"`
+		Uncounted  int           `json:"uncounted,omitempty"`
+	}
+	jsonSide struct {
+		Messages int `json:"messages"`
+		Bytes    int `json:"bytes"`
+	}
+	jsonMethod struct {
+		From        string     `json:"from"`
+		Method      string     `json:"method"`
+		Update      string     `json:"update,omitempty"`
+		Count       int        `json:"count"`
+		Bytes       int        `json:"bytes"`
+		Answers     int        `json:"answers,omitempty"`
+		Errors      int        `json:"errors,omitempty"`
+		AnswerBytes int        `json:"answerBytes,omitempty"`
+		Delay       *jsonDelay `json:"delayMs,omitempty"`
+	}
+	jsonDelay struct {
+		P50 float64 `json:"p50"`
+		P95 float64 `json:"p95"`
+		P99 float64 `json:"p99"`
+		Max float64 `json:"max"`
+	}
+	jsonSession struct {
+		ID           string             `json:"id"`
+		Messages     int                `json:"messages"`
+		Prompts      int                `json:"prompts"`
+		ContextUsed  *float64           `json:"contextUsed,omitempty"` // tokens
+		ContextSize  *float64           `json:"contextSize,omitempty"`
+		Cost         *float64           `json:"cost,omitempty"`
+		Currency     string             `json:"currency,omitempty"`
+		UsageReports int                `json:"usageReports,omitempty"` // answers to prompts with usage
+		Usage        map[string]float64 `json:"usage,omitempty"`        // their sum
+	}
+)
+
+func (s *Stats) document() jsonStats {
+	side := func(d conformance.Direction) jsonSide { return jsonSide{s.messages[d], s.bytes[d]} }
+	doc := jsonStats{
+		Client: side(conformance.ToAgent), Agent: side(conformance.ToClient),
+		Methods: []jsonMethod{}, Sessions: []jsonSession{}, Uncounted: s.skipped,
+	}
+	doc.Messages, doc.Bytes = doc.Client.Messages+doc.Agent.Messages, doc.Client.Bytes+doc.Agent.Bytes
+	if s.timed {
+		doc.DurationMs = milliseconds(s.last)
+	}
+	keys := slices.SortedFunc(maps.Keys(s.methods), func(a, b methodKey) int {
+		return cmp.Or(cmp.Compare(a.sender, b.sender), cmp.Compare(a.method, b.method), cmp.Compare(a.update, b.update))
+	})
+	for _, key := range keys {
+		c := s.methods[key]
+		m := jsonMethod{
+			From: key.sender.String(), Method: key.method, Update: key.update,
+			Count: c.count, Bytes: c.bytes, Answers: c.answers, Errors: c.errors, AnswerBytes: c.answerB,
+		}
+		if n := len(c.delays); n > 0 {
+			slices.Sort(c.delays)
+			at := func(part float64) float64 { return *milliseconds(c.delays[min(n-1, int(part*float64(n)))]) }
+			m.Delay = &jsonDelay{at(0.50), at(0.95), at(0.99), at(1)}
+		}
+		doc.Methods = append(doc.Methods, m)
+	}
+	for _, id := range s.order {
+		c := s.sessions[id]
+		out := jsonSession{ID: id, Messages: c.messages, Prompts: c.prompts, UsageReports: c.reports}
+		if c.hasUsed {
+			out.ContextUsed, out.ContextSize = &c.used, &c.size
+		}
+		if c.currency != "" {
+			out.Cost, out.Currency = &c.cost, c.currency
+		}
+		if c.reports > 0 {
+			out.Usage = c.tokens
+		}
+		doc.Sessions = append(doc.Sessions, out)
+	}
+	return doc
+}
+
+// WriteJSON writes the counts as one document.
+func (s *Stats) WriteJSON(w io.Writer) error { return report.WriteJSON(w, s.document()) }
+
+// WriteText writes the counts for people.
+func (s *Stats) WriteText(w io.Writer) error {
+	doc := s.document()
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "messages: %d, %s", doc.Messages, size(doc.Bytes))
+	if doc.DurationMs != nil {
+		fmt.Fprintf(w, ", %s", s.last.Round(time.Millisecond))
+	}
+	fmt.Fprintf(w, "\n  client: %d, %s\n  agent: %d, %s\n\n", doc.Client.Messages, size(doc.Client.Bytes), doc.Agent.Messages, size(doc.Agent.Bytes))
+	fmt.Fprintln(t, "from\tcount\tbytes\terrors\tp50\tp95\tp99\tmax\t  method")
+	for _, m := range doc.Methods {
+		name := m.Method
+		if m.Update != "" {
+			name += " " + m.Update
+		}
+		p50, p95, p99, most := "", "", "", ""
+		if m.Delay != nil {
+			p50, p95, p99, most = ms(m.Delay.P50), ms(m.Delay.P95), ms(m.Delay.P99), ms(m.Delay.Max)
+		}
+		failed := ""
+		if m.Errors > 0 {
+			failed = strconv.Itoa(m.Errors)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n",
+			m.From, m.Count, size(m.Bytes+m.AnswerBytes), failed, p50, p95, p99, most, plain.Line(name))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i, session := range doc.Sessions {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "session %s: messages: %d, prompts: %d", plain.Line(session.ID), session.Messages, session.Prompts)
+		if session.ContextUsed != nil {
+			fmt.Fprintf(w, ", context: %.0f of %.0f tokens", *session.ContextUsed, *session.ContextSize)
+		}
+		if session.Cost != nil {
+			fmt.Fprintf(w, ", cost: %g %s", *session.Cost, plain.Line(session.Currency))
+		}
+		fmt.Fprintln(w)
+		for _, name := range slices.Sorted(maps.Keys(session.Usage)) {
+			fmt.Fprintf(w, "  %s %.0f\n", plain.Line(name), session.Usage[name])
+		}
+		if session.UsageReports > 0 {
+			fmt.Fprintf(w, "  (the sum of what answers to prompts report: %d)\n", session.UsageReports)
+		}
+	}
+	if s.skipped > 0 {
+		fmt.Fprintf(w, "%d messages have a method or a session beyond the first %d of them, and are only in the totals\n", s.skipped, maxKeys)
+	}
+	return nil
+}
+
+// ms is a delay of so many milliseconds.
+func ms(n float64) string { return delay(time.Duration(n * float64(time.Millisecond))) }
+
+// size is a number of bytes for people.
+func size(n int) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 10<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d B", n)
+}

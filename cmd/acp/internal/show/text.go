@@ -1,0 +1,262 @@
+package show
+
+// This file owns how messages are printed.
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/report"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// Printer prints what Read reads. Its methods are for Options.
+type Printer interface {
+	Message(m *Message, findings []conformance.Finding) error
+	// Finding prints what the end of the connection shows of an earlier message.
+	Finding(line int, f conformance.Finding) error
+	End() error
+}
+
+// Text prints a line for each message.
+type Text struct {
+	w     *bufio.Writer
+	paint func(color, text string) string
+	full  bool
+}
+
+// The escape sequences for colours.
+const (
+	red   = "\x1b[31m"
+	green = "\x1b[32m"
+	blue  = "\x1b[34m"
+	bold  = "\x1b[1m"
+	dim   = "\x1b[2m"
+	reset = "\x1b[0m"
+)
+
+// NewText returns a printer for people. With full it prints payloads as they are.
+func NewText(w io.Writer, colors, full bool) *Text {
+	t := &Text{w: bufio.NewWriter(w), full: full, paint: func(_, text string) string { return text }}
+	if colors {
+		t.paint = func(color, text string) string { return color + text + reset }
+	}
+	return t
+}
+
+// maxLine is how many characters of a payload a line shows.
+const maxLine = 160
+
+// Message prints a message, and what is wrong with it below.
+func (t *Text) Message(m *Message, findings []conformance.Finding) error {
+	since := "-"
+	if m.Timed {
+		since = seconds(m.Since)
+	}
+	arrow, color := "->", blue
+	if m.Direction == conformance.ToClient {
+		arrow, color = "<-", green
+	}
+	fmt.Fprintf(t.w, "%5d %9s  %s %s", m.Line, since, t.paint(color, arrow), t.paint(bold, plain.Line(m.title())))
+	if m.Delayed {
+		fmt.Fprintf(t.w, " %s", t.paint(dim, "after "+delay(m.Delay)))
+	}
+	if payload := m.payload(t.full); payload != "" {
+		fmt.Fprintf(t.w, "  %s", plain.Line(payload))
+	}
+	fmt.Fprintln(t.w)
+	for _, f := range findings {
+		t.finding(f)
+	}
+	return t.w.Flush()
+}
+
+// Finding prints a finding with the line that it is about.
+func (t *Text) Finding(line int, f conformance.Finding) error {
+	fmt.Fprintf(t.w, "%5d  at the end:\n", line)
+	t.finding(f)
+	return t.w.Flush()
+}
+
+func (t *Text) finding(f conformance.Finding) {
+	fmt.Fprintf(t.w, "%17s %s\n", "", t.paint(red, plain.Line("! "+f.String())))
+}
+
+// End prints nothing more.
+func (t *Text) End() error { return t.w.Flush() }
+
+// title names a message: its method, its id, what it answers, and the session.
+func (m *Message) title() string {
+	var parts []string
+	switch m.Kind {
+	case conformance.Request:
+		parts = append(parts, m.Method, "#"+clip(m.ID, maxString))
+	case conformance.Notification:
+		parts = append(parts, m.Method)
+	case conformance.Response, conformance.ErrorReply:
+		method := m.Method
+		if method == "" {
+			method = "(answers nothing)"
+		}
+		word := "result"
+		if m.Kind == conformance.ErrorReply {
+			word = "ERROR"
+		}
+		parts = append(parts, method, word, "#"+clip(m.ID, maxString))
+	default:
+		return "(no message)"
+	}
+	if m.Update != "" {
+		parts = append(parts, clip(m.Update, maxString))
+	}
+	if m.Session != "" {
+		parts = append(parts, "["+clip(m.Session, 12)+"]")
+	}
+	return strings.Join(parts, " ")
+}
+
+// payload is the content on one line.
+func (m *Message) payload(full bool) string {
+	switch {
+	case m.Kind == "":
+		return clip(string(m.Text[:min(len(m.Text), 4*maxLine)]), maxLine)
+	case full:
+		return string(m.Content)
+	case m.Update != "":
+		var params struct {
+			Update json.RawMessage `json:"update"`
+		}
+		if json.Unmarshal(m.Content, &params) == nil {
+			return m.cut(Fold(params.Update, "sessionUpdate"))
+		}
+	}
+	return m.cut(Fold(m.Content, "sessionId"))
+}
+
+// cut bounds a payload.
+func (m *Message) cut(text string) string {
+	if short := clip(text, maxLine); short != text {
+		return fmt.Sprintf("%s… (%d bytes)", short, len(m.Content))
+	}
+	return text
+}
+
+// seconds is a time since the beginning, "12.345".
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+
+// delay is a delay for people: "12ms", "1.25s".
+func delay(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
+
+// JSON prints one array, an element for each message.
+type JSON struct {
+	w     *bufio.Writer
+	count int
+}
+
+// NewJSON returns a printer for programs.
+func NewJSON(w io.Writer) *JSON { return &JSON{w: bufio.NewWriter(w)} }
+
+// jsonMessage is an element of the array: a message, or a finding of the end.
+type jsonMessage struct {
+	Line       int             `json:"line"`
+	Connection int             `json:"connection,omitempty"`
+	Number     int             `json:"number,omitempty"`
+	Ms         *float64        `json:"ms,omitempty"` // since the first message
+	From       string          `json:"from,omitempty"`
+	Kind       string          `json:"kind,omitempty"`
+	Method     string          `json:"method,omitempty"`
+	ID         json.RawMessage `json:"id,omitempty"`
+	Session    string          `json:"session,omitempty"`
+	Update     string          `json:"update,omitempty"`
+	DelayMs    *float64        `json:"delayMs,omitempty"`
+	Bytes      int             `json:"bytes,omitempty"`
+	Message    json.RawMessage `json:"message,omitempty"`
+	Raw        *string         `json:"raw,omitempty"`    // in place of message, of a line that is no JSON
+	Base64     string          `json:"base64,omitempty"` // in place of raw, of a line that is not UTF-8
+	Findings   []jsonFinding   `json:"findings,omitempty"`
+}
+
+type jsonFinding struct {
+	Rule    string `json:"rule"`
+	Level   string `json:"level"`
+	Pointer string `json:"pointer,omitempty"`
+	Message string `json:"message"`
+}
+
+// Message prints a message.
+func (j *JSON) Message(m *Message, findings []conformance.Finding) error {
+	out := jsonMessage{
+		Line: m.Line, Connection: m.Connection, Number: m.Number, From: m.Direction.Sender().String(), Kind: string(m.Kind), Method: m.Method,
+		ID: json.RawMessage(m.ID), Session: m.Session, Update: m.Update, Bytes: len(m.Text), Findings: findingsJSON(findings),
+	}
+	if m.Timed {
+		out.Ms = milliseconds(m.Since)
+	}
+	if m.Delayed {
+		out.DelayMs = milliseconds(m.Delay)
+	}
+	switch {
+	case json.Valid(m.Text):
+		out.Message = m.Text
+	case utf8.Valid(m.Text):
+		text := string(m.Text)
+		out.Raw = &text
+	default:
+		out.Base64 = base64.StdEncoding.EncodeToString(m.Text)
+	}
+	return j.write(out)
+}
+
+// Finding prints an element with the line that it is about.
+func (j *JSON) Finding(line int, f conformance.Finding) error {
+	return j.write(jsonMessage{Line: line, Findings: findingsJSON([]conformance.Finding{f})})
+}
+
+// End ends the array.
+func (j *JSON) End() error {
+	if j.count == 0 {
+		fmt.Fprint(j.w, "[")
+	}
+	fmt.Fprintln(j.w, "\n]")
+	return j.w.Flush()
+}
+
+func (j *JSON) write(m jsonMessage) error {
+	separator := ",\n"
+	if j.count == 0 {
+		separator = "[\n"
+	}
+	j.count++
+	fmt.Fprint(j.w, separator)
+	return report.WriteJSONLine(j.w, m)
+}
+
+func findingsJSON(findings []conformance.Finding) []jsonFinding {
+	var out []jsonFinding
+	for _, f := range findings {
+		out = append(out, jsonFinding{f.Rule, f.Level.String(), f.Pointer, f.Message})
+	}
+	return out
+}
+
+func milliseconds(d time.Duration) *float64 {
+	ms := float64(d.Microseconds()) / 1000
+	return &ms
+}

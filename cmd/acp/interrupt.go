@@ -1,0 +1,69 @@
+package main
+
+// This file owns standard input that goes on until the user interrupts the program.
+
+import (
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/acpgo/sdk/conformance/report"
+)
+
+// untilInterrupt returns a reader that ends with report.ErrStopped when the program is interrupted, so that what was
+// judged until then can be summarized. A second interrupt ends the program. The goroutine that reads lives as long as
+// the program, since nothing ends a read from a terminal.
+func untilInterrupt(in io.Reader) io.Reader {
+	r := &interruptible{chunks: make(chan chunk), taken: make(chan struct{}), interrupted: make(chan os.Signal, 1)}
+	signal.Notify(r.interrupted, os.Interrupt)
+	go func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := in.Read(buf)
+			r.chunks <- chunk{buf[:n], err}
+			<-r.taken
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return r
+}
+
+// chunk is what one Read brought.
+type chunk struct {
+	text []byte
+	err  error
+}
+
+type interruptible struct {
+	chunks      chan chunk
+	taken       chan struct{} // after a chunk was used up
+	interrupted chan os.Signal
+
+	have *chunk
+	err  error
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	if r.have == nil {
+		select {
+		case c := <-r.chunks:
+			r.have = &c
+		case <-r.interrupted:
+			signal.Stop(r.interrupted)
+			r.err = report.ErrStopped
+			return 0, r.err
+		}
+	}
+	n := copy(p, r.have.text)
+	if r.have.text = r.have.text[n:]; len(r.have.text) == 0 {
+		r.err = r.have.err
+		r.have = nil
+		r.taken <- struct{}{}
+	}
+	return n, nil
+}

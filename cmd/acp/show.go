@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/show"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// newShowCommand is acp show.
+func newShowCommand(p *program) *cobra.Command {
+	format := oneOf{value: "text", values: []string{"text", "json"}}
+	from := oneOf{values: []string{"client", "agent"}}
+	var filter show.Filter
+	var stats, full bool
+	c := &cobra.Command{
+		Use:   "show [FLAGS] [FILE]",
+		Short: "Show a recording, one line a message",
+		Long: `Show a recording: a line for each message, with its line in the file, the time since the first one in
+seconds, who wrote it (-> the client, <- the agent), the method, the id, of an answer how long it took, the
+beginning of the session's id, and the payload without what is long. Without a file, or with -, it
+shows standard input as it comes.`,
+		Example: `  acp show run.jsonl
+  acp show --method 'session/*' --from client run.jsonl
+  acp show --finding any run.jsonl      what is wrong, with the messages
+  acp show --stats run.jsonl            counts, delays, tokens`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := path.Match(filter.Method, ""); err != nil {
+				return usagef("--method %s: %w", filter.Method, err)
+			}
+			for side := conformance.Client; side <= conformance.Agent; side++ {
+				if side.String() == from.value {
+					filter.Sender = side
+				}
+			}
+			in := untilInterrupt(p.stdin)
+			if len(args) == 1 && args[0] != "-" {
+				file, err := openRecording(args[0])
+				if err != nil {
+					return fmt.Errorf("%s: %w", args[0], err)
+				}
+				defer file.Close()
+				in = file
+			}
+			var printer show.Printer = show.NewText(p.stdout, p.colors, full)
+			if format.value == "json" {
+				printer = show.NewJSON(p.stdout)
+			}
+			return showRecording(p, in, &filter, printer, stats, format.value == "json")
+		},
+	}
+	flags := c.Flags()
+	flags.Var(&format, "format", "text, or json: one document")
+	flags.StringVar(&filter.Session, "session", "", "only the session whose `ID` begins like this")
+	flags.StringVar(&filter.Method, "method", "", "only this `METHOD` and its answers; * stands for any text without a slash")
+	flags.Var(&from, "from", "only what this `SIDE` wrote: client or agent")
+	flags.StringVar(&filter.Findings, "finding", "", "only what breaks this requirement, an `ID` such as SES-7, or any")
+	flags.BoolVar(&full, "full", false, "the whole payloads")
+	flags.BoolVar(&stats, "stats", false, "counts and bytes by method, delays of answers, tokens and cost of sessions as far as reported")
+	complete(c, "format", format.values...)
+	complete(c, "from", from.values...)
+	return c
+}
+
+// showRecording prints the messages, or counts them.
+func showRecording(p *program, in io.Reader, filter *show.Filter, printer show.Printer, count, asJSON bool) error {
+	stats, unreadable := show.NewStats(), 0
+	err := show.Read(in, &show.Options{
+		Judge: filter.Findings != "",
+		OnMessage: func(m *show.Message) error {
+			if !filter.Match(m) {
+				return nil
+			}
+			if count {
+				stats.Add(m)
+				return nil
+			}
+			return printer.Message(m, filter.Of(m.Findings))
+		},
+		OnFinding: func(line int, f conformance.Finding) error {
+			if count || len(filter.Of([]conformance.Finding{f})) == 0 {
+				return nil
+			}
+			return printer.Finding(line, f)
+		},
+		OnProblem: func(line int, text string, usable bool) error {
+			if !usable {
+				unreadable++
+			}
+			_, err := fmt.Fprintf(p.stderr, "acp: %s\n", plain.Sprintf("line %d: %s", line, text))
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case !count:
+		err = printer.End()
+	case asJSON:
+		err = stats.WriteJSON(p.stdout)
+	default:
+		err = stats.WriteText(p.stdout)
+	}
+	if err == nil && unreadable > 0 {
+		return &exit{statusFailed, nil}
+	}
+	return err
+}
