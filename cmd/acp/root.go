@@ -77,7 +77,7 @@ It does not need to know the programs: what passes between an editor and an agen
 			root.AddCommand(c)
 		}
 	}
-	add(groupRecordings, newCheckCommand(p), newShowCommand(p))
+	add(groupRecordings, newCheckCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
 	add(groupOther, newVersionCommand(p))
 	root.SetHelpCommandGroupID(groupOther)

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/conformance/recording/relay"
+	"github.com/acpgo/sdk/conformance/report"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// recordFlags are the flags of acp record.
+type recordFlags struct {
+	file                  string
+	stderr, noMask, check bool
+	level                 levelFlag
+}
+
+// newRecordCommand is acp record.
+func newRecordCommand(p *program) *cobra.Command {
+	f := &recordFlags{level: newLevelFlag(conformance.ShouldNot)}
+	c := &cobra.Command{
+		Use:   "record [FLAGS] -o FILE -- AGENT [ARG...]",
+		Short: "Record what passes between an editor and an agent",
+		Long: `Record what passes between an editor and an agent. It is started in place of the agent, and starts the agent.
+
+Every byte passes as it comes, both ways. It ends as the agent does: with its exit status, or by the same
+signal, and hands on the signals that it gets. Secrets are masked in the file: values of environment variables
+and headers, authentication, tokens in URLs, keys of known shapes. What is said in prompts and answers stays.
+
+%t in the name of the file becomes the time, %p the number of the process: an editor may start several agents.
+If the file cannot be written to its end, the agent goes on, and standard error says so.`,
+		Example: `  acp record -o run.jsonl -- my-agent --acp
+  acp record --check -o /tmp/run-%t.jsonl -- npx my-agent`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if f.file == "" || len(args) == 0 {
+				return usagef("want -o FILE and the agent's command")
+			}
+			return record(p, f, args)
+		},
+	}
+	flags := c.Flags()
+	flags.SetInterspersed(false) // the agent's flags are its own
+	flags.StringVarP(&f.file, "output", "o", "", "the `FILE` to write; an existing one is overwritten")
+	flags.BoolVar(&f.stderr, "stderr", false, "record the lines of the agent's standard error too")
+	flags.BoolVar(&f.noMask, "no-mask", false, "keep secrets")
+	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and say on standard error what breaks the protocol")
+	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that is said: must, should or advice")
+	complete(c, "level", levelNames...)
+	return c
+}
+
+// record runs the agent. It returns only if that did not start.
+func record(p *program, f *recordFlags, command []string) error {
+	name := strings.NewReplacer("%%", "%", "%t", time.Now().Format("20060102-150405"), "%p", strconv.Itoa(os.Getpid())).Replace(f.file)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(file, 64<<10)
+	check := &liveCheck{}
+	if f.check {
+		if check, err = startCheck(p.stderr, name, f.level.level); err != nil {
+			return errors.Join(err, file.Close())
+		}
+	}
+	var masker *recording.Masker
+	if !f.noMask {
+		masker = recording.NewMasker()
+	}
+	header := recording.Header{Tool: "acp", Version: moduleVersion(), Command: command}
+	writer, err := recording.NewWriter(io.MultiWriter(out, check), header, masker)
+	if err != nil {
+		check.end()
+		return errors.Join(err, file.Close())
+	}
+	signals, stop := relay.Notify()
+	defer stop()
+	result, err := relay.Run(exec.Command(command[0], command[1:]...), relay.Options{
+		Stdin: closer(p.stdin), Stdout: writeCloser(p.stdout), Stderr: p.stderr,
+		Signals: signals, Writer: writer, RecordStderr: f.stderr, Idle: out.Flush,
+	})
+	if err != nil {
+		check.end()
+		return errors.Join(err, file.Close())
+	}
+	if err := errors.Join(result.Err, file.Close()); err != nil {
+		fmt.Fprintln(p.stderr, plain.Sprintf("acp: the recording is not complete: %v", err))
+	}
+	if result.Lost > 0 {
+		fmt.Fprintf(p.stderr, "acp: the recording is not complete: %d bytes came too fast\n", result.Lost)
+	}
+	if err := check.end(); err != nil {
+		fmt.Fprintln(p.stderr, plain.Sprintf("acp: not judged to the end: %v", err))
+	}
+	relay.Exit(result.State)
+	return nil
+}
+
+// closer adds a Close that does nothing, if there is none.
+func closer(r io.Reader) io.ReadCloser {
+	if c, ok := r.(io.ReadCloser); ok {
+		return c
+	}
+	return io.NopCloser(r)
+}
+
+func writeCloser(w io.Writer) io.WriteCloser {
+	if c, ok := w.(io.WriteCloser); ok {
+		return c
+	}
+	return struct {
+		io.Writer
+		io.Closer
+	}{w, io.NopCloser(nil)}
+}
+
+// liveCheck judges a recording while it is written to it. The zero value takes all and does nothing.
+type liveCheck struct {
+	to      *io.PipeWriter
+	running sync.WaitGroup
+	err     error
+}
+
+// startCheck begins to judge. It says what it finds on standard error.
+func startCheck(stderr io.Writer, name string, level conformance.Level) (*liveCheck, error) {
+	r, err := report.New(report.Options{Version: moduleVersion(), Level: level})
+	if err != nil {
+		return nil, err
+	}
+	from, to := io.Pipe()
+	c := &liveCheck{to: to}
+	live := r.Live(stderr, &report.TextOptions{})
+	source := r.Source(name)
+	c.running.Go(func() {
+		c.err = source.Check(from, &report.CheckOptions{OnFinding: live.Write})
+		_ = from.Close() // always nil
+		if c.err == nil {
+			c.err = live.End()
+		}
+	})
+	return c, nil
+}
+
+// Write never fails: the recording goes on without a judge.
+func (c *liveCheck) Write(b []byte) (int, error) {
+	if c.to != nil {
+		_, _ = c.to.Write(b)
+	}
+	return len(b), nil
+}
+
+// end waits until all was judged.
+func (c *liveCheck) end() error {
+	if c.to == nil {
+		return nil
+	}
+	_ = c.to.Close() // always nil
+	c.running.Wait()
+	return c.err
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+)
+
+// witness is a program that stands before another one, whose command line follows a folder: it passes all lines on, and
+// keeps in the folder what passed and when it came.
+func witness() {
+	if err := observe(os.Args[1], os.Args[2:]); err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			os.Exit(exit.ExitCode())
+		}
+		fmt.Fprintln(os.Stderr, "witness:", err)
+		os.Exit(99)
+	}
+}
+
+func observe(dir string, command []string) error {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	pass := func(name string, from io.Reader, to io.WriteCloser) error {
+		var all, times bytes.Buffer
+		lines := bufio.NewReaderSize(from, 64<<10)
+		for {
+			line, err := lines.ReadBytes('\n')
+			fmt.Fprintln(&times, time.Now().UnixNano())
+			all.Write(line)
+			if len(line) > 0 {
+				if _, err := to.Write(line); err != nil {
+					return err
+				}
+			}
+			if err != nil {
+				return errors.Join(
+					os.WriteFile(filepath.Join(dir, name), all.Bytes(), 0o600),
+					os.WriteFile(filepath.Join(dir, name+".times"), times.Bytes(), 0o600), to.Close())
+			}
+		}
+	}
+	ended := make(chan error)
+	go func() { ended <- pass("in", os.Stdin, in) }()
+	err = pass("out", out, os.Stdout)
+	err = errors.Join(err, <-ended)
+	return errors.Join(err, cmd.Wait())
+}
+
+// typescript is a copy of the client and the agent on the TypeScript SDK, with the SDK beside them.
+func typescript(t *testing.T) string {
+	t.Helper()
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("CI must have %s: %v", tool, err)
+			}
+			t.Skipf("SKIPPED: it needs %s: %v", tool, err)
+		}
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"package.json", "package-lock.json", "client.mjs", "agent.mjs", "subprocess.mjs"} {
+		text, err := os.ReadFile(filepath.Join("../../conformance/interop", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	npm := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// Between the TypeScript client and the TypeScript agent, acp record changes no byte in either direction, and the recording
+// has each of them. The log says what it adds to the time of a message.
+func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
+	dir := typescript(t)
+	delays := map[string][]time.Duration{}
+	for _, through := range slices.Repeat([]string{"directly", "through acp record"}, turns()) {
+		outer, inner := t.TempDir(), t.TempDir()
+		root := t.TempDir()
+		if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := json.Marshal(map[string]string{
+			"root": root, "allow": "Make a plan, think, read notes.txt, edit notes.txt, and run `cat notes.txt`.",
+			"reject": "Now edit notes.txt, and run `cat notes.txt` again.", "long": "Write a very long story.",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "run.jsonl")
+		args := []string{filepath.Join(dir, "client.mjs"), string(plan), programPath(t, "witness"), outer}
+		if through != "directly" {
+			args = append(args, programPath(t, "acp"), "record", "--no-mask", "-o", file, "--")
+		}
+		args = append(args, programPath(t, "witness"), inner, "node", filepath.Join(dir, "agent.mjs"))
+		client := exec.Command("node", args...)
+		if out, err := client.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", through, err, out)
+		}
+		for _, name := range []string{"in", "out"} {
+			sent, got := readText(t, filepath.Join(outer, name)), readText(t, filepath.Join(inner, name))
+			if sent != got || len(sent) == 0 {
+				t.Errorf("%s, %s: %d bytes became %d", through, name, len(sent), len(got))
+			}
+			a, b := moments(t, filepath.Join(outer, name)), moments(t, filepath.Join(inner, name))
+			if name == "out" {
+				a, b = b, a
+			}
+			if len(a) != len(b) {
+				t.Fatalf("%d lines became %d", len(a), len(b))
+			}
+			for i := range len(a) - 1 { // the last one is the end
+				delay := time.Duration(b[i] - a[i])
+				if i == 0 && name == "in" {
+					t.Logf("%-18s first message, until the programs have started: %v", through, delay)
+					continue
+				}
+				delays[through] = append(delays[through], delay)
+			}
+		}
+		if through == "directly" {
+			continue
+		}
+		recorded, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := recording.ReadAll(recorded)
+		if err := errors.Join(err, recorded.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for side, name := range map[conformance.Side]string{conformance.Client: "in", conformance.Agent: "out"} {
+			if got, want := string(all.Sent(side)), readText(t, filepath.Join(outer, name)); got != want {
+				t.Errorf("%v: %d bytes were recorded of %d", side, len(got), len(want))
+			}
+		}
+		replayTypeScript(t, dir, plan, root, file)
+		t.Logf("%d messages; %d and %d bytes, the same on both sides and in the recording", len(all.Messages()), len(all.Sent(conformance.Client)), len(all.Sent(conformance.Agent)))
+	}
+	for through, d := range delays {
+		slices.Sort(d)
+		t.Logf("%-18s %4d messages, each took p50 %v, p99 %v", through, len(d), d[len(d)/2], d[len(d)*99/100])
+	}
+}
+
+// replayTypeScript plays the recorded client to the TypeScript agent, and the recorded agent to the TypeScript client.
+func replayTypeScript(t *testing.T, dir string, plan []byte, root, file string) {
+	t.Helper()
+	masked := filepath.Join(t.TempDir(), "masked.jsonl")
+	again, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := recording.ReadAll(again)
+	if err := errors.Join(err, again.Close()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(masked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(recording.WriteAll(out, recording.Header{}, all, recording.NewMasker()), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{file, masked} {
+		got, err := exec.Command(programPath(t, "acp"), "replay", file, "--as", "client", "--", "node", filepath.Join(dir, "agent.mjs")).CombinedOutput()
+		if err != nil || !bytes.Contains(got, []byte(", 0 differences\n")) {
+			t.Errorf("the recorded client: %v\n%s", err, got)
+		}
+		// The client's folder is what it was.
+		if err := errors.Join(os.Remove(filepath.Join(root, "greeting.txt")), os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(plan), programPath(t, "acp"), "replay", file, "--as", "agent")
+		if got, err = client.CombinedOutput(); err != nil || !bytes.Contains(got, []byte(", 0 differences\n")) {
+			t.Errorf("the recorded agent: %v\n%s", err, got)
+		}
+	}
+}
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// turns is how often the programs run: more often gives better figures.
+func turns() int {
+	if n, err := strconv.Atoi(os.Getenv("ACP_RECORD_TURNS")); err == nil {
+		return n
+	}
+	return 1
+}
+
+// moments are when the lines of a file came.
+func moments(t *testing.T, name string) (all []int64) {
+	t.Helper()
+	for line := range strings.Lines(readText(t, name+".times")) {
+		var at int64
+		if _, err := fmt.Sscan(line, &at); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
+// programPath is the path of a program that the test binary is.
+func programPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
