@@ -1,0 +1,189 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const manual = "../../docs/acp.md"
+
+// TestManual runs the commands of docs/acp.md, on the files of testdata/docs, and compares what they print.
+func TestManual(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/docs")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	got := regexp.MustCompile("(?ms)^```console\n(.*?)^```$").ReplaceAllStringFunc(string(text), func(block string) string {
+		var b strings.Builder
+		for line := range strings.Lines(block) {
+			if strings.HasPrefix(line, "```") {
+				b.WriteString(line)
+				continue
+			}
+			command, is := strings.CutPrefix(line, "$ ")
+			if !is {
+				continue
+			}
+			count++
+			b.WriteString(line)
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if err != nil && cmd.ProcessState.ExitCode() != statusFindings {
+				t.Errorf("%s%v\n%s", line, err, out)
+			}
+			b.Write(out)
+		}
+		return b.String()
+	})
+	if count < 5 {
+		t.Fatalf("only %d commands in %s", count, manual)
+	}
+	if got == string(text) {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(manual, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Errorf("the commands of %s print something else; go test . -update writes it", manual)
+}
+
+// workflow is a workflow of the README: the one whose first line is the comment.
+func workflow(t *testing.T, comment string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		if strings.HasPrefix(block[1], comment) {
+			return block[1]
+		}
+	}
+	t.Fatalf("the README has no workflow %q", comment)
+	return ""
+}
+
+// runWorkflow does what a workflow says, in a module outside of this one: the checkout of this repository is a link, and
+// all lines after "run:" are commands. It stops at the first one that fails, but for those with "if: always()", and returns
+// what all printed.
+func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, failed bool) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "repository: acpgo/sdk, path: .acp") {
+		t.Fatal("the workflow does not check out this repository")
+	}
+	if err := os.Symlink(root, filepath.Join(dir, ".acp")); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	var b strings.Builder
+	for _, step := range regexp.MustCompile(`(?m)^      - run: (.*)\n(        if: always\(\)\n)?`).FindAllStringSubmatch(text, -1) {
+		if failed && step[2] == "" {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", step[1])
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOBIN="+bin, "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"),
+			"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		cmd.Env = append(cmd.Env, env...)
+		printed, err := cmd.CombinedOutput()
+		b.WriteString("$ " + step[1] + "\n" + string(printed))
+		failed = failed || err != nil
+	}
+	t.Log("\n" + b.String())
+	return b.String(), failed
+}
+
+// TestWorkflowGo does the workflow for Go with an agent of another module. A mistake of the agent fails it.
+func TestWorkflowGo(t *testing.T) {
+	text := workflow(t, "# Go:")
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/ci/go")); err != nil {
+		t.Fatal(err)
+	}
+	module := "module example.com/parrot\n\ngo 1.26\n\nrequire github.com/acpgo/sdk v0.0.0\n"
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(module), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, failed := runWorkflow(t, text, dir); failed {
+		t.Fatal(out)
+	}
+	agent := filepath.Join(dir, "agent.go")
+	replaceIn(t, agent, `"github.com/acpgo/sdk/acp"`, `"github.com/acpgo/sdk/acp"; "github.com/acpgo/sdk/acp/rpc"`)
+	replaceIn(t, agent, "return &acp.PromptResponse", `rpc.Notify(ctx, session.RPC(), "parrot/status", nil); return &acp.PromptResponse`)
+	if out, failed := runWorkflow(t, text, dir); !failed || !strings.Contains(out, "EXT-3 MUST") {
+		t.Errorf("failed: %v\n%s", failed, out)
+	}
+}
+
+// TestWorkflowAnyLanguage does the other workflow with an agent on the TypeScript SDK: there is no Go but acp itself.
+func TestWorkflowAnyLanguage(t *testing.T) {
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("CI must have %s: %v", tool, err)
+			}
+			t.Skipf("SKIPPED: the test needs %s: %v", tool, err)
+		}
+	}
+	text := workflow(t, "# Any language:")
+	for name, banner := range map[string]string{"right": "", "wrong": "parrot 1.0"} {
+		wrong := banner != ""
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS("testdata/ci/typescript")); err != nil {
+				t.Fatal(err)
+			}
+			lock, err := os.ReadFile("../../conformance/interop/package-lock.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "package-lock.json"), lock, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			out, failed := runWorkflow(t, text, dir, "BANNER="+banner)
+			if failed != wrong || wrong && !strings.Contains(out, "MUST NOT  TRN-5") {
+				t.Errorf("failed: %v\n%s", failed, out)
+			}
+			for _, name := range []string{"acp.xml", "acp.sarif", "summary.md"} {
+				written, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil {
+					t.Error(err)
+				}
+				if name == "summary.md" && strings.Contains(string(written), "TRN-5") != wrong {
+					t.Errorf("%s:\n%s", name, written)
+				}
+			}
+		})
+	}
+}
+
+// replaceIn replaces a text in a file, which must be there.
+func replaceIn(t *testing.T, name, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil || !strings.Contains(string(text), from) {
+		t.Fatalf("%s has no %q (%v)", name, from, err)
+	}
+	if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(text), from, to)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
