@@ -50,11 +50,14 @@ type Error struct {
 }
 
 // Error is of the form "line 3: not JSON: …".
-func (e *Error) Error() string {
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Number, e.Text()) }
+
+// Text is the error without the line: "not JSON: …".
+func (e *Error) Text() string {
 	if e.Detail == "" {
-		return fmt.Sprintf("line %d: %v", e.Number, e.Problem)
+		return e.Problem.Error()
 	}
-	return fmt.Sprintf("line %d: %v: %s", e.Number, e.Problem, e.Detail)
+	return e.Problem.Error() + ": " + e.Detail
 }
 
 // Unwrap returns the problem.

@@ -51,8 +51,7 @@ type check struct {
 	options    CheckOptions
 	judging    *conformance.Judge
 	connection int // of the recording that is judged
-	number     int // of its messages
-	lines      lines
+	lines      recording.Lines
 	cut        bool // the recording of the connection has no end
 }
 
@@ -104,8 +103,7 @@ func (c *check) take(e *recording.Entry) error {
 		c.source.Connections++
 	}
 	c.source.Messages++
-	c.number++
-	c.lines.add(c.number, e.Number)
+	c.lines.Add(e.Number)
 	for _, f := range c.judging.Message(e.Message()) {
 		if err := c.add(f, e.Line); err != nil {
 			return err
@@ -139,21 +137,17 @@ func problemOf(err error) Problem {
 	if !ok {
 		return Problem{0, err.Error()}
 	}
-	text := e.Problem.Error()
-	if e.Detail != "" {
-		text += ": " + e.Detail
-	}
-	return Problem{e.Number, text}
+	return Problem{e.Number, e.Text()}
 }
 
 // add adds a finding; line is the message that was judged, nil at the end.
 func (c *check) add(f conformance.Finding, line []byte) error {
-	e := &Entry{Finding: f, Line: c.lines.of(f.Number)}
-	if f.Number == c.number && line != nil {
+	e := &Entry{Finding: f, Line: c.lines.Of(f.Number)}
+	if f.Number == c.lines.Count() && line != nil {
 		e.Excerpt = excerpt(line)
 	}
 	for _, evidence := range f.Evidence {
-		e.Lines = append(e.Lines, c.lines.of(evidence.Number))
+		e.Lines = append(e.Lines, c.lines.Of(evidence.Number))
 	}
 	if c.source.Add(e) && c.options.OnFinding != nil {
 		return c.options.OnFinding(e)
@@ -177,7 +171,7 @@ func (c *check) finish() error {
 			}
 		}
 	}
-	c.judging, c.number, c.lines, c.cut = nil, 0, lines{}, false
+	c.judging, c.lines, c.cut = nil, recording.Lines{}, false
 	return nil
 }
 
@@ -189,42 +183,4 @@ func excerpt(line []byte) string {
 		return fmt.Sprintf("%s… (%d bytes)", line[:maxExcerpt], len(line))
 	}
 	return string(line)
-}
-
-// lines knows the line of each message of a connection: where the difference of the two changes.
-type lines struct {
-	steps []step
-}
-
-// step says that from the message on, the line is so much more than the message's number.
-type step struct{ number, more int }
-
-// maxSteps bounds what is remembered; the oldest half is forgotten.
-const maxSteps = 1 << 15
-
-func (l *lines) add(number, line int) {
-	more := line - number
-	if n := len(l.steps); n > 0 && l.steps[n-1].more == more {
-		return
-	}
-	if len(l.steps) == maxSteps {
-		l.steps = append(l.steps[:0], l.steps[maxSteps/2:]...)
-	}
-	l.steps = append(l.steps, step{number, more})
-}
-
-// of returns the line of a message, or 0 if that is not known.
-func (l *lines) of(number int) int {
-	low, high := 0, len(l.steps)
-	for low < high {
-		if middle := (low + high) / 2; l.steps[middle].number <= number {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	if low == 0 || number == 0 {
-		return 0
-	}
-	return number + l.steps[low-1].more
 }

@@ -119,32 +119,6 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// The line of each message is known, also when other lines stand between them, unless very many do.
-func TestLines(t *testing.T) {
-	var l lines
-	line := 1
-	want := map[int]int{0: 0}
-	const n = 3 * maxSteps
-	for number := 1; number <= n; number++ {
-		line += 1 + number%2
-		l.add(number, line)
-		want[number] = line
-	}
-	known := 0
-	for number, line := range want {
-		switch l.of(number) {
-		case line:
-			known++
-		case 0:
-		default:
-			t.Fatalf("message %d: line %d, want %d", number, l.of(number), line)
-		}
-	}
-	if known < maxSteps/2 || l.of(n) != line || len(l.steps) > maxSteps {
-		t.Errorf("%d lines known, %d steps", known, len(l.steps))
-	}
-}
-
 // banner is a line of a recording that breaks a requirement.
 const banner = `{"from":"agent","raw":"Loading"}` + "\n"
 

@@ -95,11 +95,10 @@ func Read(in io.Reader, options *Options) error {
 type state struct {
 	options    *Options
 	connection int
-	number     int
 	first      time.Time
 	open       map[key]request
 	judge      *conformance.Judge
-	lines      map[int]int // of the messages, by number
+	lines      recording.Lines
 	cut        bool
 	reused     Message
 }
@@ -116,19 +115,13 @@ type request struct {
 	at              time.Time
 }
 
-// The bounds of what is remembered. Later requests are not joined with their answers.
-const (
-	maxOpen  = 1 << 16
-	maxLines = 1 << 20
-)
+// maxOpen bounds the requests that are remembered. Later ones are not joined with their answers.
+const maxOpen = 1 << 16
 
 func (s *state) problem(err error, usable bool) error {
 	line, text := 0, err.Error()
 	if e, ok := errors.AsType[*recording.Error](err); ok {
-		line, text = e.Number, e.Problem.Error()
-		if e.Detail != "" {
-			text += ": " + e.Detail
-		}
+		line, text = e.Number, e.Text()
 	}
 	return s.options.OnProblem(line, text, usable)
 }
@@ -138,7 +131,7 @@ func (s *state) begin(e *recording.Entry) error {
 	if err := s.finish(); err != nil {
 		return err
 	}
-	*s = state{options: s.options, connection: e.Connection, first: e.Time, open: map[key]request{}, lines: map[int]int{}}
+	*s = state{options: s.options, connection: e.Connection, first: e.Time, open: map[key]request{}}
 	if s.options.Judge {
 		s.judge = conformance.NewJudge(nil, nil)
 	}
@@ -151,7 +144,7 @@ func (s *state) finish() error {
 		return nil
 	}
 	for _, f := range s.judge.End() {
-		if err := s.options.OnFinding(s.lines[f.Number], f); err != nil {
+		if err := s.options.OnFinding(s.lines.Of(f.Number), f); err != nil {
 			return err
 		}
 	}
@@ -188,17 +181,14 @@ func (s *state) message(e *recording.Entry) error {
 			return err
 		}
 	}
-	s.number++
+	s.lines.Add(e.Number)
 	m := &s.reused
-	*m = Message{Line: e.Number, Connection: e.Connection, Number: s.number, Direction: e.Direction, Text: e.Line}
+	*m = Message{Line: e.Number, Connection: e.Connection, Number: s.lines.Count(), Direction: e.Direction, Text: e.Line}
 	if m.Timed = !e.Time.IsZero() && !s.first.IsZero(); m.Timed {
 		m.Since = e.Time.Sub(s.first)
 	}
 	s.read(m, e.Time)
 	if s.judge != nil {
-		if len(s.lines) < maxLines {
-			s.lines[m.Number] = m.Line
-		}
 		m.Findings = s.judge.Message(e.Message())
 	}
 	return s.options.OnMessage(m)
