@@ -271,6 +271,10 @@ var conversations = []conversation{
 
 	// extensibility
 	{name: "the asker leaves", closed: Client, lines: `-> 10 _ping {}`},
+	{name: "a request on its way to a client that leaves", closed: Client, lines: `<- x _ask {}`},
+	{name: "a request that the leaving client has read", closed: Client, lines: "<- x _ask {}\n<- y _tell {}\n-> ! y {\"code\":-32601,\"message\":\"no\"}", want: "EXT-4 MUST"},
+	{name: "an unstable method that is not stated", lines: refused(`session/fork {"sessionId":"s","cwd":"/work"}`, `{"code":-32602,"message":"no"}`), want: "ERR-3"},
+	{name: "a method of version 2 that is not stated", version: 2, lines: refused(`session/delete {"sessionId":"s"}`, `{"code":-32603,"message":"no"}`), want: "ERR-3"},
 	{name: "trace context", lines: `-> * session/cancel {"sessionId":"s","_meta":{"traceparent":"00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01","tracestate":"a=1, b@c=x:y ,","baggage":"k=v;p=1, l = w"}}`},
 	{name: "wrong trace context", lines: `-> * session/cancel {"sessionId":"s","_meta":{"traceparent":1,"tracestate":"=","baggage":"x"}}`, want: "EXT-1 EXT-1 EXT-1"},
 	{name: "trace context in a result", lines: join(prompt, `<- = 10 {"stopReason":"end_turn","_meta":{"traceparent":"ff-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"}}`), want: "EXT-1"},

@@ -2,7 +2,10 @@
 
 package conformance
 
-import "regexp"
+import (
+	"cmp"
+	"regexp"
+)
 
 const (
 	codeInternal = -32603
@@ -196,10 +199,15 @@ var earlier = map[int64]bool{codeParse: true, codeInvalid: true, codeAuth: true,
 
 // gate is the capability that the method of an answer needs, "" if none, and the capabilities of the side that answers.
 func (e *event) gate() (side *abilities, capability string) {
-	if e.sender() == Client {
+	switch {
+	case e.sender() == Client:
 		return &e.client, e.named(clientCapability[e.method], "")
+	case e.inForce == 1:
+		return &e.agent, cmp.Or(agentCapability[e.method], unstableCapability[e.method])
+	case e.method == methodDelete:
+		return &e.agent, "session.delete"
 	}
-	return &e.agent, e.named(agentCapability[e.method], "")
+	return &e.agent, ""
 }
 
 var (

@@ -30,14 +30,20 @@ var extensibilityRules = []Rule{
 	{
 		ID:       "EXT-4",
 		Versions: both,
-		Breaks:   "A request of one's own (its method begins with an underscore) that is still unanswered when the side that got it closes the connection.",
+		Breaks:   "A request of one's own (its method begins with an underscore) that is still unanswered when the agent that got it closes the connection, or the client, having answered a later one.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
 		Wrong: `-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}`,
 		end: func(e *event) {
-			for _, r := range e.open {
-				if isCustom(r.method) && r.direction.Sender().Peer() == e.closedBy {
+			if e.closedBy == 0 {
+				return
+			}
+			for _, r := range e.unanswered(e.closedBy) {
+				// A client may close at any time, before it has read what is on the way; one that has answered a later request
+				// has read this one.
+				read := e.closedBy == Agent || r.at.Number < e.read[Client]
+				if isCustom(r.method) && r.cancelled == nil && read {
 					e.brokenAt(r.at, "was never answered")
 				}
 			}

@@ -68,6 +68,7 @@ type ledger struct {
 	unread     map[Side]unread    // lines that are no messages
 
 	open         map[requestKey]*request // all requests in flight
+	read         map[Side]int            // the number of the last request that the side has answered
 	kept         int                     // bytes of the lines whose params are kept
 	asked        *request                // by the last message
 	cancelled    []*turn                 // in flight and cancelled, which the agent may not have read
@@ -91,6 +92,7 @@ func newLedger() ledger {
 		oddIDs:       map[Side]bool{},
 		unread:       map[Side]unread{},
 		open:         map[requestKey]*request{},
+		read:         map[Side]int{},
 		sessions:     newTable[*session](maxSessions),
 		listed:       newTable[*Evidence](maxListed),
 		cursors:      newTable[*Evidence](maxNames),
@@ -820,6 +822,7 @@ func (l *ledger) takeAnswer(e *event) {
 		return
 	}
 	delete(l.open, r.key)
+	l.read[e.sender()] = max(l.read[e.sender()], r.at.Number)
 	if gives(r) {
 		l.giving--
 	}
