@@ -19,7 +19,7 @@ var additionsRules = []Rule{
 		// The agent gives a session only by an answer, which a judge sees before all that the agent sends later.
 		check: func(e *event) {
 			s, id := e.session, e.text("sessionId")
-			if s != nil && (s.given != nil || s.asked) || id == "" || e.initialized == nil || e.sessions.forgot || e.listed.forgot || e.giving > 0 || e.unreadable[Client] {
+			if s != nil && (s.given != nil || s.asked) || id == "" || e.initialized == nil || e.sessions.forgot || e.listed.forgot || e.giving > 0 || e.garbled[Client] {
 				return
 			}
 			if _, listed := e.listed.get(id); !listed && e.once(id) {

@@ -23,7 +23,7 @@ var initializationRules = []Rule{
 		// The client sees the answer before it sends more, wherever the judge stands.
 		check: func(e *event) {
 			switch {
-			case e.unreadable[Client] || e.sender() != Client || e.method == methodInitialize || e.initialized != nil || isProtocol(e.method):
+			case e.garbled[Client] || e.sender() != Client || e.method == methodInitialize || e.initialized != nil || isProtocol(e.method):
 			case e.initialize == nil && e.once(""):
 				e.broken("", "sent before initialize")
 			case e.initialize != nil && e.once(""):

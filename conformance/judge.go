@@ -5,7 +5,6 @@ package conformance
 import (
 	"bytes"
 	"sync"
-	"time"
 )
 
 // Judge checks the messages of one connection by the schema and by the rules of the protocol, in the order in which
@@ -127,12 +126,4 @@ func (j *Judge) version() int {
 		return version
 	}
 	return max(1, j.ledger.version)
-}
-
-// secondsBetween is the time between two messages, 0 if it is not known.
-func between(from, to time.Time) time.Duration {
-	if from.IsZero() || to.IsZero() || to.Before(from) {
-		return 0
-	}
-	return to.Sub(from)
 }

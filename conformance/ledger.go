@@ -4,7 +4,7 @@
 package conformance
 
 import (
-	"crypto/sha256"
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -49,8 +49,6 @@ const (
 
 // ledger is what is remembered of a connection.
 type ledger struct {
-	first *Evidence // the first message
-
 	// initialize is the first initialize request, initialized its answer with a result.
 	initialize, initialized *Evidence
 	requested, version      int  // the version of the request, and that of the answer; 0 before
@@ -63,7 +61,8 @@ type ledger struct {
 	authNeeded          *Evidence // session/new was answered that authentication is required
 
 	notified   map[Side]*Evidence // the last notification to each side; of a session/update only that there was one
-	unreadable map[Side]bool      // the side got something that is no proper message: what it was meant as is not known
+	unreadable map[Side]bool      // the side got something that is no proper message
+	garbled    map[Side]bool      // and it may have been meant as one
 	oddIDs     map[Side]bool      // the side got something that is not in unread and that it may answer without an id
 	unread     map[Side]unread    // lines that are no messages
 
@@ -89,6 +88,7 @@ func newLedger() ledger {
 		authMethods:  newTable[*authMethod](maxNames),
 		notified:     map[Side]*Evidence{},
 		unreadable:   map[Side]bool{},
+		garbled:      map[Side]bool{},
 		oddIDs:       map[Side]bool{},
 		unread:       map[Side]unread{},
 		open:         map[requestKey]*request{},
@@ -115,7 +115,6 @@ type abilities struct {
 	at    *Evidence       // the message that states them; nil before
 	names map[string]bool // "fs.readTextFile": those that are true or an object
 	more  bool            // there were too many
-	info  bool            // it says who it is
 	meta  bool            // there is something in a _meta of them
 }
 
@@ -188,8 +187,6 @@ type session struct {
 	setupNew, replayed bool
 	loaded             *Evidence // the answer to session/load, until the next prompt
 	prompted           *Evidence // the answer to a prompt that ended a turn and was not refused
-	cwd                string
-	roots              []string // additional directories
 
 	turns []*turn // in flight, the oldest first
 	lost  bool    // there were more turns than maxTurns
@@ -250,17 +247,15 @@ type turn struct {
 	obeyed   *Evidence
 	declined bool // a permission was answered with the outcome cancelled
 	ended    *Evidence
-	stop     string      // the stop reason
 	calls    []*toolCall // announced in it
 }
 
 // offer is a list of things that the agent offers by id.
 type offer struct {
-	at      *Evidence
-	values  int // of all options
-	items   map[string]*offered
-	more    bool   // there were too many
-	current string // the id of the mode in force
+	at     *Evidence
+	values int // of all options
+	items  map[string]*offered
+	more   bool // there were too many
 }
 
 // offered is one thing of an offer: a mode, a configuration option or a command.
@@ -334,9 +329,6 @@ func (s *session) turn() *turn {
 // take notes a message, after the rules have judged it.
 func (l *ledger) take(e *event) {
 	l.asked = nil
-	if l.first == nil {
-		l.first = e.evidence()
-	}
 	receiver := e.sender().Peer()
 	switch e.kind {
 	case Notification:
@@ -352,6 +344,7 @@ func (l *ledger) take(e *event) {
 		l.oddIDs[receiver] = l.oddIDs[receiver] || odd || slices.ContainsFunc(e.findings[:e.refused], func(f Finding) bool { return f.Definition == Envelope })
 	case "":
 		l.unreadable[receiver] = true
+		l.garbled[receiver] = l.garbled[receiver] || bytes.IndexByte(e.line, '{') >= 0
 		lines := l.unread[receiver]
 		lines.count++
 		if lines.at == nil {
@@ -362,7 +355,7 @@ func (l *ledger) take(e *event) {
 	}
 	for _, f := range e.findings[:e.refused] {
 		if f.Definition == Envelope && f.Rule != custom && f.Level < Should {
-			l.unreadable[receiver] = true
+			l.unreadable[receiver], l.garbled[receiver] = true, true
 		}
 	}
 	switch e.kind {
@@ -433,17 +426,16 @@ func (l *ledger) takeRequest(e *event) {
 			l.initialize = r.at
 			version, _ := integer(e.content, "protocolVersion")
 			l.requested, l.initializeFits = int(version), e.refused == 0
-			l.client.take(e, "clientCapabilities", "clientInfo")
+			l.client.take(e, "clientCapabilities")
 		}
 	case methodLoad, methodResume:
 		if s := r.session; s != nil {
 			s.setupNew, s.replayed, s.loaded = s.given == nil || s.closed != nil, false, nil
-			s.given, s.by, s.setup = r.at, e.method, r
+			s.given, s.by, s.setup, s.last = r.at, r.method, r, nil
 			s.closing, s.closed, s.deleted = false, nil, nil
 			if e.inForce == 1 {
 				s.replays++ // in version 2 messages keep their ids
 			}
-			s.place(e.content)
 		}
 	case methodPrompt:
 		r.session.begin(r)
@@ -482,12 +474,11 @@ func (l *ledger) terminal(id string) *terminal {
 }
 
 // take reads the capabilities of one side, under the names of version 1 or of version 2.
-func (a *abilities) take(e *event, capabilities, info string) {
+func (a *abilities) take(e *event, capabilities string) {
 	if !e.has(capabilities) && e.has("capabilities") {
 		capabilities = "capabilities"
 	}
 	a.at, a.names = e.evidence(), map[string]bool{}
-	a.info = e.given(info) || e.given("info")
 	a.learn(member(e.content, capabilities), e.refuses, pointer("", capabilities), "", 1)
 }
 
@@ -499,16 +490,6 @@ func (e *event) refuses(pointer string) bool {
 		}
 	}
 	return false
-}
-
-// place notes the directories of a session.
-func (s *session) place(params value) {
-	s.cwd, s.roots = strings.Clone(text(params, "cwd")), nil
-	for i, root := range items(params, "additionalDirectories") {
-		if i < maxNames {
-			s.roots = append(s.roots, strings.Clone(text(root)))
-		}
-	}
 }
 
 // forget notes that something about the session is not remembered.
@@ -599,9 +580,6 @@ func (l *ledger) takeUpdate(e *event, s *session) {
 		s.plans.drop(text(update, "planId"))
 	case "current_mode_update":
 		s.touched = e.number
-		if s.modes != nil {
-			s.modes.current = short(strings.Clone(text(update, "currentModeId")))
-		}
 	case "config_option_update":
 		s.touched = e.number
 		s.offerOptions(e, update)
@@ -729,9 +707,6 @@ func (o *offer) has(id string) bool { return o.more || o.items[short(id)] != nil
 func (s *session) offerAll(e *event) {
 	if modes := member(e.content, "modes"); isObject(modes) {
 		s.modes = newOffer(e, member(modes, "availableModes"), "id", nil)
-		if s.modes != nil {
-			s.modes.current = short(strings.Clone(text(modes, "currentModeId")))
-		}
 	}
 	s.offerOptions(e, e.content)
 	if commands := newOffer(e, member(e.content, "availableCommands"), "name", nil); commands != nil {
@@ -862,14 +837,14 @@ func (l *ledger) takeAnswer(e *event) {
 			l.initialized = e.evidence()
 			version, _ := integer(e.content, "protocolVersion")
 			l.version = int(version)
-			l.agent.take(e, "agentCapabilities", "agentInfo")
+			l.agent.take(e, "agentCapabilities")
 			for _, m := range items(e.content, "authMethods") {
 				id := text(m, "id")
 				if id == "" {
 					id = text(m, "methodId") // in version 2
 				}
 				if id != "" {
-					l.authMethods.put(id, &authMethod{e.evidence(), strings.Clone(text(m, "type"))})
+					l.authMethods.put(id, &authMethod{e.evidence(), short(strings.Clone(text(m, "type")))})
 				}
 			}
 		}
@@ -880,10 +855,6 @@ func (l *ledger) takeAnswer(e *event) {
 	case methodSetOption:
 		if r.session != nil {
 			r.session.offerOptions(e, e.content)
-		}
-	case methodSetMode:
-		if s := r.session; s != nil && s.modes != nil && r.params != nil {
-			s.modes.current = short(strings.Clone(text(r.params, "modeId")))
 		}
 	case "terminal/create":
 		if id := text(e.content, "terminalId"); id != "" && e.direction == ToAgent {
@@ -926,7 +897,6 @@ func (l *ledger) takeAnswer(e *event) {
 		s.given, s.by = e.evidence(), r.method
 		s.made = r.method == methodNew
 		s.closing, s.closed, s.deleted = false, nil, nil
-		s.place(r.params)
 	}
 	switch r.method {
 	case methodList:
@@ -990,10 +960,10 @@ func (s *session) finish(e *event) {
 	}
 	for i, t := range s.turns {
 		if t == e.request.turn {
-			t.ended, t.stop = e.evidence(), strings.Clone(text(e.content, "stopReason"))
+			t.ended = e.evidence()
 			s.last = t
 			s.touched = e.number
-			if e.kind == Response && t.stop != "refusal" { // a refused prompt is not in the conversation
+			if e.kind == Response && e.text("stopReason") != "refusal" { // a refused prompt is not in the conversation
 				s.prompted = t.ended
 			}
 			if id := e.text("messageId"); id != "" && len(s.accepted) < maxTurns {
@@ -1003,96 +973,4 @@ func (s *session) finish(e *event) {
 			break
 		}
 	}
-}
-
-// table is a map of a limited size. When it is full, the oldest entry goes.
-type table[V any] struct {
-	limit   int
-	entries map[string]*entryOf[V]
-	// The entries in their order: oldest.next is the second oldest.
-	oldest, newest *entryOf[V]
-	forgot         bool // some entry went
-}
-
-type entryOf[V any] struct {
-	key            string
-	value          V
-	before, behind *entryOf[V]
-}
-
-func newTable[V any](limit int) table[V] {
-	return table[V]{limit: limit, entries: map[string]*entryOf[V]{}}
-}
-
-// get finds an entry.
-func (t *table[V]) get(key string) (v V, ok bool) {
-	if e := t.entries[short(key)]; e != nil {
-		return e.value, true
-	}
-	return v, false
-}
-
-// put adds or replaces an entry.
-func (t *table[V]) put(key string, v V) {
-	key = short(key)
-	if e := t.entries[key]; e != nil {
-		e.value = v
-		return
-	}
-	if len(t.entries) >= t.limit {
-		t.remove(t.oldest)
-		t.forgot = true
-	}
-	e := &entryOf[V]{key: strings.Clone(key), value: v, before: t.newest}
-	if t.newest != nil {
-		t.newest.behind = e
-	} else {
-		t.oldest = e
-	}
-	t.newest = e
-	t.entries[e.key] = e
-}
-
-// drop removes an entry that is needed no more.
-func (t *table[V]) drop(key string) {
-	if e := t.entries[short(key)]; e != nil {
-		t.remove(e)
-	}
-}
-
-func (t *table[V]) remove(e *entryOf[V]) {
-	delete(t.entries, e.key)
-	if e.before != nil {
-		e.before.behind = e.behind
-	} else {
-		t.oldest = e.behind
-	}
-	if e.behind != nil {
-		e.behind.before = e.before
-	} else {
-		t.newest = e.before
-	}
-}
-
-// none reports whether nothing was ever put in.
-func (t *table[V]) none() bool { return len(t.entries) == 0 && !t.forgot }
-
-// all yields the entries, the oldest first.
-func (t *table[V]) all(yield func(string, V) bool) {
-	for e := t.oldest; e != nil; {
-		next := e.behind
-		if !yield(e.key, e.value) {
-			return
-		}
-		e = next
-	}
-}
-
-// short is a text that stands for an id of any length.
-func short(id string) string {
-	if len(id) <= 2*sha256.Size {
-		return id
-	}
-	sum := sha256.Sum256([]byte(id))
-	return "\x00" + string(sum[:])
 }

@@ -16,7 +16,7 @@ var promptTurnRules = []Rule{
 		check: func(e *event) {
 			s, id := e.session, e.text("sessionId")
 			switch {
-			case e.unreadable[Client] || e.sender() != Client || e.initialized == nil || id == "":
+			case e.garbled[Client] || e.sender() != Client || e.initialized == nil || id == "":
 			case s != nil && s.setup != nil:
 				e.broken("/sessionId", "%s is not answered yet", s.setup.method).because(s.setup.at, "the request")
 			case (s == nil || s.given == nil) && !e.sessions.forgot && e.once(id):

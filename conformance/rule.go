@@ -108,9 +108,6 @@ type selector struct {
 	update string
 }
 
-// every is all messages, those too that no other selector chooses: lines that are no message.
-var every = []selector{{}}
-
 // on puts selections together.
 func on(selections ...[]selector) []selector { return slices.Concat(selections...) }
 
