@@ -201,6 +201,7 @@ type traffic struct {
 	turns int    // of a session
 	texts int    // of a turn
 	pad   string // a member of each request and notification
+	more  bool   // all else that the ledger notes, too
 }
 
 // send calls f with the first n messages.
@@ -222,12 +223,12 @@ func (c traffic) send(n int, f func(conformance.Message)) {
 		write(back, `"method":"session/update","params":{"sessionId":%q,"update":{%s}%s}`, session, fmt.Sprintf(format, args...), c.pad)
 	}
 	ask(there, "initialize",
-		`"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true}}`,
-		`{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"loadSession":true},"authMethods":[]}`)
+		`"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true,"elicitation":{"form":{},"url":{}}}`,
+		`{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}},"authMethods":[]}`)
 	for turn := 0; sent < n; turn++ {
 		if turn%c.turns == 0 {
 			session = fmt.Sprintf("sess_%d", turn/c.turns)
-			ask(there, "session/new", `"cwd":"/home/user/project","mcpServers":[]`, fmt.Sprintf(`{"sessionId":%q}`, session))
+			ask(there, "session/new", `"cwd":"/home/user/project","mcpServers":[]`, fmt.Sprintf(`{"sessionId":%q%s}`, session, c.offer(turn)))
 		}
 		id++
 		prompt := id
@@ -243,8 +244,46 @@ func (c traffic) send(n int, f func(conformance.Message)) {
 		say(`"sessionUpdate":"tool_call_update","toolCallId":%q,"status":"in_progress"`, call)
 		ask(back, "fs/read_text_file", fmt.Sprintf(`"sessionId":%q,"path":"/home/user/project/%d.go"`, session, turn), `{"content":"package main"}`)
 		say(`"sessionUpdate":"tool_call_update","toolCallId":%q,"status":"completed","content":[{"type":"content","content":{"type":"text","text":"package main"}}]`, call)
+		if c.more {
+			c.rest(session, turn, ask, say)
+		}
 		write(back, `"id":%d,"result":{"stopReason":"end_turn"}`, prompt)
 	}
+}
+
+// offer is what a session begins with.
+func (c traffic) offer(turn int) string {
+	if !c.more {
+		return ""
+	}
+	return fmt.Sprintf(`,"modes":{"currentModeId":"a","availableModes":[{"id":"a","name":"A"},{"id":"mode_%d","name":"B"}]},"configOptions":[%s]%s`, turn, c.options(turn), c.pad)
+}
+
+// options are one of the session and one of the turn.
+func (c traffic) options(turn int) string {
+	option := `{"id":%q,"name":"O"%s,"type":"select","currentValue":"a","options":[{"value":"a","name":"A"},{"value":"mode_%d","name":"B"}]}`
+	return fmt.Sprintf(option, "mode", `,"category":"mode"`, turn/c.turns*c.turns) + "," + fmt.Sprintf(option, fmt.Sprint("option_", turn), "", turn)
+}
+
+// rest is what a turn has of all else.
+func (c traffic) rest(session string, turn int, ask func(conformance.Direction, string, string, string), say func(string, ...any)) {
+	const there, back = conformance.ToAgent, conformance.ToClient
+	of := func(params string, args ...any) string {
+		return fmt.Sprintf(`"sessionId":%q,`, session) + fmt.Sprintf(params, args...)
+	}
+	say(`"sessionUpdate":"plan","entries":[{"content":"entry %d","priority":"low","status":"pending"}]`, turn)
+	say(`"sessionUpdate":"available_commands_update","availableCommands":[{"name":"command_%d","description":"D"}]`, turn)
+	say(`"sessionUpdate":"current_mode_update","currentModeId":"a"`)
+	say(`"sessionUpdate":"config_option_update","configOptions":[%s]`, c.options(turn))
+	say(`"sessionUpdate":"agent_message_chunk","messageId":"message_%d","content":{"type":"text","text":"x"}`, turn)
+	terminal := fmt.Sprintf("terminal_%d", turn)
+	ask(back, "terminal/create", of(`"command":"make"`), fmt.Sprintf(`{"terminalId":%q%s}`, terminal, c.pad))
+	say(`"sessionUpdate":"tool_call","toolCallId":"run_%d","title":"Running","kind":"execute","status":"in_progress","content":[{"type":"terminal","terminalId":%q}]`, turn, terminal)
+	ask(back, "terminal/wait_for_exit", of(`"terminalId":%q`, terminal), `{"exitCode":0}`)
+	say(`"sessionUpdate":"tool_call_update","toolCallId":"run_%d","status":"completed"`, turn)
+	ask(back, "terminal/release", of(`"terminalId":%q`, terminal), `{}`)
+	ask(back, "elicitation/create", of(`"mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}`), `{"action":"decline"}`)
+	ask(there, "session/list", fmt.Sprintf(`"cwd":"/of/%d"`, turn), fmt.Sprintf(`{"sessions":[{"sessionId":"listed_%d","cwd":"/of/%d"}],"nextCursor":"cursor_%d"%s}`, turn, turn, turn, c.pad))
 }
 
 // usual is what most conversations are like.
@@ -256,13 +295,15 @@ var memoryMessages = flag.Int("messages", 250_000, "how many messages TestMemory
 // messages themselves.
 func TestMemory(t *testing.T) {
 	conformance.SkipUnderRace(t)
+	pad := `,"_meta":{"pad":"` + strings.Repeat("x", 1<<15) + `"}`
 	for name, test := range map[string]struct {
 		traffic  traffic
 		messages int
 		most     uint64 // bytes
 	}{
 		"many":  {traffic{turns: 5, texts: 3}, *memoryMessages, 64 << 20}, // half of them fill all tables
-		"large": {traffic{turns: 5, texts: 3, pad: `,"_meta":{"pad":"` + strings.Repeat("x", 1<<15) + `"}`}, 20_000, 16 << 20},
+		"large": {traffic{turns: 5, texts: 3, pad: pad}, 20_000, 16 << 20},
+		"all":   {traffic{turns: 5, texts: 3, more: true, pad: pad}, 20_000, 16 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			judge := conformance.NewJudge(conformance.V1(), nil)
