@@ -164,7 +164,7 @@ var errorRules = []Rule{
 	{
 		ID:       "ERR-9",
 		Versions: both,
-		Breaks: "An error -32000 that says in words that something else is wrong: a rate limit, a quota, a session that is busy. " +
+		Breaks: "An error -32000 that says in words that something else is wrong: a rate limit, a quota, a session that is busy (and nothing about authentication). " +
 			"Or one of an agent that offers no way to authenticate to a client that has them all.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}
@@ -179,7 +179,7 @@ var errorRules = []Rule{
 				return
 			}
 			switch {
-			case notAuth.MatchString(e.text("message")):
+			case notAuth.MatchString(e.text("message")) && !authWords.MatchString(e.text("message")):
 				e.broken("/code", "%d means that authentication is required, and nothing else", codeAuth)
 			case e.agent.at != nil && len(e.authMethods.entries) == 0 && !e.authMethods.forgot && e.client.can("auth.terminal") && e.client.at != nil:
 				e.broken("/code", "the agent offers no way to authenticate").because(e.agent.at, "its answer to initialize")
@@ -212,6 +212,7 @@ func (e *event) gate() (side *abilities, capability string) {
 
 var (
 	invalidParams = regexp.MustCompile(`(?i)^\W*(invalid|missing) param(s|eter|eters)?\b`)
+	authWords     = regexp.MustCompile(`(?i)auth|log.?in|sign.?in`)
 	notAuth       = regexp.MustCompile(`(?i)\brate.?limit|too many requests|\bquota\b|overloaded|\btimed? ?out\b|\bbusy\b|already (running|in progress)`)
 )
 
