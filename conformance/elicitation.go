@@ -3,10 +3,12 @@
 package conformance
 
 import (
+	"maps"
 	"math"
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -61,19 +63,29 @@ var elicitationRules = []Rule{
 			if e.text("action") != "accept" || text(e.request.params, "mode") != "form" || !isObject(schema) || !e.sound("/content") {
 				return
 			}
-			content := member(e.content, "content")
+			// The form is small; the content is read once, however long it is.
+			properties, missing := map[string]value{}, map[string]bool{}
+			for name, property := range membersOf(schema, "properties") {
+				properties[name] = property
+			}
 			for _, name := range items(schema, "required") {
-				if isText(name) && !given(content, text(name)) {
-					e.broken("/content", "lacks the required member %q", clip(text(name))).because(e.request.at, "the form")
+				if isText(name) {
+					missing[text(name)] = true
 				}
 			}
-			for name, property := range membersOf(schema, "properties") {
-				if !given(content, name) {
+			for name, v := range membersOf(e.content, "content") {
+				if v == nil {
 					continue
 				}
-				if wrong := unlike(member(content, name), property); wrong != "" {
-					e.broken(pointer("/content", name), "%s", wrong).because(e.request.at, "the form")
+				delete(missing, name)
+				if property := properties[name]; property != nil {
+					if wrong := unlike(v, property); wrong != "" {
+						e.broken(pointer("/content", name), "%s", wrong).because(e.request.at, "the form")
+					}
 				}
+			}
+			for _, name := range slices.Sorted(maps.Keys(missing)) {
+				e.broken("/content", "lacks the required member %q", clip(name)).because(e.request.at, "the form")
 			}
 		},
 	},
@@ -361,8 +373,9 @@ func unlike(v, property value) string {
 		if n := float64(length(v)); n < bound(property, "minItems", 0) || n > bound(property, "maxItems", math.Inf(1)) {
 			return "has too few or too many items"
 		}
+		choices := choicesOf(member(property, "items"), "enum", "anyOf")
 		for _, item := range items(v) {
-			if !isText(item) || !offersChoice(member(property, "items"), "enum", "anyOf", text(item)) {
+			if !isText(item) || choices != nil && !choices[text(item)] {
 				return "has an item that is none of the choices"
 			}
 		}
@@ -372,8 +385,9 @@ func unlike(v, property value) string {
 
 func unlikeString(s string, property value) string {
 	n := float64(utf8.RuneCountInString(s))
+	choices := choicesOf(property, "enum", "oneOf")
 	switch format := text(property, "format"); {
-	case !offersChoice(property, "enum", "oneOf", s):
+	case choices != nil && !choices[s]:
 		return "is none of the choices"
 	case n < bound(property, "minLength", 0):
 		return "is too short"
@@ -389,23 +403,19 @@ func unlikeString(s string, property value) string {
 	return ""
 }
 
-// offersChoice reports whether a choice is in one of two lists, of texts or of objects with a const, or whether there is
-// neither.
-func offersChoice(v value, texts, objects, choice string) bool {
+// choicesOf are the choices in two lists, of texts and of objects with a const; nil if there is neither.
+func choicesOf(v value, texts, objects string) map[string]bool {
 	if !isArray(member(v, texts)) && !isArray(member(v, objects)) {
-		return true
+		return nil
 	}
+	choices := map[string]bool{}
 	for _, item := range items(v, texts) {
-		if isText(item) && text(item) == choice {
-			return true
-		}
+		choices[text(item)] = true
 	}
 	for _, item := range items(v, objects) {
-		if text(item, "const") == choice {
-			return true
-		}
+		choices[text(item, "const")] = true
 	}
-	return false
+	return choices
 }
 
 // bound is a number in a schema, otherwise where there is none.

@@ -71,6 +71,9 @@ type report struct {
 // broken reports that the message breaks the rule: at a place (a JSON pointer in the content, "" for the whole), and
 // in what way. Where the schema refused the same value, that is enough, and the rule is silent.
 func (e *event) broken(pointer, format string, args ...any) report {
+	if len(e.findings) >= 2*maxFindings {
+		return report{e, -1}
+	}
 	for _, f := range e.findings[:e.refused] {
 		if f.Pointer == pointer && pointer != "" && f.Definition != Envelope && f.Rule != custom {
 			return report{e, -1}

@@ -30,7 +30,7 @@ var extensibilityRules = []Rule{
 	{
 		ID:       "EXT-4",
 		Versions: both,
-		Breaks:   "A request of one's own (its method begins with an underscore) that is still unanswered when the agent that got it closes the connection, or the client, having answered a later one.",
+		Breaks:   "A request of an extension (its method begins with an underscore) that is still unanswered when the agent that got it closes the connection, or the client, having answered a later one.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
@@ -52,7 +52,7 @@ var extensibilityRules = []Rule{
 	{
 		ID:       "EXT-5",
 		Versions: both,
-		Breaks:   "An error for a request of one's own that says in words that there is no such method, with another code than -32601.",
+		Breaks:   "An error for a request of an extension that says in words that there is no such method, with another code than -32601.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":10,"method":"_example.com/ping"}
 			<- {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"Method not found"}}`,
@@ -69,7 +69,7 @@ var extensibilityRules = []Rule{
 	{
 		ID:       "EXT-6",
 		Versions: both,
-		Breaks:   "A result that answers a request of one's own, from a side whose capabilities have no _meta that says so.",
+		Breaks:   "A result that answers a request of an extension, from a side whose capabilities have no _meta that says so.",
 		Right: `
 			-> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"c","version":"1"},"clientCapabilities":{}}}
 			<- {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"1"},"agentCapabilities":{"_meta":{"example.com":{"ping":true}}}}}

@@ -115,9 +115,10 @@ var toolCallRules = []Rule{
 			if given(call, "_meta", "terminal_info") {
 				return
 			}
+			c := e.call(e.session, text(call, "toolCallId"))
 			for i, content := range items(call, "content") {
 				id := text(content, "terminalId")
-				if text(content, "type") != "terminal" || id == "" || e.call(e.session, text(call, "toolCallId")).shows(id) {
+				if text(content, "type") != "terminal" || id == "" || c.shows(id) {
 					continue
 				}
 				where := at(e.callPointer()+"/content", i) + "/terminalId"
