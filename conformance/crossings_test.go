@@ -376,6 +376,22 @@ func TestCancelCrossesTheEnd(t *testing.T) {
 	}
 }
 
+// TestCutAnywhere ends conversations after each message: the client leaves, or it is not known who does.
+func TestCutAnywhere(t *testing.T) {
+	for _, name := range cleanNames(t) {
+		t.Run(name, func(t *testing.T) {
+			lines := talkOf(readClean(t, name))
+			for n := range lines {
+				for _, closedBy := range []conformance.Side{conformance.Client, 0} {
+					if findings := judgeTalk(cleanSchema(name), lines[:n], closedBy); len(findings) > 0 {
+						t.Fatalf("after %d messages, closed by %v:%s", n, closedBy, show(lines, findings))
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestConversations has what the recordings lack: rare, and right.
 func TestConversations(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -52,7 +52,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		byRule[m.rule] = append(byRule[m.rule], m)
 	}
-	found, several, caught := 0, 0, 0
+	found, several, caught, alarms := 0, 0, 0, 0
 	for _, id := range slices.Sorted(maps.Keys(byRule)) {
 		t.Run(id, func(t *testing.T) {
 			_, known := rules[id]
@@ -84,6 +84,14 @@ func TestMutants(t *testing.T) {
 				found++
 				if !got[id] {
 					all = false
+				}
+				for other := range got {
+					if !want[other] {
+						alarms++
+					}
+				}
+				for _, f := range findings {
+					provable(t, lines, f)
 				}
 				if !maps.Equal(got, want) {
 					wrong := slices.DeleteFunc(findings, func(f conformance.Finding) bool { return want[f.Rule] })
@@ -118,8 +126,22 @@ func TestMutants(t *testing.T) {
 			t.Errorf("%s, which has no mutant, is no rule", id)
 		}
 	}
-	t.Logf("%d rules; %d have mutants, and %d are caught by all of theirs; %d have none, for a reason; %d mutants, of which %d break several rules",
-		len(rules), len(byRule), caught, without, found, several)
+	t.Logf("%d rules: %d with mutants, %d that catch all of theirs, %d without for a reason; %d mutants: %d break several rules, %d false alarms",
+		len(rules), len(byRule), caught, without, found, several, alarms)
+}
+
+// provable requires that a finding and its evidence are about messages of the conversation, and show them.
+func provable(t *testing.T, lines []line, f conformance.Finding) {
+	t.Helper()
+	if f.Number < 1 || f.Number > len(lines) || lines[f.Number-1].to != f.Direction || f.Message == "" {
+		t.Errorf("%s is about message %d", f, f.Number)
+	}
+	for _, e := range f.Evidence {
+		if e.Number < 1 || e.Number > len(lines) || lines[e.Number-1].to != e.Direction || e.Why == "" ||
+			!strings.HasPrefix(string(lines[e.Number-1].text), strings.TrimSuffix(e.Excerpt, "…")) {
+			t.Errorf("%s: the evidence is message %d: %s: %s", f, e.Number, e.Why, e.Excerpt)
+		}
+	}
 }
 
 // ids are the rules in order.
