@@ -18,7 +18,7 @@ var cancellationRules = []Rule{
 			-> {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":10}}`,
 		end: func(e *event) {
 			for _, r := range e.unanswered(e.closedBy) {
-				if r.cancelled != nil {
+				if r.cancelled != nil && e.hasRead(r) {
 					e.brokenAt(r.at, "never answered").because(r.cancelled, "its cancellation")
 				}
 			}
@@ -36,4 +36,10 @@ func (l *ledger) unanswered(by Side) []*request {
 	}
 	slices.SortFunc(all, func(a, b *request) int { return a.at.Number - b.at.Number })
 	return all
+}
+
+// hasRead reports whether the side that closed the connection had read a request. A client may close at any time, before
+// it has read what is on the way; one that has answered a later request has read this one.
+func (l *ledger) hasRead(r *request) bool {
+	return l.closedBy == Agent || r.at.Number < l.read[Client]
 }

@@ -40,10 +40,7 @@ var extensibilityRules = []Rule{
 				return
 			}
 			for _, r := range e.unanswered(e.closedBy) {
-				// A client may close at any time, before it has read what is on the way; one that has answered a later request
-				// has read this one.
-				read := e.closedBy == Agent || r.at.Number < e.read[Client]
-				if isCustom(r.method) && r.cancelled == nil && read {
+				if isCustom(r.method) && r.cancelled == nil && e.hasRead(r) {
 					e.brokenAt(r.at, "was never answered")
 				}
 			}
