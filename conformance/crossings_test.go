@@ -392,6 +392,24 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
+// TestAgentDies ends conversations after each message by the agent: it leaves behind what it owes, and nothing else is
+// found.
+func TestAgentDies(t *testing.T) {
+	owed := []string{"PRM-5", "CAN-1", "EXT-4", "TRM-7", "TRM-8"} // answers, and terminals that are not released
+	for _, name := range cleanNames(t) {
+		t.Run(name, func(t *testing.T) {
+			lines := talkOf(readClean(t, name))
+			for n := range lines {
+				for _, f := range judgeTalk(cleanSchema(name), lines[:n], conformance.Agent) {
+					if !slices.Contains(owed, f.Rule) {
+						t.Fatalf("after %d messages:%s", n, show(lines, []conformance.Finding{f}))
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestConversations has what the recordings lack: rare, and right.
 func TestConversations(t *testing.T) {
 	for name, test := range map[string]struct {
