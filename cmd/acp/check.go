@@ -20,6 +20,7 @@ type checkFlags struct {
 	format       oneOf
 	outputs      []string
 	level        levelFlag
+	side         sideFlag
 	only, ignore []string
 	accepted     string
 	protocol     oneOf
@@ -32,6 +33,7 @@ func newCheckCommand(p *program) *cobra.Command {
 	f := &checkFlags{
 		format:   oneOf{value: string(report.Text), values: formatNames()},
 		level:    newLevelFlag(conformance.ShouldNot),
+		side:     newSideFlag(),
 		protocol: oneOf{values: protocolNames},
 	}
 	c := &cobra.Command{
@@ -59,6 +61,7 @@ message, and after # the reason. * stands for any. They do not count, and those 
 	flags.Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
 	flags.StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; more than one is possible")
 	flags.Var(&f.level, "level", "the mildest `LEVEL` that counts: must, should or advice")
+	flags.Var(&f.side, "side", "only what this `SIDE` breaks: client or agent")
 	flags.StringSliceVar(&f.only, "only", nil, "judge only these requirements, or pages: an `ID` such as SES-7, or SES")
 	flags.StringSliceVar(&f.ignore, "ignore", nil, "do not judge these requirements, or pages: an `ID` such as SES-7, or SES")
 	flags.StringVar(&f.accepted, "accepted", "", "a `FILE` of accepted findings with reasons")
@@ -68,6 +71,7 @@ message, and after # the reason. * stands for any. They do not count, and those 
 	c.MarkFlagsMutuallyExclusive("protocol", "schema")
 	complete(c, "format", f.format.values...)
 	complete(c, "level", levelNames...)
+	complete(c, "side", f.side.values...)
 	complete(c, "protocol", protocolNames...)
 	return c
 }
@@ -110,7 +114,7 @@ func (f *checkFlags) judgeBy() (*conformance.Schema, error) {
 
 // report is an empty report as the flags want it.
 func (f *checkFlags) report() (*report.Report, error) {
-	options := report.Options{Version: moduleVersion(), Level: f.level.level, Only: f.only, Ignore: f.ignore, Keep: f.max}
+	options := report.Options{Version: moduleVersion(), Level: f.level.level, Side: f.side.side, Only: f.only, Ignore: f.ignore, Keep: f.max}
 	if f.accepted != "" {
 		file, err := os.Open(f.accepted)
 		if err != nil {

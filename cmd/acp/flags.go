@@ -35,6 +35,27 @@ func orList(values []string) string {
 	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
+// sideFlag is a flag for one of the two sides.
+type sideFlag struct {
+	oneOf
+	side conformance.Side // 0 if there is none
+}
+
+func newSideFlag() sideFlag {
+	return sideFlag{oneOf: oneOf{values: []string{conformance.Client.String(), conformance.Agent.String()}}}
+}
+
+func (f *sideFlag) Set(value string) error {
+	if err := f.oneOf.Set(value); err != nil {
+		return err
+	}
+	f.side = conformance.Client
+	if value == conformance.Agent.String() {
+		f.side = conformance.Agent
+	}
+	return nil
+}
+
 // levelFlag is a flag for the mildest level that counts.
 type levelFlag struct {
 	oneOf

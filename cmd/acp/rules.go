@@ -15,7 +15,7 @@ func newRulesCommand(p *program) *cobra.Command {
 	format := oneOf{value: "table", values: []string{"table", "json", "markdown"}}
 	level := newLevelFlag(conformance.Advice)
 	var page string
-	side := oneOf{values: []string{"client", "agent"}}
+	side := newSideFlag()
 	c := &cobra.Command{
 		Use:   "rules [FLAGS]",
 		Short: "List the requirements that are judged",
@@ -31,7 +31,7 @@ is to break it, who must comply, and the requirement in our own words.`,
 			}
 			rules = slices.DeleteFunc(rules, func(r conformance.Rule) bool {
 				return r.Level > level.level || page != "" && r.Page != page ||
-					side.value != "" && r.Side != 0 && r.Side.String() != side.value
+					side.side != 0 && r.Side == side.side.Peer()
 			})
 			form := report.Format(format.value)
 			if format.value == "table" {

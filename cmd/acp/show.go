@@ -15,7 +15,7 @@ import (
 // newShowCommand is acp show.
 func newShowCommand(p *program) *cobra.Command {
 	format := oneOf{value: "text", values: []string{"text", "json"}}
-	from := oneOf{values: []string{"client", "agent"}}
+	from := newSideFlag()
 	var filter show.Filter
 	var stats, full bool
 	c := &cobra.Command{
@@ -34,11 +34,7 @@ shows standard input as it comes.`,
 			if _, err := path.Match(filter.Method, ""); err != nil {
 				return usagef("--method %s: %w", filter.Method, err)
 			}
-			for side := conformance.Client; side <= conformance.Agent; side++ {
-				if side.String() == from.value {
-					filter.Sender = side
-				}
-			}
+			filter.Sender = from.side
 			in := untilInterrupt(p.stdin)
 			if len(args) == 1 && args[0] != "-" {
 				file, err := openRecording(args[0])

@@ -27,6 +27,7 @@ type (
 		Rules    []jsonGroup         `json:"rules"` // that were broken, the gravest first
 		Findings []jsonFinding       `json:"findings"`
 		Milder   int                 `json:"milder"` // findings below the level
+		Others   int                 `json:"others"` // findings about the side that is not judged
 		Stale    []jsonAcceptedEntry `json:"stale"`
 	}
 	jsonSource struct {
@@ -59,6 +60,7 @@ type (
 		Source     string           `json:"source"`
 		Line       int              `json:"line,omitempty"`
 		Number     int              `json:"number,omitempty"`
+		Side       string           `json:"side,omitempty"` // who breaks it
 		From       string           `json:"from,omitempty"`
 		Kind       string           `json:"kind,omitempty"`
 		Method     string           `json:"method,omitempty"`
@@ -100,7 +102,7 @@ func (r *Report) writeJSON(w io.Writer) error {
 	doc := jsonReport{
 		Tool: r.options.Tool, Version: r.options.Version, Schema: sdk.SchemaVersion,
 		Conforms: r.Findings() == 0, Readable: r.Readable(), Level: conformanceLevel(r.options.Level),
-		Sources: []jsonSource{}, Rules: []jsonGroup{}, Findings: []jsonFinding{}, Milder: r.hidden, Stale: []jsonAcceptedEntry{},
+		Sources: []jsonSource{}, Rules: []jsonGroup{}, Findings: []jsonFinding{}, Milder: r.hidden, Others: r.others, Stale: []jsonAcceptedEntry{},
 	}
 	for _, s := range r.sources {
 		source := jsonSource{s.Name, s.Connections, s.Messages, append([]int{}, s.Versions...), s.findings, []jsonProblem{}, s.MoreProblems, nil}
@@ -129,7 +131,7 @@ func (r *Report) writeJSON(w io.Writer) error {
 func (e *Entry) json() jsonFinding {
 	f := jsonFinding{
 		Rule: e.Rule, Level: conformanceLevel(e.Level), Source: e.Source.Name, Line: e.Line, Number: e.Number,
-		From: from(e.Direction), Kind: string(e.Kind), Method: e.Method, ID: e.ID, Pointer: e.Pointer,
+		Side: side(e.Side), From: from(e.Direction), Kind: string(e.Kind), Method: e.Method, ID: e.ID, Pointer: e.Pointer,
 		Message: e.Message, Definition: e.Definition, Excerpt: e.Excerpt, Accepted: e.Accepted,
 	}
 	for i, evidence := range e.Evidence {
@@ -150,6 +152,14 @@ func from(d conformance.Direction) string {
 		return ""
 	}
 	return d.Sender().String()
+}
+
+// side is the name of a side, or "".
+func side(s conformance.Side) string {
+	if s == 0 {
+		return ""
+	}
+	return s.String()
 }
 
 // SideName is "client", "agent" or "both".

@@ -115,8 +115,9 @@ func (r *Report) junitCase(id, page, text string) junitCase {
 	switch {
 	case g == nil:
 		for _, rule := range r.rules {
-			if rule.ID == id && (rule.Level > r.options.Level || !r.judged(id)) {
-				c.Skipped = message("skipped", "not judged: by --level, --only or --ignore", "", "")
+			other := r.options.Side != 0 && rule.Side == r.options.Side.Peer()
+			if rule.ID == id && (other || rule.Level > r.options.Level || !r.judged(id)) {
+				c.Skipped = message("skipped", "does not count: by its level or side, or because others were chosen", "", "")
 			}
 		}
 	case g.count > 0:

@@ -73,11 +73,8 @@ func (r *Report) writeMarkdown(w io.Writer) error {
 	}
 	list("Problems of the recordings", problems)
 	list("Stale entries of accepted findings", stale)
-	if n := r.Accepted(); n > 0 {
-		fmt.Fprintf(b, "\n%s accepted.\n", plural(n, "finding"))
-	}
-	if r.hidden > 0 {
-		fmt.Fprintf(b, "\n%s of milder levels not shown.\n", plural(r.hidden, "finding"))
+	for _, line := range r.unseen() {
+		fmt.Fprintf(b, "\n%s.\n", line)
 	}
 	return b.Flush()
 }

@@ -28,6 +28,8 @@ type Options struct {
 	// Level is the mildest level that counts. Zero is [conformance.ShouldNot]: requirements and recommendations, no
 	// advice.
 	Level conformance.Level
+	// Side is the side whose findings count. Zero is both.
+	Side conformance.Side
 	// Only are the requirements that count, if there are any, and Ignore are those that do not: "SES-7" is one, "SES"
 	// are all of a page.
 	Only, Ignore []string
@@ -47,7 +49,9 @@ type Report struct {
 	rules   []conformance.Rule
 	sources []*Source
 	groups  map[string]*group
-	hidden  int // findings of milder levels
+	levels  [conformance.Advice + 1]int // findings that count, by level
+	hidden  int                         // findings of milder levels
+	others  int                         // findings about the other side
 }
 
 // group is the findings of one requirement.
@@ -201,6 +205,10 @@ func (s *Source) Add(e *Entry) bool {
 	if !r.judged(e.Rule) {
 		return false
 	}
+	if r.options.Side != 0 && e.Side == r.options.Side.Peer() {
+		r.others++
+		return false
+	}
 	if e.Level > r.options.Level {
 		r.hidden++
 		return false
@@ -223,6 +231,7 @@ func (s *Source) Add(e *Entry) bool {
 	} else {
 		g.count++
 		s.findings++
+		r.levels[min(e.Level, conformance.Advice)]++
 	}
 	if r.options.Keep < 0 || len(g.kept) < r.options.Keep {
 		g.kept = append(g.kept, e)
@@ -244,8 +253,8 @@ func (r *Report) judged(rule string) bool {
 // Findings is the number of findings that count.
 func (r *Report) Findings() int {
 	n := 0
-	for _, g := range r.groups {
-		n += g.count
+	for _, at := range r.levels {
+		n += at
 	}
 	return n
 }
@@ -321,17 +330,26 @@ func (r *Report) Write(w io.Writer, format Format) error {
 func (r *Report) counts() string {
 	var parts []string
 	for level := conformance.Must; level <= conformance.Advice; level++ {
-		n := 0
-		for _, g := range r.groups {
-			if g.rule.Level == level {
-				n += g.count
-			}
-		}
-		if n > 0 {
+		if n := r.levels[level]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, level))
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// unseen says what was found and is not shown.
+func (r *Report) unseen() []string {
+	var lines []string
+	if n := r.Accepted(); n > 0 {
+		lines = append(lines, plural(n, "finding")+" accepted")
+	}
+	if r.others > 0 {
+		lines = append(lines, fmt.Sprintf("%s about the %s not shown", plural(r.others, "finding"), r.options.Side.Peer()))
+	}
+	if r.hidden > 0 {
+		lines = append(lines, plural(r.hidden, "finding")+" of milder levels not shown")
+	}
+	return lines
 }
 
 // plural is "1 message", "2 messages".

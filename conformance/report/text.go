@@ -211,11 +211,8 @@ func (r *Report) summarize(p *painter) {
 	if counts := r.counts(); counts != "" {
 		fmt.Fprintf(p, "%s\n", counts)
 	}
-	if n := r.Accepted(); n > 0 {
-		fmt.Fprintf(p, "%s accepted\n", plural(n, "finding"))
-	}
-	if r.hidden > 0 {
-		fmt.Fprintf(p, "%s of milder levels not shown\n", plural(r.hidden, "finding"))
+	for _, line := range r.unseen() {
+		fmt.Fprintln(p, line)
 	}
 }
 
