@@ -2,6 +2,9 @@ package main
 
 import (
 	"flag"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -22,6 +25,14 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                commands,
+		Condition: func(condition string) (bool, error) {
+			file, found := strings.CutPrefix(condition, "exists:")
+			if !found {
+				return false, fmt.Errorf("unknown condition %q", condition)
+			}
+			_, err := os.Stat(file)
+			return err == nil, nil
+		},
 	})
 }
 

@@ -88,6 +88,7 @@ func (s *Stats) method(m *Message) {
 	} else if m.Method == "" {
 		key.method = "(answers nothing)"
 	}
+	key.method, key.update = clip(key.method, 4*maxString), clip(key.update, 4*maxString)
 	c := s.methods[key]
 	if c == nil {
 		if len(s.methods) >= maxKeys {
@@ -95,7 +96,6 @@ func (s *Stats) method(m *Message) {
 			return
 		}
 		c = &methodStats{}
-		key.method, key.update = clip(key.method, 4*maxString), clip(key.update, 4*maxString)
 		s.methods[key] = c
 	}
 	if !answer {
@@ -121,15 +121,16 @@ func (s *Stats) session(m *Message) {
 	if m.Session == "" {
 		return
 	}
-	c := s.sessions[m.Session]
+	id := clip(m.Session, 4*maxString)
+	c := s.sessions[id]
 	if c == nil {
 		if len(s.sessions) >= maxKeys {
 			s.skipped++
 			return
 		}
 		c = &sessionStats{tokens: map[string]float64{}}
-		s.sessions[m.Session] = c
-		s.order = append(s.order, m.Session)
+		s.sessions[id] = c
+		s.order = append(s.order, id)
 	}
 	c.messages++
 	prompt := m.Method == "session/prompt"
@@ -167,6 +168,7 @@ type (
 		DurationMs *float64      `json:"durationMs,omitempty"`
 		Methods    []jsonMethod  `json:"methods"`
 		Sessions   []jsonSession `json:"sessions"`
+		Total      jsonSession   `json:"allSessions"`
 		Uncounted  int           `json:"uncounted,omitempty"`
 	}
 	jsonSide struct {
@@ -191,13 +193,12 @@ type (
 		Max float64 `json:"max"`
 	}
 	jsonSession struct {
-		ID           string             `json:"id"`
+		ID           string             `json:"id,omitempty"`
 		Messages     int                `json:"messages"`
 		Prompts      int                `json:"prompts"`
 		ContextUsed  *float64           `json:"contextUsed,omitempty"` // tokens
 		ContextSize  *float64           `json:"contextSize,omitempty"`
-		Cost         *float64           `json:"cost,omitempty"`
-		Currency     string             `json:"currency,omitempty"`
+		Cost         map[string]float64 `json:"cost,omitempty"`         // by currency
 		UsageReports int                `json:"usageReports,omitempty"` // answers to prompts with usage
 		Usage        map[string]float64 `json:"usage,omitempty"`        // their sum
 	}
@@ -235,15 +236,31 @@ func (s *Stats) document() jsonStats {
 		if c.hasUsed {
 			out.ContextUsed, out.ContextSize = &c.used, &c.size
 		}
+		doc.Total.Messages += c.messages
+		doc.Total.Prompts += c.prompts
 		if c.currency != "" {
-			out.Cost, out.Currency = &c.cost, c.currency
+			out.Cost = map[string]float64{c.currency: c.cost}
+			doc.Total.Cost = sum(doc.Total.Cost, out.Cost)
 		}
 		if c.reports > 0 {
 			out.Usage = c.tokens
+			doc.Total.UsageReports += c.reports
+			doc.Total.Usage = sum(doc.Total.Usage, out.Usage)
 		}
 		doc.Sessions = append(doc.Sessions, out)
 	}
 	return doc
+}
+
+// sum adds numbers to others of the same names.
+func sum(to, add map[string]float64) map[string]float64 {
+	if to == nil {
+		to = map[string]float64{}
+	}
+	for name, n := range add {
+		to[name] += n
+	}
+	return to
 }
 
 // WriteJSON writes the counts as one document.
@@ -282,25 +299,44 @@ func (s *Stats) WriteText(w io.Writer) error {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "session %s: messages: %d, prompts: %d", plain.Line(session.ID), session.Messages, session.Prompts)
-		if session.ContextUsed != nil {
-			fmt.Fprintf(w, ", context: %.0f of %.0f tokens", *session.ContextUsed, *session.ContextSize)
+		if i == maxSessions {
+			fmt.Fprintf(w, "and %d sessions more; --format json has them\n", len(doc.Sessions)-i)
+			break
 		}
-		if session.Cost != nil {
-			fmt.Fprintf(w, ", cost: %g %s", *session.Cost, plain.Line(session.Currency))
-		}
-		fmt.Fprintln(w)
-		for _, name := range slices.Sorted(maps.Keys(session.Usage)) {
-			fmt.Fprintf(w, "  %s %.0f\n", plain.Line(name), session.Usage[name])
-		}
-		if session.UsageReports > 0 {
-			fmt.Fprintf(w, "  (the sum of what answers to prompts report: %d)\n", session.UsageReports)
-		}
+		session.write(w)
+	}
+	if len(doc.Sessions) > 1 {
+		doc.Total.write(w)
 	}
 	if s.skipped > 0 {
 		fmt.Fprintf(w, "%d messages have a method or a session beyond the first %d of them, and are only in the totals\n", s.skipped, maxKeys)
 	}
 	return nil
+}
+
+// maxSessions is how many sessions are shown to people.
+const maxSessions = 20
+
+// write writes a session, or all of them, for people.
+func (session *jsonSession) write(w io.Writer) {
+	name := "all sessions"
+	if session.ID != "" {
+		name = "session " + plain.Line(session.ID)
+	}
+	fmt.Fprintf(w, "%s: messages: %d, prompts: %d", name, session.Messages, session.Prompts)
+	if session.ContextUsed != nil {
+		fmt.Fprintf(w, ", context: %.0f of %.0f tokens", *session.ContextUsed, *session.ContextSize)
+	}
+	for _, currency := range slices.Sorted(maps.Keys(session.Cost)) {
+		fmt.Fprintf(w, ", cost: %.6g %s", session.Cost[currency], plain.Line(currency))
+	}
+	fmt.Fprintln(w)
+	for _, name := range slices.Sorted(maps.Keys(session.Usage)) {
+		fmt.Fprintf(w, "  %s %.0f\n", plain.Line(name), session.Usage[name])
+	}
+	if session.UsageReports > 0 {
+		fmt.Fprintf(w, "  (the sum of what answers to prompts report: %d)\n", session.UsageReports)
+	}
 }
 
 // ms is a delay of so many milliseconds.
