@@ -164,17 +164,18 @@ func sharedContents(t *testing.T) (contents []any) {
 
 // shape is equal for values that differ in texts and numbers only.
 func shape(v *node) string {
-	key := v.kind().String()
+	var key strings.Builder
+	key.WriteString(v.kind().String())
 	for below := range v.below() {
 		if v.kind() == typeObject {
-			key += " " + below.name()
+			key.WriteString(" " + below.name())
 		}
-		key += "(" + shape(below) + ")"
+		key.WriteString("(" + shape(below) + ")")
 	}
 	if text := v.string(); strings.Contains(text, "_") {
-		key += text // a tag
+		key.WriteString(text) // a tag
 	}
-	return key
+	return key.String()
 }
 
 // FuzzPlans has a text judged by each definition of each schema: plans promise nothing wrong.
