@@ -378,7 +378,8 @@ func BenchmarkValidator(b *testing.B) {
 	}
 }
 
-// BenchmarkJudge judges conversations by the schema and all rules: one, and one for each processor.
+// BenchmarkJudge judges conversations by the schema and all rules: one, and one for each processor; and one by the schema
+// alone.
 func BenchmarkJudge(b *testing.B) {
 	var messages []conformance.Message
 	bytes := 0
@@ -387,31 +388,35 @@ func BenchmarkJudge(b *testing.B) {
 		bytes += len(m.Line)
 	})
 	b.Logf("%d messages of %d bytes on average", len(messages), bytes/len(messages))
-	run := func(next func() bool) {
+	byRules := func() func(conformance.Message) []conformance.Finding {
+		return conformance.NewJudge(conformance.V1(), nil).Message
+	}
+	bySchema := func() func(conformance.Message) []conformance.Finding {
+		v := conformance.NewValidator(conformance.V1())
+		return func(m conformance.Message) []conformance.Finding { return v.Message(m.Direction, m.Line) }
+	}
+	judge := func(b *testing.B, connect func() func(conformance.Message) []conformance.Finding, next func() bool) {
 		for {
-			judge := conformance.NewJudge(conformance.V1(), nil)
+			message := connect()
 			for _, m := range messages {
 				if !next() {
 					return
 				}
-				if f := judge.Message(m); len(f) > 0 {
+				if f := message(m); len(f) > 0 {
 					b.Errorf("%s: %v", m.Line, f)
-					return
 				}
 			}
 		}
 	}
-	report := func(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s") }
-	b.Run("one connection", func(b *testing.B) {
-		b.SetBytes(int64(bytes / len(messages)))
-		b.ReportAllocs()
-		run(b.Loop)
-		report(b)
-	})
-	b.Run("parallel", func(b *testing.B) {
-		b.SetBytes(int64(bytes / len(messages)))
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) { run(pb.Next) })
-		report(b)
-	})
+	run := func(name string, test func(b *testing.B)) {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(bytes / len(messages)))
+			b.ReportAllocs()
+			test(b)
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+		})
+	}
+	run("one connection", func(b *testing.B) { judge(b, byRules, b.Loop) })
+	run("parallel", func(b *testing.B) { b.RunParallel(func(pb *testing.PB) { judge(b, byRules, pb.Next) }) })
+	run("schema alone", func(b *testing.B) { judge(b, bySchema, b.Loop) })
 }
