@@ -242,6 +242,7 @@ var mutants = []mutant{
 	{rule: "AUT-10", clean: "v1-sessions", mutation: succeeds("<- session/new#last", `{"sessionId":"sess_9"}`)},
 
 	// session-setup
+	{rule: "SES-2", clean: "v1-bare", mutation: all(cut("<- session/new"), set("<- session/new", "/result/sessionId", `""`))},
 	{rule: "SES-2", clean: "v1-sessions", mutation: all(
 		set("<- session/new#3", "/result/sessionId", `"sess_1"`),
 		set("<- session/update:available_commands_update#2", "/params/sessionId", `"sess_1"`))},
@@ -276,10 +277,16 @@ var mutants = []mutant{
 	{rule: "DEL-5", clean: "v1-sessions", mutation: fails("<- session/delete#2", "-32002")},
 
 	// session-modes
+	{rule: "MOD-1", clean: "v1-bare", mutation: insert(atEnd,
+		`-> {"id":"mode","method":"session/set_mode","params":{"sessionId":"sess_1","modeId":"ask"}}`, `<- {"id":"mode","error":{"code":-32602,"message":"There are no modes"}}`)},
+	{rule: "MOD-2", clean: "v1-settings", mutation: set("<- session/update:current_mode_update#last", "/params/update/currentModeId", `"turbo"`)},
 	{rule: "MOD-1", clean: "v1-settings", mutation: set("-> session/set_mode", "/params/modeId", `"turbo"`)},
 	{rule: "MOD-2", clean: "v1-settings", mutation: set("<- session/load", "/result/modes/currentModeId", `"turbo"`)},
 
 	// session-config-options
+	{rule: "CFG-16", clean: "v1-settings", mutation: all(set("-> session/set_config_option", "/params/type", `"boolean"`), set("-> session/set_config_option", "/params/value", "true"),
+		fails("<- session/set_config_option", "-32602"))},
+	{rule: "CFG-19", clean: "v1-settings", mutation: remove("<- session/load", "/result/modes")},
 	{rule: "CFG-3", clean: "v1-settings", mutation: remove("-> initialize", "/params/clientCapabilities/session")},
 	{rule: "CFG-7", clean: "v1-settings", mutation: set("<- session/load", "/result/configOptions/2/category", `"style"`)},
 	{rule: "CFG-14", clean: "v1-settings", mutation: set("<- session/load", "/result/configOptions/1/currentValue", `"giant"`)},
@@ -296,6 +303,7 @@ var mutants = []mutant{
 	{rule: "CFG-22", clean: "v1-settings", mutation: set("<- session/load", "/result/configOptions/0/currentValue", `"auto"`)},
 
 	// prompt-turn
+	{rule: "PRM-1", clean: "v1-sessions", mutation: move("-> session/prompt#2", before("<- session/load"))},
 	{rule: "PRM-1", clean: "v1-bare", mutation: insert(atEnd,
 		`-> {"id":"new","method":"session/prompt","params":{"sessionId":"nope","prompt":[{"type":"text","text":"Hello?"}]}}`,
 		`<- {"id":"new","error":{"code":-32002,"message":"Session not found","data":{"sessionId":"nope"}}}`)},
@@ -321,6 +329,7 @@ var mutants = []mutant{
 	{rule: "CAN-1", clean: "v1-errors", mutation: drop("<- session/new#2"), closedBy: conformance.Agent},
 
 	// content
+	{rule: "CON-3", clean: "v1-turns", mutation: set("-> session/prompt", "/params/prompt/2/mimeType", `"png"`)},
 	{rule: "CON-3", clean: "v1-turns", mutation: set("-> session/prompt", "/params/prompt/2/data", `"?"`)},
 
 	// tool-calls
@@ -378,6 +387,7 @@ var mutants = []mutant{
 		set("<- elicitation/complete#last", "/params/elicitationId", `"elic_1"`))},
 	{rule: "ELI-21", clean: "v1-elicitations", mutation: set("<- elicitation/complete#last", "/params/elicitationId", `"elic_9"`)},
 	{rule: "ELI-25", clean: "v1-elicitations", mutation: set("<- elicitation/create", "/params/url", `"https://ada:secret@example.com/login"`)},
+	{rule: "ELI-25", clean: "v1-elicitations", mutation: set("<- elicitation/create", "/params/url", `"https://example.com/login?email=ada"`)},
 	{rule: "ELI-25", clean: "v1-elicitations", mutation: set("<- elicitation/create", "/params/url", `"https://example.com/login?access_token=abc"`)},
 	{rule: "ELI-26", clean: "v1-elicitations", mutation: set("<- elicitation/create", "/params/url", `"http://example.com/login"`)},
 	{rule: "ELI-27", clean: "v1-elicitations", mutation: set("<- elicitation/create#2", "/params/message", `"Go to https://example.com and tell me."`)},
@@ -412,6 +422,8 @@ var mutants = []mutant{
 	{rule: "ERR-5", clean: "v1-errors", mutation: remove("<- session/load", "/error/data")},
 	{rule: "ERR-9", clean: "v1-bare", mutation: all(cut("-> session/new"),
 		insert(atEnd, `<- {"id":2,"error":{"code":-32000,"message":"Too many requests"}}`))},
+	{rule: "ERR-9", clean: "v1-bare", mutation: all(set("-> initialize", "/params/clientCapabilities", `{"auth":{"terminal":true}}`), cut("-> session/new"),
+		insert(atEnd, `<- {"id":2,"error":{"code":-32000,"message":"Authentication required"}}`))},
 
 	// schema-reference
 	{rule: "SCH-2", clean: "v1-bare", mutation: set("<- session/prompt#2", "/id", `"4"`), closedBy: conformance.Client},
