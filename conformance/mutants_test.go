@@ -5,6 +5,7 @@ package conformance_test
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -565,4 +566,74 @@ var mutants = []mutant{
 	{rule: "ADD-5", clean: "v2-sessions", mutation: set("<- initialize", "/result/authMethods/-", `{"type":"agent","methodId":"browser","name":"Again"}`)},
 	{rule: "ADD-6", clean: "v2-elicitations", mutation: set("<- _shop.example/unknown", "/error/message", `""`)},
 	{rule: "ADD-7", clean: "v2-cancel", mutation: all(set("-> initialize", "/params/protocolVersion", "9999"), set("<- initialize", "/result/protocolVersion", "9999"))},
+}
+
+// TestWildMutants changes the clean recordings at random, several times each: whatever comes of it, the judge says no more
+// than it can prove, and goes on.
+func TestWildMutants(t *testing.T) {
+	values := []string{`null`, `0`, `-1`, `1e400`, `""`, `"sess_1"`, `"../x"`, `[]`, `[[]]`, `{}`, `true`, `"\u0000"`, `9007199254740993`, `{"_meta":null}`}
+	rounds := 0
+	for _, name := range cleanNames(t) {
+		recorded := talkOf(readClean(t, name))
+		for seed := range uint64(60) {
+			rng := rand.New(rand.NewPCG(seed, 4))
+			lines := slices.Clone(recorded)
+			for range 1 + rng.IntN(6) {
+				i, j := rng.IntN(len(lines)), rng.IntN(len(lines))
+				switch rng.IntN(7) {
+				case 0:
+					lines = slices.Delete(lines, i, i+1)
+				case 1:
+					lines = slices.Insert(lines, j, lines[i])
+				case 2:
+					lines[i], lines[j] = lines[j], lines[i]
+				case 3:
+					lines[i].to = conformance.ToAgent + conformance.ToClient - lines[i].to
+				case 4: // a piece of it
+					lines[i].text = lines[i].text[:rng.IntN(len(lines[i].text)+1)]
+				default: // another value somewhere
+					if m := lines[i].decode(); m != nil {
+						wild(rng, m, parseJSON(values[rng.IntN(len(values))]))
+						lines[i].text = encode(m)
+					}
+				}
+			}
+			for _, schema := range []*conformance.Schema{cleanSchema(name), nil} {
+				for _, f := range judgeTalk(schema, lines, conformance.Side(rng.IntN(3))) {
+					provable(t, lines, f)
+				}
+				rounds++
+			}
+		}
+	}
+	t.Logf("%d conversations", rounds)
+}
+
+// wild puts a value at a place of an object that is chosen at random.
+func wild(rng *rand.Rand, v, value any) {
+	switch v := v.(type) {
+	case map[string]any:
+		names := slices.Sorted(maps.Keys(v))
+		if len(names) == 0 {
+			return
+		}
+		name := names[rng.IntN(len(names))]
+		switch rng.IntN(4) {
+		case 0:
+			delete(v, name)
+		case 1:
+			v[name] = value
+		default:
+			wild(rng, v[name], value)
+		}
+	case []any:
+		if len(v) == 0 {
+			return
+		}
+		if i := rng.IntN(len(v)); rng.IntN(3) == 0 {
+			v[i] = value
+		} else {
+			wild(rng, v[i], value)
+		}
+	}
 }
