@@ -82,12 +82,14 @@ func (j *Judge) Message(m Message) []Finding {
 	return e.findings
 }
 
-// Closed says which side closed the connection, before End. If nobody says it, the end of the connection proves less:
-// a request may then be unanswered because the one who asked has left.
+// Closed says that a side closed the connection, before End; only the first call counts. If nobody says it, the end of the
+// connection proves less: a request may then be unanswered because the one who asked has left.
 func (j *Judge) Closed(by Side) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.ledger.closedBy = by
+	if j.ledger.closedBy == 0 {
+		j.ledger.closedBy = by
+	}
 }
 
 // End returns what the end of the connection shows: a request that was never answered, a terminal that was never released.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -127,10 +126,9 @@ func (m *Monitor) count(findings []Finding) (counted []Finding) {
 }
 
 // end takes what the end of a connection shows.
-func (m *Monitor) end(j *Judge, closedBy Side) {
+func (m *Monitor) end(j *Judge) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	j.Closed(closedBy)
 	if findings := m.count(j.End()); len(findings) > 0 && m.options.OnEnd != nil {
 		m.options.OnEnd(findings)
 	}
@@ -155,17 +153,28 @@ func (t *watchedTransport) watch(inner rpc.Stream, j *Judge) rpc.Stream {
 	return rpc.Wrap(inner, rpc.Wrapper{
 		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
 			line, err := next()
-			switch {
-			case err == nil:
+			if err == nil {
 				t.monitor.see(j, t.side.Peer().direction(), line)
-			case errors.Is(err, io.EOF):
-				t.monitor.end(j, t.side.Peer())
+			} else if _, goesOn := errors.AsType[*rpc.TooLongError](err); !goesOn {
+				j.Closed(t.side.Peer()) // unless this side has closed before
+				t.monitor.end(j)
 			}
 			return line, err
 		},
 		Write: func(line []byte) ([]byte, error) {
 			t.monitor.see(j, t.side.direction(), line)
 			return line, nil
+		},
+		CloseWrite: func() error {
+			j.Closed(t.side)
+			if half, ok := inner.(interface{ CloseWrite() error }); ok {
+				return half.CloseWrite()
+			}
+			return errors.ErrUnsupported
+		},
+		Close: func() error {
+			j.Closed(t.side)
+			return inner.Close()
 		},
 	})
 }

@@ -263,3 +263,77 @@ func TestTapConcurrently(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMonitorEnd has a prompt in flight when the connection ends: that is the agent's fault if it has closed the
+// connection, and not if the client has.
+func TestMonitorEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		first conformance.Side // who closes first
+		wrap  conformance.Side // where the monitor stands
+		want  string
+	}{
+		"the agent, seen by the client":  {conformance.Agent, conformance.Client, "PRM-5"},
+		"the agent, seen by the agent":   {conformance.Agent, conformance.Agent, "PRM-5"},
+		"the client, seen by the client": {conformance.Client, conformance.Client, ""},
+		"the client, seen by the agent":  {conformance.Client, conformance.Agent, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found []string
+			m := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{OnEnd: func(findings []conformance.Finding) {
+				for _, f := range findings {
+					found = append(found, f.Rule)
+				}
+			}})
+			var atClient, atAgent rpc.Transport = rpc.Pipe()
+			if test.wrap == conformance.Client {
+				atClient = m.WrapClient(atClient)
+			} else {
+				atAgent = m.WrapAgent(atAgent)
+			}
+			client, err := atClient.Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			agent, err := atAgent.Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			pass := func(from, to rpc.Stream, line string) {
+				t.Helper()
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if err := from.Write([]byte(line)); err != nil {
+						t.Error(err)
+					}
+				})
+				if _, err := to.Read(); err != nil {
+					t.Error(err)
+				}
+				wg.Wait()
+			}
+			pass(client, agent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+			pass(agent, client, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"a","version":"1"}}}`)
+			pass(client, agent, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`)
+			pass(agent, client, `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`)
+			pass(client, agent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}`)
+			ends := []rpc.Stream{client, agent}
+			if test.first == conformance.Agent {
+				slices.Reverse(ends)
+			}
+			if err := ends[0].Close(); err != nil {
+				t.Error(err)
+			}
+			for _, end := range ends { // each reads that it is over
+				if line, err := end.Read(); err == nil {
+					t.Errorf("read %q", line)
+				}
+			}
+			if err := ends[1].Close(); err != nil {
+				t.Error(err)
+			}
+			if got := strings.Join(found, " "); got != test.want || m.Stats().Findings() != len(found) {
+				t.Errorf("got %q and %s, want %q", got, m.Stats(), test.want)
+			}
+		})
+	}
+}
