@@ -34,9 +34,9 @@
 // A Reader tells the form by each line's content, so that nobody has to name it. It also reads:
 //
 //   - Lines {"t":…,"from":"client","raw":"…"} with other headers or none.
-//   - JSON-RPC messages, one a line or in a JSON array, with nothing that says who sent them. Methods tell it, and of answers the id of the
-//     request that is open. Some messages cannot be told: extensions, answers to what is not in the file. These
-//     are entries with an error.
+//   - JSON-RPC messages, one a line or in a JSON array, with nothing that says who sent them. Methods tell it, and
+//     of answers the id of the request that is open. Some messages cannot be told: extensions, answers to what is
+//     not in the file. These are entries with an error.
 //   - Logs of editors, SDKs and libraries: text, in which lines have a message behind a timestamp, an arrow
 //     (-> <- --> <-- >>> <<< → ←), words such as "sent" and "received", "stdin" and "stdout" or the name of the
 //     side. Which way an arrow points depends on who has written the log: the first message whose method tells it

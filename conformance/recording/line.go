@@ -132,7 +132,8 @@ func (r *Reader) takeLine(line []byte, last bool) {
 		rest := bytes.TrimSpace(line[1:])
 		switch {
 		case closed && r.takeArray(line):
-		case !closed && !last && len(rest) > 0 && rest[0] == '{' && (bytes.Contains(rest, []byte(`"_direction"`)) || bytes.Contains(rest, []byte(`"jsonrpc"`))):
+		case !closed && !last && len(rest) > 0 && rest[0] == '{' &&
+			(bytes.Contains(rest, []byte(`"_direction"`)) || bytes.Contains(rest, []byte(`"jsonrpc"`))):
 			r.array = true
 			r.takePart(rest, last)
 		default:
@@ -180,7 +181,8 @@ func (r *Reader) takeObject(line []byte, m *members) {
 	switch {
 	case m.recording != nil && m.jsonrpc == nil:
 		r.header(line, m)
-	case m.jsonrpc == nil && m.from != nil && (m.raw != nil || m.bytes != nil || m.stderr != nil || m.stderrBytes != nil || m.lost != nil):
+	case m.jsonrpc == nil && m.from != nil &&
+		(m.raw != nil && m.raw[0] != '{' || m.bytes != nil || m.stderr != nil || m.stderrBytes != nil || m.lost != nil):
 		r.takeOurs(m)
 	case m.copied != nil:
 		r.takeCopied(m)
@@ -494,7 +496,7 @@ func (r *Reader) other(name string) {
 func (r *Reader) takeWrapped(m *members, h hint, at time.Time) bool {
 	for _, side := range [][]byte{m.direction, m.from, m.kind, m.event} {
 		if len(side) > 0 && side[0] == '"' && h == (hint{}) {
-			h = hintOf(text(side))
+			h = hintOf(strings.ReplaceAll(text(side), "_", " "))
 		}
 	}
 	for _, body := range [][]byte{m.body, m.message, m.payload, m.raw, m.params} {

@@ -22,11 +22,12 @@ import (
 // message has the same members and types, and can be checked and replayed. A secret has the same mask wherever
 // it stands, for one Masker; nobody can tell the secret from it. Ids are never masked, those of sessions among them.
 //
-// Secrets are: the values of environment variables and of HTTP headers (members env and headers), the
-// parameters of authentication but the method's id, the values of members whose name says it (token, apiKey, password, authorization, …),
-// of command-line flags and upper-case variables with such names, user and password and secret parameters in URLs, what stands behind
-// "Bearer", keys of known shapes (sk-…, ghp_…, AKIA…, JSON Web Tokens and others), private keys in PEM; and the values of the members, wherever they occur
-// again in a text. What is none of these is not found.
+// Secrets are: the values of environment variables and of HTTP headers (members env and headers), the parameters of
+// authentication but the method's id, the values of members whose name says it (token, apiKey, password,
+// authorization, …), of command-line flags and upper-case variables with such names, user and password and secret
+// parameters in URLs, what stands behind "Bearer", keys of known shapes (sk-…, ghp_…, AKIA…, JSON Web Tokens and
+// others), private keys in PEM; and the values of the members, wherever they occur again in a text. What is none of
+// these is not found.
 //
 // Its methods are safe for concurrent use.
 type Masker struct {

@@ -171,6 +171,9 @@ agent: ` + prompted, want: turn},
 {"ts": "2026-01-02T03:04:05.2+00:00", "dir": "<<<", "msg": ` + answered + `}`, want: turn[:2]},
 		"wrapped by a client": {first: 1, text: `{"timestamp": 1767323045123, "direction": "outgoing", "message": ` + initialize + `}
 {"timestamp": 1767323045124, "direction": "incoming", "message": ` + quoted(answered) + `}`, want: turn[:2]},
+		"wrapped with events": {first: 1, text: `{"t": 1, "event": "message_sent", "payload": ` + initialize + `}
+{"t": 2, "event": "message_received", "payload": ` + answered + `}
+{"t": 3, "from": "client", "raw": ` + prompt + `}`, want: turn[:3]},
 		"copied from Zed": {text: `[
   {
     "_direction": "outgoing",

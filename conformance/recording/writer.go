@@ -57,8 +57,9 @@ func NewWriter(w io.Writer, h Header, masker *Masker) (*Writer, error) {
 	return writer, writer.err
 }
 
-// Message writes a message, which passes now if it has no time. A newline at its end is not part of it. It may be used as OnMessage of a conformance.Monitor or
-// Tap, which has no use for the error: the last call of the Writer returns it too.
+// Message writes a message, which passes now if it has no time. A newline at its end is not part of it. It may be
+// used as OnMessage of a conformance.Monitor or Tap, which has no use for the error: the last call of the Writer
+// returns it too.
 func (w *Writer) Message(m conformance.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,9 +25,11 @@ type ReplayOptions struct {
 	Exact bool
 	// Patience is how long a message is waited for after a later one has come. Default 1 s.
 	Patience time.Duration
-	// Silence is how long the peer may say nothing while something is expected. 0 means for ever, or until the context ends.
+	// Silence is how long the peer may say nothing while something is expected. 0 means for ever, or until the
+	// context ends.
 	Silence time.Duration
-	// Replace has texts that are replaced in what is played, such as paths, as strings.NewReplacer takes them: old, new, and so on.
+	// Replace has texts that are replaced in what is played, such as paths, as strings.NewReplacer takes them: old,
+	// new, and so on.
 	Replace []string
 	// OnDifference is called for each difference, in their order. It may be nil.
 	OnDifference func(Difference)
@@ -86,13 +88,13 @@ type ReplayResult struct {
 
 // Replay connects and plays one side of the recording; the other side is live. A message is sent when everything has
 // come that the live side had sent before it in the recording. Ids that the live side chooses, of requests, sessions,
-// terminals and so on, are put in the place of the recorded ones. Messages of the live side must be about the same, in the same order,
-// and have the same structure: members and their types, kinds, statuses and the like, but not texts, numbers, lengths of lists,
-// and how many pieces a text comes in.
+// terminals and so on, are put in the place of the recorded ones. Messages of the live side must be about the same,
+// in the same order, and have the same structure: members and their types, kinds, statuses and the like, but not
+// texts, numbers, lengths of lists, and how many pieces a text comes in.
 //
-// It goes on after a difference; a request that is not in the recording is answered with an error. After the last message it
-// ends a live agent's input, or waits until the live client ends the connection. The error says that it could not play
-// to the end; the result counts what was done until then.
+// It goes on after a difference; a request that is not in the recording is answered with an error. After the last
+// message it ends a live agent's input, or waits until the live client ends the connection. The error says that it
+// could not play to the end; the result counts what was done until then.
 func (r *Recorded) Replay(ctx context.Context, side conformance.Side, transport rpc.Transport, options *ReplayOptions) (*ReplayResult, error) {
 	p := &replay{recorded: r, side: side, names: newNames(), inbox: newInbox(), liveIDs: map[*message][]byte{}, asked: map[string]string{}}
 	if options != nil {
@@ -394,8 +396,8 @@ func (p *replay) bound(member, value string) (string, bool) {
 // maxAhead is how many expected messages are compared with one that has come.
 const maxAhead = 256
 
-// find looks for the recorded message that a live one is: the first that it matches, or else the first that is about the same
-// and is to come before the next message that is sent, with what differs.
+// find looks for the recorded message that a live one is: the first that it matches, or else the first that is about
+// the same and is to come before the next message that is sent, with what differs.
 func (p *replay) find(got *subject, document any) (at int, difference error) {
 	until := len(p.recorded.steps)
 	if len(p.toSend) > 0 {

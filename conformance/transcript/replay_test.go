@@ -20,8 +20,8 @@ import (
 	"github.com/acpgo/sdk/conformance/transcript"
 )
 
-// recorded reads a recording of messages that are written with arrows, -> for the client's. A number before the arrow is the time
-// in milliseconds.
+// recorded reads a recording of messages that are written with arrows, -> for the client's. A number before the arrow
+// is the time in milliseconds.
 func recorded(t *testing.T, lines ...string) *transcript.Recorded {
 	t.Helper()
 	var file bytes.Buffer
@@ -56,8 +56,8 @@ func recorded(t *testing.T, lines ...string) *transcript.Recorded {
 	return r
 }
 
-// against replays a recording to a peer: each of its strings is a line that it writes, "<" for one that it reads first, "EOF"
-// for the end of the connection, or how long it waits. It returns what the peer has read.
+// against replays a recording to a peer: each of its strings is a line that it writes, "<" for one that it reads
+// first, "EOF" for the end of the connection, or how long it waits. It returns what the peer has read.
 func against(t *testing.T, r *transcript.Recorded, side conformance.Side, options *transcript.ReplayOptions, peer ...string) (read, differences []string, result *transcript.ReplayResult) {
 	t.Helper()
 	ours, theirs := rpc.Pipe()

@@ -67,8 +67,8 @@ type Result struct {
 	Err error
 }
 
-// Run starts the agent and returns when it has ended and all is recorded. Its error says that the agent did not start. The command's
-// Stdin and Stdout must not be set.
+// Run starts the agent and returns when it has ended and all is recorded. Its error says that the agent did not
+// start. The command's Stdin and Stdout must not be set.
 //
 // It waits for all its goroutines, but for one that reads a Stdin whose Read does not return when it is closed, as
 // that of an os.File may not.
@@ -189,7 +189,8 @@ func (r *run) forward(exited <-chan struct{}) {
 	}
 }
 
-// pass passes bytes on until one end is closed, and then closes the other. It reports whether the reading end was the first.
+// pass passes bytes on until one end is closed, and then closes the other. It reports whether the reading end was the
+// first.
 func (r *run) pass(s source, from io.ReadCloser, to io.WriteCloser) (ended bool) {
 	buf := make([]byte, bufferSize)
 	for {

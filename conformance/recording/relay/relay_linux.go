@@ -17,8 +17,8 @@ func attach(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
-// reachesGroup reports whether the terminal has sent a signal that was received here, and so to the agent too, which is in the
-// same process group.
+// reachesGroup reports whether the terminal has sent a signal that was received here, and so to the agent too, which
+// is in the same process group.
 func reachesGroup(s os.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {
 		return false

@@ -422,7 +422,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// BenchmarkRoundTrip is the time of 200 bytes to an agent that gives them back, with and without the relay's process between.
+// BenchmarkRoundTrip is the time of 200 bytes to an agent that gives them back, with and without the relay's process
+// between.
 func BenchmarkRoundTrip(b *testing.B) {
 	self, err := os.Executable()
 	if err != nil {
