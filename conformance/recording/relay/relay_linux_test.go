@@ -1,0 +1,89 @@
+package relay_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// terminal opens a terminal: what is written to keys is typed.
+func terminal(t *testing.T) (keys, screen *os.File) {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	control := func(request uintptr, value *int32) {
+		conn, err := keys.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var errno syscall.Errno
+		if err := conn.Control(func(fd uintptr) {
+			_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value)))
+		}); err != nil || errno != 0 {
+			t.Fatal(err, errno)
+		}
+	}
+	var locked, number int32
+	control(syscall.TIOCSPTLCK, &locked)
+	control(syscall.TIOCGPTN, &number)
+	if screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	return keys, screen
+}
+
+// A Ctrl-C in a terminal reaches both processes: the relay does not hand it on a second time. A signal to the relay
+// alone is handed on.
+func TestControlC(t *testing.T) {
+	keys, screen := terminal(t)
+	cmd, _ := through(t, "signals")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+	cmd.ExtraFiles = []*os.File{screen}
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	if err := screen.Close(); err != nil {
+		t.Error(err)
+	}
+	out := bufio.NewReader(pipe)
+	expect := func(want string) {
+		t.Helper()
+		if got, err := out.ReadString('\n'); err != nil || want != "" && got != want+"\n" {
+			t.Errorf("got %q, %v, want %s", got, err, want)
+		}
+	}
+	expect("") // the number of its process
+	for range 3 {
+		if _, err := keys.Write([]byte{3}); err != nil {
+			t.Fatal(err)
+		}
+		expect("interrupt")
+	}
+	if err := cmd.Process.Signal(syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	expect("user defined signal 2")
+	if rest, err := io.ReadAll(out); len(rest) > 0 || err != nil {
+		t.Errorf("then %q, %v", rest, err)
+	}
+	cmd.Wait()
+}
