@@ -44,18 +44,22 @@ func BenchmarkReader(b *testing.B) {
 	}
 }
 
-func BenchmarkReaderOfLines(b *testing.B) {
-	text := strings.Repeat(chunk+"\n", b.N)
-	b.SetBytes(int64(len(chunk)))
-	b.ReportAllocs()
-	b.ResetTimer()
-	r := recording.NewReader(strings.NewReader(text), nil)
-	for {
-		if _, err := r.Read(); err == io.EOF {
-			return
-		} else if err != nil {
-			b.Fatal(err)
-		}
+func BenchmarkReaderOfOthers(b *testing.B) {
+	for name, before := range map[string]string{"lines": "", "log": "2026-01-02T03:04:05.678Z DEBUG acp.connection: <<< "} {
+		b.Run(name, func(b *testing.B) {
+			text := strings.Repeat(before+chunk+"\n", b.N)
+			b.SetBytes(int64(len(chunk)))
+			b.ReportAllocs()
+			b.ResetTimer()
+			r := recording.NewReader(strings.NewReader(text), nil)
+			for {
+				if _, err := r.Read(); err == io.EOF {
+					return
+				} else if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

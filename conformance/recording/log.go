@@ -87,34 +87,87 @@ func hintOf(before string) (h hint) {
 	return hint{}
 }
 
-// The timestamps of logs.
-var (
-	dated = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?`)
-	clock = regexp.MustCompile(`\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?`)
-	epoch = regexp.MustCompile(`^\d{10}(?:\.\d+)?$|^\d{13}(?:\.\d+)?$`)
-)
+// epoch is a time as a number of seconds or milliseconds.
+var epoch = regexp.MustCompile(`^\d{10}(?:\.\d+)?$|^\d{13}(?:\.\d+)?$`)
+
+// digits reports whether there are n digits from i on.
+func digits(s string, i, n int) bool {
+	if i+n > len(s) {
+		return false
+	}
+	for _, c := range []byte(s[i : i+n]) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// clockEnd is where a time of day ends, such as 12:34:56.789, or 0 if there is none at i.
+func clockEnd(s string, i int) int {
+	if i+8 > len(s) || !digits(s, i, 2) || s[i+2] != ':' || !digits(s, i+3, 2) || s[i+5] != ':' || !digits(s, i+6, 2) {
+		return 0
+	}
+	end := i + 8
+	if end < len(s) && (s[end] == '.' || s[end] == ',') && digits(s, end+1, 1) {
+		for end++; digits(s, end, 1); end++ {
+		}
+	}
+	return end
+}
+
+// stamp finds the first timestamp in a text, with or without a date. Without one, to is 0.
+func stamp(s string) (from, to int, date bool) {
+	for i := range len(s) {
+		if c := s[i]; c < '0' || c > '9' || i > 0 && digits(s, i-1, 1) {
+			continue
+		}
+		if digits(s, i, 4) && i+11 < len(s) && s[i+4] == '-' && digits(s, i+5, 2) && s[i+7] == '-' && digits(s, i+8, 2) && (s[i+10] == 'T' || s[i+10] == ' ') {
+			if end := clockEnd(s, i+11); end > 0 {
+				if end < len(s) && s[end] == 'Z' {
+					return i, end + 1, true
+				}
+				if end < len(s) && (s[end] == '+' || s[end] == '-') && digits(s, end+1, 2) {
+					switch {
+					case end+3 < len(s) && s[end+3] == ':' && digits(s, end+4, 2):
+						end += 6
+					case digits(s, end+3, 2):
+						end += 5
+					}
+				}
+				return i, end, true
+			}
+		}
+		if end := clockEnd(s, i); end > 0 {
+			return i, end, false
+		}
+	}
+	return 0, 0, false
+}
 
 // timeOf reads the first timestamp in a text; the zero Time if there is none.
 func timeOf(s string) time.Time {
-	if found := dated.FindString(s); found != "" {
-		found = strings.Replace(strings.Replace(found, ",", ".", 1), " ", "T", 1)
-		for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05"} {
-			if t, err := time.Parse(layout, found); err == nil {
-				return t
-			}
-		}
-	}
-	if found := clock.FindString(s); found != "" {
-		if t, err := time.Parse("15:04:05", strings.Replace(found, ",", ".", 1)); err == nil {
-			return time.Unix(0, 0).UTC().Add(t.Sub(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)))
-		}
-	}
-	if epoch.MatchString(s) {
+	from, to, date := stamp(s)
+	found := strings.Replace(s[from:to], ",", ".", 1)
+	switch {
+	case to == 0 && epoch.MatchString(s):
 		whole, _, _ := strings.Cut(s, ".")
 		if n, err := strconv.ParseFloat(s, 64); err == nil && len(whole) == 13 {
 			return time.UnixMicro(int64(n * 1000)).UTC()
 		} else if err == nil {
 			return time.UnixMicro(int64(n * 1e6)).UTC()
+		}
+	case to == 0:
+	case !date:
+		if t, err := time.Parse("15:04:05", found); err == nil {
+			return time.Unix(0, 0).UTC().Add(t.Sub(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)))
+		}
+	default:
+		found = found[:10] + "T" + found[11:]
+		for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05"} {
+			if t, err := time.Parse(layout, found); err == nil {
+				return t
+			}
 		}
 	}
 	return time.Time{}
@@ -151,7 +204,7 @@ func (r *Reader) takeText(line []byte, last bool) {
 		m, err := r.scan(body)
 		if err == nil {
 			before := string(line[:at])
-			h, t := hintOf(colours.ReplaceAllString(dateless(before), "")), timeOf(before)
+			h, t := r.hint(before), timeOf(before)
 			if m.isMessage() && (m.jsonrpc != nil || h != (hint{}) || m.method != nil) {
 				r.log = true
 				r.takeMessage(body, &m.envelope, h, t)
@@ -183,9 +236,27 @@ func (r *Reader) takeText(line []byte, last bool) {
 	}
 }
 
-// dateless is a text without its timestamps, whose digits and dashes are no arrows.
-func dateless(s string) string {
-	return clock.ReplaceAllString(dated.ReplaceAllString(s, ""), "")
+// maxHints bounds how many texts before messages are remembered.
+const maxHints = 256
+
+// hint is what the text before a message says about its direction. A log has few such texts, but for the times in them.
+func (r *Reader) hint(before string) hint {
+	for {
+		from, to, _ := stamp(before)
+		if to == 0 {
+			break
+		}
+		before = before[:from] + before[to:]
+	}
+	h, known := r.hints[before]
+	if !known {
+		h = hintOf(colours.ReplaceAllString(before, ""))
+		if r.hints == nil || len(r.hints) == maxHints {
+			r.hints = map[string]hint{}
+		}
+		r.hints[before] = h
+	}
+	return h
 }
 
 // appendText appends the value of a JSON string that is known to be one.

@@ -55,6 +55,7 @@ type Reader struct {
 	nest       nesting
 	unreadable int // lines without message before the first one
 	foreign    string
+	hints      map[string]hint // by the texts before messages
 	teller     teller
 	conductor  conductor
 	decoder    *codec.Decoder
