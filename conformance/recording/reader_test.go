@@ -589,3 +589,33 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// Times are read in the forms that logs have them.
+func TestTimes(t *testing.T) {
+	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	at := func(h, m, s, ms int) time.Time {
+		return day.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second + time.Duration(ms)*time.Millisecond)
+	}
+	for line, want := range map[string]time.Time{
+		"2026-01-02T03:04:05.678Z <- " + update:                                       at(3, 4, 5, 678),
+		"2026-01-02T03:04:05+02:00 <- " + update:                                      at(1, 4, 5, 0),
+		"2026-01-02T03:04:05.5+0200 <- " + update:                                     at(1, 4, 5, 500),
+		"[2026-01-02 03:04:05,678] INFO <- " + update:                                 at(3, 4, 5, 678),
+		"[DEBUG][12026-01-02 03:04:05] <- " + update:                                  time.Unix(0, 0).UTC().Add(3*time.Hour + 4*time.Minute + 5*time.Second),
+		"23:59:59.001 <- " + update:                                                   time.Unix(0, 0).UTC().Add(24*time.Hour - 999*time.Millisecond),
+		"2026-01-02 <- " + update:                                                     {},
+		"2026-13-02T03:04:05Z <- " + update:                                           {},
+		"<- " + update:                                                                {},
+		`{"dir":"in","ts":1767323045.5,"msg":` + update + `}`:                         at(3, 4, 5, 500),
+		`{"dir":"in","timestamp":1767323045500,"msg":` + update + `}`:                 at(3, 4, 5, 500),
+		`{"dir":"in","time":"2026-01-02T03:04:05.500000+00:00","msg":` + update + `}`: at(3, 4, 5, 500),
+		`{"from":"agent","raw":"x","t":1500}`:                                         time.Unix(1, 5e8).UTC(),
+		`{"from":"agent","raw":"x","t":-1}`:                                           {},
+		`{"from":"agent","raw":"x","t":"1"}`:                                          {},
+	} {
+		e, err := recording.NewReader(strings.NewReader(line), nil).Read()
+		if err != nil || e.Kind != recording.KindMessage || !e.Time.Equal(want) || e.Direction != conformance.ToClient {
+			t.Errorf("%s: got %v %v, want %v (%v)", line, e.Kind, e.Time, want, err)
+		}
+	}
+}
