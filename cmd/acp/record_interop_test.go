@@ -109,7 +109,7 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skipf("SKIPPED: it compares with cat in a shell: %v", err)
 	}
-	for _, through := range slices.Repeat([]string{"directly", "through cat", "through acp record"}, turns()) {
+	for _, through := range ways() {
 		outer, inner := t.TempDir(), t.TempDir()
 		root := t.TempDir()
 		if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
@@ -225,12 +225,13 @@ func readText(t *testing.T, name string) string {
 	return string(text)
 }
 
-// turns is how often the programs run: more often gives better figures.
-func turns() int {
-	if n, err := strconv.Atoi(os.Getenv("ACP_RECORD_TURNS")); err == nil {
-		return n
+// ways are how the programs are connected, one after the other: only by acp record, unless figures are wanted.
+func ways() []string {
+	n, err := strconv.Atoi(os.Getenv("ACP_RECORD_TURNS"))
+	if err != nil {
+		return []string{"through acp record"}
 	}
-	return 1
+	return slices.Repeat([]string{"directly", "through cat", "through acp record"}, n)
 }
 
 // moments are when the lines of a file came.

@@ -157,9 +157,11 @@ func (w where) member(name []byte) where {
 	}
 	plain := normal(name)
 	switch {
+	case w.bag:
+		return where{secret: true} // the names are anybody's
 	case isID(name) && !secretName(plain):
 		return where{id: true}
-	case w.secret, w.bag:
+	case w.secret:
 		return where{secret: true}
 	case w.item:
 		return where{secret: plain == "value"}

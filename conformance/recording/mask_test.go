@@ -16,7 +16,7 @@ func TestMask(t *testing.T) {
 	for name, line := range map[string]string{
 		"env of an MCP server":   `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"mcpServers":[{"name":"a","command":"x","args":[],"env":[{"name":"A","value":"{}"},{"name":"B","value":""}]}]}}`,
 		"env of a terminal":      `{"jsonrpc":"2.0","id":1,"method":"terminal/create","params":{"sessionId":"s","command":"make","env":[{"value": "{}" , "name":"HOME"}]}}`,
-		"env as a map":           `{"result":{"authMethods":[{"id":"t","type":"terminal","env":{"X":"{}","Y":"{}"},"args":["--setup"]}]},"id":0}`,
+		"env as a map":           `{"result":{"authMethods":[{"id":"t","type":"terminal","env":{"X":"{}","CLIENT_ID":"{}"},"args":["--setup"]}]},"id":0}`,
 		"env as a list of texts": `{"params":{"env":["A={}"]}}`,
 		"headers":                `{"params":{"mcpServers":[{"type":"http","url":"https://x.org/mcp","headers":[{"name":"Accept","value":"{}"}]}]}}`,
 		"headers as a map":       `{"method":"providers/set","params":{"id":"main","headers":{"Authorization":"{}"}}}`,

@@ -26,6 +26,8 @@
 //
 // The optional file "values" is a JSON object with the values of the names that the played side
 // chooses. With it a transcript can be played from both sides.
+//
+// What was recorded can be played too, without a transcript: see [Recorded].
 package transcript
 
 import (

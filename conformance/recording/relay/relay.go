@@ -26,7 +26,7 @@ import (
 // beside the traffic: who is slow there delays no message.
 type Options struct {
 	// Stdin is what the client writes, Stdout what it reads, and Stderr what it sees of the agent's
-	// standard error. Run closes Stdin and Stdout. A nil Stderr discards.
+	// standard error. Run closes Stdin and Stdout, if the agent starts. A nil Stderr discards.
 	Stdin  io.ReadCloser
 	Stdout io.WriteCloser
 	Stderr io.Writer
