@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -179,3 +180,61 @@ func TestWriteFails(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+// A masked recording has the findings that it had before.
+func TestMaskedRecordingIsJudgedAlike(t *testing.T) {
+	shared := os.Getenv("ACP_SHARED")
+	if shared == "" {
+		shared = "../../../shared"
+	}
+	files, err := filepath.Glob("../testdata/clean/*.jsonl")
+	traces, err2 := filepath.Glob(filepath.Join(shared, "traces", "*", "*.jsonl"))
+	if err := errors.Join(err, err2); err != nil || len(files) == 0 {
+		t.Fatal("no recordings", err)
+	}
+	masks := 0
+	for _, file := range append(files, traces...) {
+		text, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := recording.ReadAll(text)
+		text.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var masked bytes.Buffer
+		if err := recording.WriteAll(&masked, recording.Header{}, all, recording.NewMasker()); err != nil {
+			t.Fatal(err)
+		}
+		masks += strings.Count(masked.String(), "masked-")
+		again, err := recording.ReadAll(&masked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := judged(again), judged(all); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+		}
+	}
+	if masks == 0 {
+		t.Error("nothing was masked")
+	}
+	t.Logf("%d recordings, %d masks", len(files)+len(traces), masks)
+}
+
+// judged are the findings of a recording, without texts of it.
+func judged(all *conformance.Recording) string {
+	var b strings.Builder
+	judge := conformance.NewJudge(nil, nil)
+	found := func(findings []conformance.Finding) {
+		for _, f := range findings {
+			fmt.Fprintln(&b, f.Number, f.Rule, f.Pointer)
+		}
+	}
+	for _, m := range all.Messages() {
+		found(judge.Message(m))
+	}
+	judge.Closed(conformance.Client)
+	found(judge.End())
+	return b.String()
+}
