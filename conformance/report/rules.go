@@ -3,6 +3,7 @@ package report
 // This file owns the list of what is judged, and the explanation of one requirement.
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -100,21 +101,20 @@ func versions(r conformance.Rule) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(r.Versions), "[]"), " ", ", ")
 }
 
+// published are the pages that are published under another name.
+var published = map[string]string{
+	"schema-reference": "schema",
+	"additions":        "overview", // what running programs have shown
+	"version-2":        "prompt-lifecycle",
+}
+
 // PageURL is where the page of a rule is published.
 func PageURL(r conformance.Rule) string {
 	version := 1
 	if len(r.Versions) > 0 {
 		version = slices.Min(r.Versions)
 	}
-	page := r.Page
-	switch page {
-	case "errors":
-		page = "error"
-	case "schema-reference":
-		page = "schema"
-	case "additions":
-		page = "overview" // found by running programs; no page of its own
-	}
+	page := cmp.Or(published[r.Page], r.Page)
 	return fmt.Sprintf("https://agentclientprotocol.com/protocol/v%d/%s", version, page)
 }
 
