@@ -493,6 +493,7 @@ func TestConversations(t *testing.T) {
 		"a mode that the agent changes between turns":    {"v1-settings", move("<- session/update:current_mode_update#last", before("-> session/set_mode#last"))},
 		"a terminal that the client could not make":      {"v1-terminals", all(cut("-> terminal/create#3"), fails("-> terminal/create#3", "-32603"))},
 		"a file that is not there, and the turn goes on": {"v1-turns", all(fails("-> fs/read_text_file", "-32002"), set("-> fs/read_text_file", "/error/data", `{"uri":"file:///home/ada/shop/cart.go"}`))},
+		"version 2: a prompt while the session works":    {"v2-turns", all(move("-> session/prompt#2", before("<- session/update:state_update#2")))},
 		"version 2: a cancellation of an idle session":   {"v2-cancel", insert(after("<- session/new"), `-> {"method":"session/cancel","params":{"sessionId":"sess_1"}}`)},
 		"version 2: a cancellation crosses the end":      {"v2-turns", insert(before("<- session/update:state_update#2"), `-> {"method":"session/cancel","params":{"sessionId":"sess_1"}}`)},
 		"version 2: a cancellation crosses a question":   {"v2-cancel", move("-> session/cancel#2", before("<- session/request_permission"))},

@@ -321,6 +321,7 @@ var mutants = []mutant{
 	{rule: "PRM-12", clean: "v1-cancel", mutation: fails("<- session/prompt#2", "-32800")},
 	{rule: "PRM-13", clean: "v1-bare", mutation: move("<- session/update:agent_message_chunk", after("<- session/prompt"))},
 	{rule: "PRM-15", clean: "v1-bare", mutation: move("-> session/prompt#2", before("<- session/prompt"))},
+	{rule: "PRM-15", clean: "v1-cancel", mutation: move("-> session/prompt#2", after("-> session/cancel#2"))},
 
 	{rule: "PRM-16", clean: "v1-bare", mutation: all(
 		insert(after("<- session/new"), `-> {"method":"session/cancel","params":{"sessionId":"sess_1"}}`),
