@@ -120,7 +120,6 @@ type cleanTalk struct {
 	agentOptions  acp.AgentOptions
 	client        acp.ClientHandlers
 	clientOptions acp.ClientOptions
-	schema        *conformance.Schema
 	play          func(t *testing.T, client *acp.ClientConn)
 }
 

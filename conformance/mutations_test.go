@@ -329,14 +329,6 @@ func setAt(v any, path []string, value any) any {
 	panic(fmt.Sprintf("no member %s in %v", path[0], v))
 }
 
-// write replaces a message by a text.
-func write(name, text string) mutation {
-	return func(lines []line) []line {
-		lines[find(lines, name)].text = []byte(text)
-		return lines
-	}
-}
-
 // turn changes the direction of a message.
 func turn(name string) mutation {
 	return func(lines []line) []line {

@@ -30,16 +30,8 @@ func basic() acp.AgentHandlers {
 	}
 }
 
-// connect starts an agent and a client of it.
+// connect starts an agent and a client of it. A test may break rules on purpose: their ids, with the reasons.
 func connect(
-	t *testing.T, agent acp.AgentHandlers, agentOptions *acp.AgentOptions, client acp.ClientHandlers, clientOptions *acp.ClientOptions,
-) (*acp.ClientConn, *acp.AgentConn) {
-	t.Helper()
-	return connectThat(t, nil, agent, agentOptions, client, clientOptions)
-}
-
-// connectThat is connect for a test that breaks rules on purpose: their ids, with the reasons.
-func connectThat(
 	t *testing.T, breaks map[string]string,
 	agent acp.AgentHandlers, agentOptions *acp.AgentOptions, client acp.ClientHandlers, clientOptions *acp.ClientOptions,
 ) (*acp.ClientConn, *acp.AgentConn) {
@@ -64,7 +56,7 @@ func connectThat(
 
 // What was not advertised is not sent, and not served.
 func TestGates(t *testing.T) {
-	conn, served := connectThat(t, map[string]string{"ADD-10": "what is not advertised is called"}, basic(), nil, acp.ClientHandlers{}, nil)
+	conn, served := connect(t, map[string]string{"ADD-10": "what is not advertised is called"}, basic(), nil, acp.ClientHandlers{}, nil)
 	ctx := t.Context()
 	s := conn.Session("s")
 	prompt := acp.Some(acp.SystemPrompt{Mode: acp.SystemPromptModeAppend, Content: []acp.ContentBlock{acp.TextBlock("x")}})
@@ -115,7 +107,7 @@ func TestAdvertised(t *testing.T) {
 		return &acp.SetSessionTitleResponse{Title: string(req.SessionID) + ": " + req.Title}, nil
 	}
 	updates := make(chan acp.SessionUpdate, 1)
-	conn, served := connectThat(t, map[string]string{"ADD-2": "no session is made"}, agent, &acp.AgentOptions{SystemPrompt: acp.Some(acp.SessionSystemPromptCapabilities{})}, acp.ClientHandlers{
+	conn, served := connect(t, map[string]string{"ADD-2": "no session is made"}, agent, &acp.AgentOptions{SystemPrompt: acp.Some(acp.SessionSystemPromptCapabilities{})}, acp.ClientHandlers{
 		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 			updates <- n.Update
 			return nil
@@ -152,7 +144,7 @@ func TestHeldToItsWord(t *testing.T) {
 	agent.ForkSession = func(context.Context, *acp.AgentSession, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
 		return nil, errors.New("unexpected")
 	}
-	conn, _ := connectThat(t, map[string]string{"ADD-10": "what is not advertised is called"}, agent, &acp.AgentOptions{
+	conn, _ := connect(t, map[string]string{"ADD-10": "what is not advertised is called"}, agent, &acp.AgentOptions{
 		Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
 			res.AgentCapabilities.SessionCapabilities.Fork = acp.Opt[acp.SessionForkCapabilities]{}
 			return nil
@@ -258,7 +250,7 @@ func TestForkWithServersNotAdvertised(t *testing.T) {
 	agent.ForkSession = func(context.Context, *acp.AgentSession, *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
 		return &acp.ForkSessionResponse{SessionID: "f"}, nil
 	}
-	conn, _ := connectThat(t, map[string]string{"SES-27": "a server that is not advertised is sent"}, agent, nil, acp.ClientHandlers{}, nil)
+	conn, _ := connect(t, map[string]string{"SES-27": "a server that is not advertised is sent"}, agent, nil, acp.ClientHandlers{}, nil)
 	req := &acp.ForkSessionRequest{SessionID: "s", Cwd: "/", MCPServers: []acp.MCPServer{
 		acp.NewMCPServerACP(acp.MCPServerACP{Name: "n", ServerID: "1"}),
 	}}
@@ -271,7 +263,7 @@ func TestForkWithServersNotAdvertised(t *testing.T) {
 
 // What the unstable updates say is checked as the stable ones are.
 func TestUpdatesAreChecked(t *testing.T) {
-	_, served := connectThat(t, map[string]string{"ADD-2": "no session is made"}, basic(), nil, acp.ClientHandlers{}, &acp.ClientOptions{Plans: true, Subagents: true})
+	_, served := connect(t, map[string]string{"ADD-2": "no session is made"}, basic(), nil, acp.ClientHandlers{}, &acp.ClientOptions{Plans: true, Subagents: true})
 	plan := func(v acp.PlanUpdateContentVariant) acp.SessionUpdate {
 		return acp.NewSessionUpdatePlanUpdate(acp.PlanUpdate{Plan: acp.PlanUpdateContent{Variant: v}})
 	}

@@ -36,7 +36,6 @@ type Reader struct {
 	in      *bufio.Reader
 	number  int    // of the line being read
 	buf     []byte // of a line that is longer than the bufio.Reader's
-	done    bool
 	err     error
 
 	entry      Entry
