@@ -65,9 +65,7 @@ var elicitationRules = []Rule{
 			}
 			// The form is small; the content is read once, however long it is.
 			properties, missing := map[string]value{}, map[string]bool{}
-			for name, property := range membersOf(schema, "properties") {
-				properties[name] = property
-			}
+			maps.Insert(properties, membersOf(schema, "properties"))
 			for _, name := range items(schema, "required") {
 				if isText(name) {
 					missing[text(name)] = true
