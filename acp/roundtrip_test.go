@@ -192,4 +192,4 @@ func TestDefaults(t *testing.T) {
 }
 
 // Errors name the right place.
-func TestPointers(t *testing.T) { generated().Pointers(t, 3) }
+func TestPointers(t *testing.T) { generated().Pointers(t, 1) }

@@ -46,24 +46,24 @@ var schemaTexts = map[string]func() string{
 }
 
 // eachSchema runs a test for each of the module's schemas, with a maker of values for it.
-func eachSchema(t *testing.T, test func(*testing.T, *Schema, *sample.Drawer)) {
+func eachSchema(t *testing.T, test func(*testing.T, *Schema, *sample.Maker)) {
 	for name, text := range schemaTexts {
 		t.Run(name, func(t *testing.T) {
 			s, err := NewSchema([]byte(text()))
 			if err != nil {
 				t.Fatal(err)
 			}
-			judge, err := sample.NewJudge([]byte(text()))
+			judge, err := sample.Load(text())
 			if err != nil {
 				t.Fatal(err)
 			}
-			test(t, s, sample.NewDrawer(judge, 1))
+			test(t, s, sample.NewSmallMaker(judge, 1))
 		})
 	}
 }
 
 // spoil requires that plans promise nothing wrong about a value, and about values that come of it by some changes.
-func (c *tally) spoil(t *testing.T, s *Schema, drawer *sample.Drawer, name string, v any, changes int) {
+func (c *tally) spoil(t *testing.T, s *Schema, drawer *sample.Maker, name string, v any, changes int) {
 	t.Helper()
 	for range 1 + changes {
 		text, err := json.Marshal(v)
@@ -79,7 +79,7 @@ func (c *tally) spoil(t *testing.T, s *Schema, drawer *sample.Drawer, name strin
 // requires that plans promise nothing wrong, and know nearly all that is right.
 func TestPlansPublished(t *testing.T) {
 	SkipUnderRace(t)
-	eachSchema(t, func(t *testing.T, s *Schema, drawer *sample.Drawer) {
+	eachSchema(t, func(t *testing.T, s *Schema, drawer *sample.Maker) {
 		var all tally
 		for _, name := range slices.Sorted(maps.Keys(s.definitions)) {
 			for range 20 {
@@ -99,7 +99,7 @@ func TestPlansPublished(t *testing.T) {
 func TestPlansShared(t *testing.T) {
 	SkipUnderRace(t)
 	contents := sharedContents(t)
-	eachSchema(t, func(t *testing.T, s *Schema, drawer *sample.Drawer) {
+	eachSchema(t, func(t *testing.T, s *Schema, drawer *sample.Maker) {
 		definitions := slices.Compact(slices.Sorted(maps.Values(s.methods)))
 		var all tally
 		for _, v := range contents {
@@ -186,11 +186,11 @@ func FuzzPlans(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		judge, err := sample.NewJudge([]byte(schemaTexts[name]()))
+		judge, err := sample.Load(schemaTexts[name]())
 		if err != nil {
 			f.Fatal(err)
 		}
-		drawer := sample.NewDrawer(judge, 1)
+		drawer := sample.NewSmallMaker(judge, 1)
 		for i, name := range slices.Sorted(maps.Keys(s.definitions)) {
 			v, _ := drawer.Valid(name)
 			text, err := json.Marshal(v)

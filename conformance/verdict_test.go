@@ -37,13 +37,13 @@ func TestVerdicts(t *testing.T) {
 		if err := dec.Decode(&root); err != nil {
 			t.Fatal(err)
 		}
-		judge, err := sample.NewJudge(document)
+		judge, err := sample.Load(string(document))
 		if err != nil {
 			t.Fatal(err)
 		}
 		plain := newCompiler(root.Defs)
 		s := newSchema(root.Defs)
-		drawer := sample.NewDrawer(judge, seed)
+		drawer := sample.NewSmallMaker(judge, seed)
 		for _, name := range slices.Sorted(maps.Keys(root.Defs)) {
 			if judge.Check(name) != nil {
 				skipped++ // the library does not take it, and keeps what it made of it

@@ -177,6 +177,21 @@ type outcome struct {
 	Differs string
 }
 
+// broken says what is wrong with the outcome whatever the value is.
+func (o *outcome) broken() error {
+	switch {
+	case o.Missing:
+		return errors.New("the definition has no type")
+	case o.Panic != "":
+		return fmt.Errorf("panic: %s", o.Panic)
+	case o.Foreign:
+		return fmt.Errorf("an error that is not codec's: %s", o.Error)
+	case o.Differs != "":
+		return errors.New(o.Differs)
+	}
+	return nil
+}
+
 // A binary is a program compiled from generated packages.
 type binary struct {
 	dir   string

@@ -170,7 +170,7 @@ func (c *construct) check() error {
 	if c.Unlabelled != "" {
 		return nil
 	}
-	judge, err := sample.NewJudge(c.document())
+	judge, err := sample.Load(string(c.document()))
 	if err != nil {
 		return err
 	}
@@ -325,15 +325,8 @@ func present(document []byte, pointer string) bool {
 // compare says what is wrong with what came of the value of index i of all values.
 func (c *construct) compare(i int, o outcome) error {
 	values := slices.Concat(c.Valid, c.Invalid, c.Kept)
-	switch {
-	case o.Missing:
-		return fmt.Errorf("the definition has no type")
-	case o.Panic != "":
-		return fmt.Errorf("panic: %s", o.Panic)
-	case o.Foreign:
-		return fmt.Errorf("an error that is not codec's: %s", o.Error)
-	case o.Differs != "":
-		return fmt.Errorf("%s", o.Differs)
+	if err := o.broken(); err != nil {
+		return err
 	}
 	survives := func(want json.RawMessage) error {
 		if o.Value == nil {

@@ -237,7 +237,7 @@ func TestBuilt(t *testing.T) {
 	}
 	source := strings.NewReplacer("\t// imports\n", imports.String(), "\t// calls\n", calls.String()).Replace(string(program))
 	writeModule(t, dir, map[string][]byte{"built_test.go": []byte(source)})
-	run := exec.Command("go", "test", "-mod=mod", "-vet=off", "-v", ".")
+	run := exec.Command("go", "test", "-mod=mod", "-trimpath", "-vet=off", "-v", ".")
 	run.Dir = dir
 	run.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	out, err := run.CombinedOutput()

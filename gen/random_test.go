@@ -37,14 +37,15 @@ func TestRandomSchemas(t *testing.T) {
 	for done := 0; done < *schemaCount; done += inProgram {
 		r.try(*schemaSeed+uint64(done), min(inProgram, *schemaCount-done))
 	}
-	t.Logf("%d schemas: %d accepted, %d refused with their place; %d values: %d valid, %d tolerated, %d refused or repaired",
-		*schemaCount, r.accepted, r.refused, r.valid+r.tolerated+r.invalid, r.valid, r.tolerated, r.invalid)
+	t.Logf("%d schemas: %d accepted, %d of them endless for the validator, %d refused with their place; %d values: %d valid, %d tolerated, %d refused or repaired",
+		*schemaCount, r.accepted, r.unjudged, r.refused, r.valid+r.tolerated+r.invalid, r.valid, r.tolerated, r.invalid)
 }
 
 type randomSchemas struct {
 	t                         *testing.T
 	check                     *checker
 	accepted, refused         int
+	unjudged                  int // of those accepted
 	valid, tolerated, invalid int
 }
 
@@ -160,7 +161,7 @@ func (r *randomSchemas) together(batch []*candidate) map[string][]byte {
 // trial is a value with what the schema says of it.
 type trial struct {
 	candidate        *candidate
-	judge            *sample.Judge
+	judge            *sample.Schema
 	definition       string
 	text             json.RawMessage
 	valid, tolerated bool
@@ -169,12 +170,15 @@ type trial struct {
 
 // values makes values for each definition of a candidate.
 func (r *randomSchemas) values(c *candidate) (out []trial) {
-	judge, err := sample.NewJudge(c.document)
+	judge, err := sample.Load(string(c.document))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	for _, definition := range slices.Sorted(maps.Keys(c.definitions)) {
-		if err := judge.Check(definition); err != nil {
+		if err := judge.Check(definition); err != nil && strings.Contains(err.Error(), "infinite loop") {
+			r.unjudged++
+			return nil // nothing is a value of a branch that contains itself, which the validator does not see
+		} else if err != nil {
 			r.fail(c, "it was accepted, and is no schema: %v", err)
 			return nil
 		}
@@ -185,7 +189,8 @@ func (r *randomSchemas) values(c *candidate) (out []trial) {
 			}
 			value := trial{
 				candidate: c, judge: judge, definition: definition, text: text,
-				valid: judge.Valid(definition, v), tolerated: judge.Tolerated(definition, v), sendable: judge.Sendable(definition, v),
+				valid: judge.Valid(definition, v), tolerated: judge.Tolerated(definition, v),
+				sendable: judge.Sendable(definition, judge.Known(definition, v)), // items may be the same without what is dropped
 			}
 			switch {
 			case value.valid && !value.tolerated:
@@ -199,7 +204,7 @@ func (r *randomSchemas) values(c *candidate) (out []trial) {
 			}
 			out = append(out, value)
 		}
-		drawer := sample.NewDrawer(judge, c.seed)
+		drawer := sample.NewSmallMaker(judge, c.seed)
 		for range 8 {
 			v, ok := drawer.Valid(definition)
 			if !ok {
@@ -216,20 +221,15 @@ func (r *randomSchemas) values(c *candidate) (out []trial) {
 
 // compare says what is wrong with what came of a value.
 func (v *trial) compare(o outcome) error {
+	if err := o.broken(); err != nil {
+		return err
+	}
 	switch {
-	case o.Missing:
-		return fmt.Errorf("the definition has no type")
-	case o.Panic != "":
-		return fmt.Errorf("panic: %s", o.Panic)
-	case o.Foreign:
-		return fmt.Errorf("an error that is not codec's: %s", o.Error)
-	case o.Differs != "":
-		return fmt.Errorf("%s", o.Differs)
 	case v.valid && o.Error != "":
 		return fmt.Errorf("it is valid and was refused: %s", o.Error)
 	case v.valid && len(o.Repairs) > 0:
 		return fmt.Errorf("it is valid and was repaired: %q", o.Repairs)
-	case v.sendable && o.Value == nil:
+	case v.valid && v.sendable && o.Value == nil:
 		return fmt.Errorf("it is valid and was not sent: %s", o.Unsent)
 	case !v.tolerated && o.Error == "" && len(o.Repairs) == 0:
 		return fmt.Errorf("it is invalid and was read")
@@ -250,7 +250,7 @@ func (v *trial) compare(o outcome) error {
 	if len(o.Repairs) > 0 {
 		return nil
 	}
-	return v.judge.Survives(v.definition, want, got)
+	return v.judge.Same(v.definition, want, got)
 }
 
 // FuzzSchema generates for any document: it is refused with a place in it, or becomes Go that type-checks.
@@ -334,6 +334,18 @@ func TestLinear(t *testing.T) {
 	tests["10,000 references in a circle"] = many(`{"$ref":NEXT}`)
 	tests["10,000 unions in a circle"] = many(`{"anyOf":[{"type":"string"},{"$ref":NEXT}]}`)
 	tests["10,000 required members in a circle"] = many(`{"type":"object","properties":{"next":{"$ref":NEXT}},"required":["next"]}`)
+	tests["a choice that is a base of its branch, and a branch of its branch"] = `{"$defs":{
+		"T":{"anyOf":[
+			{"allOf":[{"$ref":"#/$defs/T"}],"properties":{"k":{"const":"alpha"}},"required":["k"],"type":"object"},
+			{"properties":{"k":{"const":"beta"}},"required":["k"],"type":"object"},
+			{"type":"null"},
+			{"anyOf":[{"$ref":"#/$defs/U"},{"$ref":"#/$defs/T"}]}]},
+		"U":{"type":"string"}}}`
+	tests["a choice that is a base of its branch, and with null a branch"] = `{"$defs":{
+		"T":{"anyOf":[
+			{"type":"object","properties":{"k":{"const":"alpha"}},"required":["k"]},
+			{"type":"object","properties":{"k":{"const":"beta"}},"required":["k"],"allOf":[{"$ref":"#/$defs/T"}]},
+			{"anyOf":[{"$ref":"#/$defs/T"},{"type":"null"}]}]}}}`
 	worker := newWorker(t, 60*time.Second)
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, func(t *testing.T) {

@@ -43,4 +43,4 @@ func TestOnlyAdds(t *testing.T) {
 }
 
 // Errors name the right place.
-func TestPointers(t *testing.T) { generated().Pointers(t, 3) }
+func TestPointers(t *testing.T) { generated().Pointers(t, 1) }

@@ -39,4 +39,4 @@ func TestLeniency(t *testing.T) { generated().Mutations(t, gentest.Spoilt) }
 func TestMemory(t *testing.T) { generated().Memory(t) }
 
 // Errors name the right place.
-func TestPointers(t *testing.T) { generated().Pointers(t, 3) }
+func TestPointers(t *testing.T) { generated().Pointers(t, 1) }

@@ -1,3 +1,7 @@
+// Package sample makes JSON values from a schema, to try generated code with: valid ones, with every variant
+// and limit, and ones with a known mistake. It also says which values are the same up to what bindings may
+// change. What is valid is what a schema validator of others says; all else is read from the bare schema, so
+// that a misreading in the generator is not repeated here.
 package sample
 
 // This file owns the judgement of values: a validator of others decides what a schema accepts, and from the
@@ -16,19 +20,20 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// A Judge says what a schema's definitions accept. It is safe for concurrent use.
-type Judge struct {
+// Schema says what a schema's definitions accept. It is safe for concurrent use.
+type Schema struct {
 	strict, loose, formatted *document
 	heights                  map[string]int // of definitions: how deep their values are at least
 }
 
-// NewJudge reads a schema document.
-func NewJudge(schema []byte) (*Judge, error) {
-	root, err := Parse(schema)
+// Load reads a schema document.
+func Load(text string) (*Schema, error) {
+	root, err := Parse([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -36,13 +41,13 @@ func NewJudge(schema []byte) (*Judge, error) {
 	if _, ok := object["$defs"].(map[string]any); !ok {
 		return nil, fmt.Errorf("a schema without $defs")
 	}
-	j := &Judge{newDocument(object, false, false), newDocument(object, true, false), newDocument(object, false, true), map[string]int{}}
+	j := &Schema{newDocument(object, false, false), newDocument(object, true, false), newDocument(object, true, true), map[string]int{}}
 	j.measure()
 	return j, nil
 }
 
 // Check compiles the definition, as far as it was not.
-func (j *Judge) Check(definition string) error {
+func (j *Schema) Check(definition string) error {
 	for _, d := range []*document{j.strict, j.loose, j.formatted} {
 		if _, err := d.compile(d.names[definition]); err != nil {
 			return err
@@ -51,28 +56,33 @@ func (j *Judge) Check(definition string) error {
 	return nil
 }
 
-// Valid reports whether the schema accepts v as a value of the definition. Formats of integers count as
-// bounds, int64 where there is none; other formats say nothing.
-func (j *Judge) Valid(definition string, v any) bool {
+// Valid reports whether the schema accepts v as a value of the definition; v must not change afterwards. Formats
+// of integers count as bounds, int64 where there is none; other formats say nothing. What has the tag of a branch
+// and the members that it requires, each of a type that they may be, is no value of a branch without a tag.
+func (j *Schema) Valid(definition string, v any) bool {
 	return j.strict.valid(j.strict.names[definition], v)
 }
 
-// Sendable reports whether the schema accepts v, and its strings have their formats.
-func (j *Judge) Sendable(definition string, v any) bool {
+// Sendable reports whether v is valid or tolerated, and its strings have their formats. Formats do not tell branches
+// apart: what is a value of a branch but for a format is no value of another.
+func (j *Schema) Sendable(definition string, v any) bool {
 	return j.formatted.valid(j.formatted.names[definition], v)
 }
 
 // Tolerated reports whether v is a value of the definition but for what may be read without being reported:
 // unknown members where the schema forbids them, names that an enum does not list, tags that a union does
 // not list, an object that is more than one branch of a oneOf, a _meta that is null.
-func (j *Judge) Tolerated(definition string, v any) bool {
+func (j *Schema) Tolerated(definition string, v any) bool {
 	return j.loose.valid(j.loose.names[definition], v)
 }
 
-// Survives returns an error that shows, by a JSON pointer, what of the value want is not in got, or what of
-// got was not in want. Members that no part of the schema declares may be missing, and so may one with the
-// default of the schema, and a _meta that is null. Numbers are compared exactly.
-func (j *Judge) Survives(definition string, want, got any) error {
+// Same returns an error that shows, by a JSON pointer, what of the value want is not in got, or what of
+// got was not in want. Members that no part of the schema declares may be missing in got, and in either one
+// with the default of the schema, and a _meta that is null. Numbers are compared exactly.
+func (j *Schema) Same(definition string, want, got any) error {
+	if equal(want, got) {
+		return nil
+	}
 	d := j.loose
 	if j.Valid(definition, want) {
 		d = j.strict
@@ -80,25 +90,91 @@ func (j *Judge) Survives(definition string, want, got any) error {
 	return d.survives("", []any{d.defs[d.names[definition]]}, want, got)
 }
 
+// Closure returns a text that two definitions of the same name share, of whatever schemas, if they and all that
+// they refer to are the same but for their descriptions.
+func (j *Schema) Closure(definition string) string {
+	all := map[string]any{}
+	var add func(name string)
+	var copied func(v any) any
+	copied = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			out := make(map[string]any, len(v))
+			for name, below := range v {
+				if text, ok := below.(string); ok && name == "$ref" {
+					add(nameOf(text))
+				} else if ok && name == "description" {
+					continue
+				}
+				out[name] = copied(below)
+			}
+			return out
+		case []any:
+			return each(v, copied)
+		}
+		return v
+	}
+	add = func(name string) {
+		if _, ok := all[name]; !ok {
+			all[name] = true
+			all[name] = copied(j.strict.given[name])
+		}
+	}
+	add(definition)
+	return definition + " " + show(all)
+}
+
+// Known returns the value without the members that no part of the schema declares, which are not sent again.
+func (j *Schema) Known(definition string, v any) any {
+	d := j.loose
+	return d.known([]any{d.defs[d.names[definition]]}, v)
+}
+
+func (d *document) known(schemas []any, v any) any {
+	var parts []map[string]any
+	for _, s := range schemas {
+		parts = d.inForce(parts, s, v)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, value := range v {
+			if below, declared := memberSchemas(parts, name); declared {
+				out[name] = d.known(below, value)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = d.known(itemSchemas(parts, i), item)
+		}
+		return out
+	}
+	return v
+}
+
 // document is a schema document whose definitions, and branches of choices, have plain names: a validator
 // need not understand what names there are in the schema.
 type document struct {
 	loose, formats bool
-	given          map[string]any    // the definitions as they are
-	names          map[string]string // of definitions
-	copies         map[string]string // of definitions in a context
+	given          map[string]any      // the definitions as they are
+	names          map[string]string   // of definitions
+	copies         map[string]string   // of definitions in a context
+	steps          map[string]*big.Rat // of numbers, by what stands for them as a format
 	defs           map[string]any
 
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
 	compiled map[string]*jsonschema.Schema
 	broken   error
+	verdicts verdicts
 }
 
 func newDocument(root map[string]any, loose, formats bool) *document {
 	given, _ := root["$defs"].(map[string]any)
 	d := &document{
-		loose: loose, formats: formats, given: given, names: map[string]string{}, copies: map[string]string{}, defs: map[string]any{},
+		loose: loose, formats: formats, given: given, names: map[string]string{}, copies: map[string]string{}, steps: map[string]*big.Rat{}, defs: map[string]any{},
 		compiled: map[string]*jsonschema.Schema{},
 	}
 	for i, name := range slices.Sorted(maps.Keys(given)) {
@@ -116,14 +192,21 @@ func newDocument(root map[string]any, loose, formats bool) *document {
 			return !ok || !exact(n).IsInt() || fits(format, n)
 		}
 	}
+	for format, step := range d.steps {
+		c.Formats[format] = func(v any) bool {
+			n, ok := v.(json.Number)
+			return !ok || new(big.Rat).Quo(asDouble(n), step).IsInt()
+		}
+	}
 	for _, format := range []string{"uri", "date-time"} {
 		c.Formats[format] = func(v any) bool {
 			s, ok := v.(string)
 			return !ok || hasFormat(format, s)
 		}
 	}
+	c.RegisterExtension(memoKeyword, nil, &d.verdicts)
 	c.LoadURL = func(url string) (io.ReadCloser, error) {
-		text, err := json.Marshal(map[string]any{"$defs": d.defs})
+		text, err := json.Marshal(map[string]any{"$defs": memoized(d.defs)})
 		return io.NopCloser(bytes.NewReader(text)), err
 	}
 	d.compiler = c
@@ -148,6 +231,7 @@ type context struct {
 	tags  string // members that tell the branches apart of which it is one, each quoted
 	exact bool   // it is such a member, whose values are no names of an enum
 	not   bool   // it is forbidden: what is tolerated would forbid more
+	plain bool   // formats of strings do not count
 }
 
 func (c context) tag(name string) bool { return strings.Contains(c.tags, strconv.Quote(name)) }
@@ -171,11 +255,16 @@ func (d *document) rewrite(schema any, c context) any {
 	for _, prose := range []string{"title", "description", "examples", "$comment", "$id", "$schema", "$defs"} {
 		delete(out, prose)
 	}
-	if format, ok := m["format"].(string); ok && !integers[format] && !(d.formats && (format == "uri" || format == "date-time")) {
+	if format, ok := m["format"].(string); ok && !integers[format] && !(d.formats && !c.plain && (format == "uri" || format == "date-time")) {
 		delete(out, "format")
 	}
 	if types := listOf(m["type"]); m["format"] == nil && (m["type"] == "integer" || slices.Contains(types, any("integer")) && !slices.Contains(types, any("number"))) {
 		out["format"] = "int64" // as Go has them
+	}
+	if step, ok := m["multipleOf"].(json.Number); ok && out["format"] == nil && exact(step).Sign() > 0 {
+		format := "multiple of " + step.String()
+		out["format"], d.steps[format] = format, exact(step)
+		delete(out, "multipleOf")
 	}
 	if ref, ok := m["$ref"].(string); ok {
 		out["$ref"] = d.reference(ref, c)
@@ -219,27 +308,31 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	loose := d.loose && !c.not
 	enum := loose && !c.exact
 	tags, having, most := map[string][]any{}, map[string]int{}, 0
+	own := map[string]bool{} // those that are not only of choices within
 	var listed []any
 	kind := ""
 	for _, branch := range list {
 		values, of := scalars(branch)
 		enum = enum && of != "" && (kind == "" || of == kind)
 		listed, kind = append(listed, values...), of
-		own := map[string][]any{}
-		d.tags(branch, own, map[string]bool{})
-		for name, values := range own {
+		its := map[string][]any{}
+		d.tags(branch, its, own, map[string]bool{})
+		for name, values := range its {
 			tags[name] = append(tags[name], values...)
 			having[name]++
 			most = max(most, having[name])
 		}
 	}
-	maps.DeleteFunc(tags, func(name string, _ []any) bool { return having[name] < most }) // as the tag is in most branches
+	// The tag is in most branches. What is a choice with null alone has none.
+	values := slices.DeleteFunc(slices.Clone(list), func(branch any) bool { return slices.Equal(d.types(branch, 0), []string{"null"}) })
+	maps.DeleteFunc(tags, func(name string, _ []any) bool { return having[name] < most || len(values) < 2 })
+	maps.DeleteFunc(own, func(name string, _ bool) bool { return tags[name] == nil })
 	if enum {
 		c.exact = true
 	}
 	inside := c
 	if loose {
-		inside = c.with(slices.Sorted(maps.Keys(tags)))
+		inside = c.with(slices.Sorted(maps.Keys(own)))
 	}
 	copied := make([]any, len(list))
 	for i, branch := range list {
@@ -247,9 +340,17 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		if _, of := scalars(branch); of != "" {
 			listing.exact = listing.exact || slices.ContainsFunc(list, func(other any) bool { return d.unlisted(other, of) })
 		}
-		copied[i] = d.apart(d.rewrite(branch, listing))
+		copied[i] = d.apart(guarded(d.rewrite(branch, listing)))
+		if d.formats && !c.plain && !c.not && d.hasFormat(branch, 0) {
+			plain := listing
+			plain.plain = true
+			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"if": d.rewrite(branch, plain), "then": copied[i]})
+		}
 	}
 	out[keyword] = copied
+	if !c.not {
+		d.commit(out, list, copied, own, tags)
+	}
 	switch {
 	case !loose:
 		return
@@ -257,7 +358,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		out[keyword] = append(copied, d.apart(map[string]any{"type": kind, "not": map[string]any{"enum": listed}}))
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(tags)) {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
 		if _, text := tags[name][0].(string); !text || c.tag(name) {
 			continue // tags of other types, and those of a choice around this one, are not open
 		}
@@ -278,8 +379,213 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	}})
 }
 
+// hasFormat reports whether a schema is for strings of a format: a string without it is no value of another branch,
+// because formats do not tell branches apart.
+func (d *document) hasFormat(schema any, depth int) bool {
+	m, _ := schema.(map[string]any)
+	if m["format"] == "uri" || m["format"] == "date-time" {
+		return true
+	}
+	parts := slices.Concat(listOf(m["allOf"]), listOf(m["anyOf"]), listOf(m["oneOf"]))
+	if ref, ok := m["$ref"].(string); ok {
+		parts = append(parts, d.target(ref))
+	}
+	return depth < 20 && slices.ContainsFunc(parts, func(part any) bool { return d.hasFormat(part, depth+1) })
+}
+
 // otherTags marks the branch for tags that a union does not list. It says nothing of what fits another branch.
 const otherTags = "other tags"
+
+// commit adds to the copy of a schema with a choice that what has the tag of a branch, and the members that it
+// requires, each of a type which they may be of, is of that branch, whatever a branch without the tag accepts: a
+// mistake elsewhere in it makes it wrong, and nothing else of it. Where a branch is for other tags, whatever has the tag
+// is of a branch with it.
+func (d *document) commit(out map[string]any, list, copied []any, own map[string]bool, tags map[string][]any) {
+	for _, tag := range slices.Sorted(maps.Keys(own)) {
+		if _, text := tags[tag][0].(string); !text {
+			continue
+		}
+		var signatures, aware []any
+		open, fallback := false, false
+		for i, branch := range list {
+			fallback = fallback || out["type"] != "object" && len(d.types(branch, 0)) == len(allTypes)
+			required, members := []any{}, map[string][]any{}
+			d.members(branch, &required, members, map[string]bool{})
+			if members[tag] != nil {
+				aware = append(aware, copied[i])
+			}
+			if signature := d.signature(required, members, tag); signature != nil {
+				signatures = append(signatures, map[string]any{"if": signature, "then": copied[i]})
+			} else if slices.Contains(required, any(tag)) && len(d.valuesOf(members[tag])) == 0 {
+				open = true
+			}
+		}
+		switch {
+		case fallback || len(aware) == len(list): // what is of no other branch is of that for any value
+		case open:
+			unlisted := map[string]any{"type": "string", "not": map[string]any{"enum": tags[tag]}}
+			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{
+				"if":   map[string]any{"type": "object", "required": []any{tag}, "properties": map[string]any{tag: map[string]any{"not": unlisted}}},
+				"then": map[string]any{"anyOf": aware},
+			})
+		case len(signatures) > 0:
+			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), signatures...)
+		}
+	}
+}
+
+// signature returns the schema of what has the tag of a branch and the members that it requires, or nil if the
+// branch does not require one value for the tag.
+func (d *document) signature(required []any, members map[string][]any, tag string) any {
+	if !slices.Contains(required, any(tag)) {
+		return nil
+	}
+	properties := map[string]any{}
+	for _, name := range required {
+		schemas := members[name.(string)]
+		if marked(schemas, onError) {
+			continue
+		}
+		types := []any{}
+		for _, t := range allTypes {
+			fits := func(schema any) bool { return slices.Contains(d.types(schema, 0), t) }
+			if !slices.ContainsFunc(schemas, func(schema any) bool { return !fits(schema) }) || t == "null" && marked(schemas, onNull) {
+				types = append(types, t)
+			}
+		}
+		if properties[name.(string)] = false; len(types) > 0 {
+			properties[name.(string)] = map[string]any{"type": types}
+		}
+	}
+	values := d.valuesOf(members[tag])
+	if len(values) != 1 {
+		return nil
+	}
+	if _, text := values[0].(string); !text {
+		return nil
+	}
+	properties[tag] = map[string]any{"const": values[0]}
+	return map[string]any{"type": "object", "required": required, "properties": properties}
+}
+
+// valuesOf returns the strings and numbers that the schemas list.
+func (d *document) valuesOf(schemas []any) (out []any) {
+	for _, schema := range schemas {
+		out = append(out, d.listed(schema, map[string]bool{})...)
+	}
+	return out
+}
+
+// members adds the names that the objects of a schema must have, and the schemas of all members, but not what the
+// branches of its choices say.
+func (d *document) members(schema any, required *[]any, members map[string][]any, seen map[string]bool) {
+	m, _ := schema.(map[string]any)
+	for _, name := range listOf(m["required"]) {
+		if !slices.Contains(*required, name) {
+			*required = append(*required, name)
+		}
+	}
+	properties, _ := m["properties"].(map[string]any)
+	for name, p := range properties {
+		members[name] = append(members[name], p)
+	}
+	if ref, ok := m["$ref"].(string); ok && !seen[ref] {
+		seen[ref] = true
+		d.members(d.target(ref), required, members, seen)
+	}
+	for _, below := range listOf(m["allOf"]) {
+		d.members(below, required, members, seen)
+	}
+}
+
+// types returns the types that the values of a schema may be of. An integer is any number.
+func (d *document) types(schema any, depth int) []string {
+	m, ok := schema.(map[string]any)
+	if !ok || depth > 20 {
+		return allTypes
+	}
+	out := slices.Clone(allTypes)
+	both := func(types []string) {
+		out = slices.DeleteFunc(out, func(t string) bool { return !slices.Contains(types, t) })
+	}
+	list := listOf(m["type"])
+	if t, ok := m["type"].(string); ok {
+		list = []any{t}
+	}
+	if list != nil {
+		both(typesOf(list, func(t any) string { s, _ := t.(string); return s }))
+	}
+	if values, ok := m["enum"].([]any); ok {
+		both(typesOf(values, typeOf))
+	}
+	if c, ok := m["const"]; ok {
+		both(typesOf([]any{c}, typeOf))
+	}
+	if ref, ok := m["$ref"].(string); ok {
+		both(d.types(d.target(ref), depth+1))
+	}
+	for _, below := range listOf(m["allOf"]) {
+		both(d.types(below, depth+1))
+	}
+	for _, keyword := range branchLists {
+		if branches, ok := m[keyword].([]any); ok {
+			var any []string
+			for _, below := range branches {
+				any = append(any, d.types(below, depth+1)...)
+			}
+			both(any)
+		}
+	}
+	return out
+}
+
+// typesOf returns the types of a list, where one of integers is one of numbers.
+func typesOf(list []any, of func(any) string) (out []string) {
+	for _, v := range list {
+		if t := of(v); t == "number" || t == "integer" {
+			out = append(out, "number", "integer")
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// typeOf returns the JSON type of a value.
+func typeOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return "number"
+}
+
+// guarded returns a schema that means the same and is refused sooner: members that it requires to have a value
+// are looked at first.
+func guarded(schema any) any {
+	m, _ := schema.(map[string]any)
+	properties, _ := m["properties"].(map[string]any)
+	for _, name := range listOf(m["required"]) {
+		name, _ := name.(string)
+		p, _ := properties[name].(map[string]any)
+		if c, ok := p["const"]; ok {
+			return map[string]any{
+				"if":   map[string]any{"type": "object", "required": []any{name}, "properties": map[string]any{name: map[string]any{"const": c}}},
+				"then": schema,
+				"else": false,
+			}
+		}
+	}
+	return schema
+}
 
 // scalars returns the strings or integers that a schema lists, beside null, and their type.
 func scalars(schema any) (values []any, kind string) {
@@ -347,7 +653,7 @@ func (d *document) reference(ref string, c context) string {
 	case !d.loose || c == context{}:
 		return "#/$defs/" + plain
 	}
-	key := fmt.Sprintf("%s %v %v %s", plain, c.exact, c.not, c.tags)
+	key := fmt.Sprintf("%s %v %v %v %s", plain, c.exact, c.not, c.plain, c.tags)
 	copied, ok := d.copies[key]
 	if !ok {
 		copied = "c" + strconv.Itoa(len(d.defs))
@@ -378,27 +684,38 @@ func (d *document) loosen(m, out map[string]any, c context) {
 	}
 	if properties, ok := out["properties"].(map[string]any); ok {
 		if meta, ok := properties["_meta"]; ok {
-			properties["_meta"] = map[string]any{"anyOf": []any{d.apart(meta), d.apart(map[string]any{"type": "null"})}}
+			nullable := map[string]any{"anyOf": []any{d.apart(meta), d.apart(map[string]any{"type": "null"})}}
+			if marked([]any{meta}, onError) {
+				nullable[onError] = true
+			}
+			properties["_meta"] = nullable
 		}
 	}
 }
 
-// tags adds the members for which a branch lists strings or numbers.
-func (d *document) tags(branch any, tags map[string][]any, seen map[string]bool) {
+// tags adds the members for which a branch lists strings or numbers, and to own, unless that is nil, those
+// with one value that are not of choices within the branch.
+func (d *document) tags(branch any, tags map[string][]any, own, seen map[string]bool) {
 	m, _ := branch.(map[string]any)
 	properties, _ := m["properties"].(map[string]any)
 	for name, p := range properties {
 		if values := d.listed(p, map[string]bool{}); len(values) > 0 {
 			tags[name] = append(tags[name], values...)
+			if own != nil && len(values) == 1 {
+				own[name] = true
+			}
 		}
 	}
 	if ref, ok := m["$ref"].(string); ok && !seen[ref] {
 		seen[ref] = true
-		d.tags(d.target(ref), tags, seen)
+		d.tags(d.target(ref), tags, own, seen)
 	}
-	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+	for _, below := range listOf(m["allOf"]) {
+		d.tags(below, tags, own, seen)
+	}
+	for _, keyword := range branchLists {
 		for _, below := range listOf(m[keyword]) {
-			d.tags(below, tags, seen)
+			d.tags(below, tags, nil, seen)
 		}
 	}
 }
@@ -468,7 +785,7 @@ func (d *document) valid(name string, v any) bool {
 	if err != nil {
 		panic(err) // Check returned it
 	}
-	return s.Validate(v) == nil
+	return d.verdicts.of(s, v)
 }
 
 // resolve returns the schema that a plain reference names.
@@ -488,9 +805,11 @@ func (d *document) inForce(parts []map[string]any, schema, v any) []map[string]a
 		_, below := d.resolve(ref)
 		parts = d.inForce(parts, below, v)
 	}
-	all, _ := m["allOf"].([]any)
-	for _, below := range all {
+	for _, below := range listOf(m["allOf"]) {
 		parts = d.inForce(parts, below, v)
+	}
+	if m["else"] == false { // guarded
+		parts = d.inForce(parts, m["then"], v)
 	}
 	for _, keyword := range branchLists {
 		list, _ := m[keyword].([]any)
@@ -523,7 +842,10 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 			break
 		}
 		for _, name := range slices.Sorted(maps.Keys(got)) {
-			if _, ok := want[name]; !ok {
+			if _, ok := want[name]; ok {
+				continue
+			}
+			if below, _ := memberSchemas(parts, name); !d.mayBeMissing(name, below, got[name]) {
 				return fmt.Errorf("%s/%s: got %s, want nothing", at, name, show(got[name]))
 			}
 		}
@@ -535,6 +857,9 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 					return fmt.Errorf("%s/%s: got nothing, want %s", at, name, show(want[name]))
 				}
 				continue
+			}
+			if !declared {
+				continue // it may have lost members, too
 			}
 			if err := d.survives(at+"/"+name, below, want[name], value); err != nil {
 				return err
@@ -557,6 +882,16 @@ func (d *document) survives(at string, schemas []any, want, got any) error {
 		return fmt.Errorf("%s: got %s, want %s", at, show(got), show(want))
 	}
 	return nil
+}
+
+// asDouble returns the shortest decimal number that is the same as n for a float64: that is what counts of a number
+// which is no integer.
+func asDouble(n json.Number) *big.Rat {
+	f, err := n.Float64()
+	if err != nil {
+		return exact(n)
+	}
+	return exact(json.Number(strconv.FormatFloat(f, 'g', -1, 64)))
 }
 
 // sameDouble reports whether two values are numbers that a schema says are numbers, and the same as such: Go
@@ -616,7 +951,7 @@ func (d *document) mayBeMissing(name string, schemas []any, v any) bool {
 	}
 	for _, s := range schemas {
 		for _, m := range d.inForce(nil, s, v) {
-			if value, ok := m["default"]; ok && equal(value, v) {
+			if value, ok := m["default"]; ok && (d.survives("", schemas, v, value) == nil || d.survives("", schemas, value, v) == nil) {
 				return true
 			}
 		}
@@ -652,4 +987,77 @@ func sameNumber(a, b json.Number) bool {
 // Equal returns an error that shows the first difference between two values, as a JSON pointer.
 func Equal(want, got any) error {
 	return (&document{}).survives("", []any{map[string]any{"additionalProperties": true}}, want, got)
+}
+
+func show(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// Parse reads a JSON value. Numbers are json.Number.
+func Parse(data []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func hasFormat(format, v string) bool {
+	switch format {
+	case "uri":
+		u, err := url.Parse(v)
+		return err == nil && u.IsAbs()
+	case "date-time":
+		_, err := time.Parse(time.RFC3339, v)
+		return err == nil
+	}
+	return true
+}
+
+// exact returns the value of a number.
+func exact(n json.Number) *big.Rat {
+	r, ok := new(big.Rat).SetString(n.String())
+	if !ok {
+		panic("not a number: " + n)
+	}
+	return r
+}
+
+// limits returns the least and the greatest integer of a format.
+func limits(format string) (least, most *big.Int) {
+	bits, signed := uint(64), true
+	switch format {
+	case "int8":
+		bits = 8
+	case "int16":
+		bits = 16
+	case "int32":
+		bits = 32
+	case "uint8":
+		bits, signed = 8, false
+	case "uint16":
+		bits, signed = 16, false
+	case "uint32":
+		bits, signed = 32, false
+	case "uint64", "uint":
+		signed = false
+	}
+	one := big.NewInt(1)
+	if !signed {
+		return new(big.Int), new(big.Int).Sub(new(big.Int).Lsh(one, bits), one)
+	}
+	most = new(big.Int).Lsh(one, bits-1)
+	return new(big.Int).Neg(most), new(big.Int).Sub(most, one)
+}
+
+func fits(format string, n json.Number) bool {
+	r := exact(n)
+	least, most := limits(format)
+	return r.IsInt() && r.Num().Cmp(least) >= 0 && r.Num().Cmp(most) <= 0
 }

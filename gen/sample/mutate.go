@@ -24,7 +24,10 @@ type Mutation struct {
 	// neither is set, what was done is no mistake.
 	Repairs bool
 	Pointer string
-	Result  any
+	// Inside is set when the value may be refused below Pointer, too: without its tag, it may be meant as
+	// another variant.
+	Inside bool
+	Result any
 	// Unsendable is set when Result is received but may not be sent: an array that leniency has
 	// emptied though it must have items, a string without its format.
 	Unsendable bool
@@ -38,17 +41,16 @@ type step struct {
 	drop     bool   // a bad value counts as absent, a bad item is left out
 	nullable bool   // null counts as empty
 	skip     bool   // bad items of this array are left out
-	keeps    bool   // the value may be anything: with a mistake inside it is just another variant
 	required bool
 }
 
 // Mutations yields, for each place in a value of a definition, the value with what stands there replaced
-// by values of every kind, and without each required member. The value must be valid and free of what
-// the schema does not know.
-func (s *Schema) Mutations(definition string, v any) iter.Seq[Mutation] {
+// by values of every kind, or deep inside by one, and without each required member. The value must be valid.
+func (j *Schema) Mutations(definition string, v any) iter.Seq[Mutation] {
 	return func(yield func(Mutation) bool) {
-		m := &mutator{schema: s, definition: definition, whole: v, yield: yield}
-		m.visit(s.defs[definition], v, nil)
+		m := &mutator{schema: j, definition: definition, whole: v, yield: yield, results: map[string]any{}, unsendable: map[string]bool{}}
+		d := j.loose
+		m.visit([]any{d.defs[d.names[definition]]}, v, nil)
 	}
 }
 
@@ -56,10 +58,16 @@ type mutator struct {
 	schema     *Schema
 	definition string
 	whole      any
-	keeps      bool // the whole value may be anything, as that of a step
 	yield      func(Mutation) bool
 	stopped    bool
+	turn       int
+	results    map[string]any  // of what leniency makes of a mistake at a place
+	unsendable map[string]bool // which of them may not be sent
 }
+
+// deep is how many members and items on the way to a place there may be if it is to be tried with values of all
+// kinds. Those below get one each, of all kinds in turn: what stands there is a definition that is tried by itself.
+const deep = 2
 
 // kinds holds a value of every kind, numbers those that not every number may be.
 var (
@@ -67,159 +75,149 @@ var (
 	numbers = []any{json.Number("-1"), json.Number("1.5"), json.Number("18446744073709551616")}
 )
 
-// visit changes the place at path, which holds v, and those below it.
-func (m *mutator) visit(n *node, v any, path []step) {
+// visit changes the place at path, which holds v and is of the schemas, and those below it.
+func (m *mutator) visit(schemas []any, v any, path []step) {
 	tried := kinds
 	if _, number := v.(json.Number); number {
 		tried = slices.Concat(kinds, numbers)
 	}
-	for _, w := range tried {
-		m.yieldReplaced(path, w, m.schema.accepts(n, w))
+	if len(path) > deep {
+		m.turn++
+		i := m.turn % len(tried)
+		tried = tried[i : i+1]
 	}
-	look := m.schema.look(n, v)
-	keeps := look.opaque || slices.ContainsFunc(m.schema.target(n).branches, (*node).anything)
-	if last := len(path) - 1; last >= 0 {
-		path[last].keeps = keeps
-	} else {
-		m.keeps = keeps
+	for _, w := range tried {
+		m.yieldReplaced(path, w)
+	}
+	var parts []map[string]any
+	for _, s := range schemas {
+		parts = m.schema.loose.inForce(parts, s, v)
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for _, part := range look.objects {
-			m.visitMembers(part, look, v, path)
-		}
-		if len(look.objects) == 0 && look.leaf != nil {
-			for _, name := range slices.Sorted(maps.Keys(v)) {
-				m.visit(look.leaf.values, v[name], join(path, step{name: name}))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			below, _ := memberSchemas(parts, name)
+			if len(below) == 0 {
+				continue
 			}
+			to := step{
+				name:     name,
+				drop:     marked(below, onError),
+				nullable: marked(below, onNull),
+				skip:     marked(below, skipItems),
+				required: slices.ContainsFunc(parts, func(p map[string]any) bool { return slices.Contains(listOf(p["required"]), any(name)) }),
+			}
+			if to.required {
+				m.yieldRemoved(path, name, slices.ContainsFunc(below, isConst))
+			}
+			m.visit(below, v[name], join(path, to))
 		}
 	case []any:
-		if look.leaf == nil {
-			return
-		}
 		skip := len(path) > 0 && path[len(path)-1].skip
 		for i, item := range v {
-			m.visit(look.leaf.items, item, join(path, step{item: true, index: i, drop: skip}))
-		}
-	}
-}
-
-func (m *mutator) visitMembers(part *node, look view, v map[string]any, path []step) {
-	for _, name := range part.names {
-		value, there := v[name]
-		p := part.props[name]
-		if slices.Contains(look.tags, name) {
-			if _, constant := p.constant(); there && constant {
-				m.visitTag(look, name, path)
+			if below := itemSchemas(parts, i); len(below) > 0 {
+				m.visit(below, item, join(path, step{item: true, index: i, drop: skip}))
 			}
-			continue
-		}
-		if !there {
-			continue
-		}
-		to := step{
-			name:     name,
-			drop:     p.defaultOnError,
-			nullable: p.defaultOnNull,
-			skip:     p.skipInvalidItems,
-			required: slices.Contains(part.required, name),
-		}
-		if to.required {
-			m.yieldRemoved(path, name)
-		}
-		m.visit(p, value, join(path, to))
-	}
-}
-
-// visitTag changes the member that names the variant of a union.
-func (m *mutator) visitTag(look view, name string, path []step) {
-	null, lenient := false, false
-	for _, part := range look.objects {
-		if p := part.props[name]; p != nil {
-			null, lenient = null || p.nullable(), lenient || p.defaultOnError
-		}
-	}
-	for _, w := range kinds {
-		if _, text := w.(string); !text {
-			m.yieldReplaced(join(path, step{name: name, drop: lenient}), w, w == nil && null)
 		}
 	}
 }
 
-func (m *mutator) yieldReplaced(path []step, w any, valid bool) {
+// The marks of members that are read leniently.
+const (
+	onError   = "x-deserialize-default-on-error"
+	onNull    = "x-deserialize-default-on-null"
+	skipItems = "x-deserialize-skip-invalid-items"
+)
+
+// marked reports whether one of the schemas has a keyword that is true.
+func marked(schemas []any, keyword string) bool {
+	return slices.ContainsFunc(schemas, func(s any) bool { m, _ := s.(map[string]any); return m[keyword] == true })
+}
+
+func (m *mutator) yieldReplaced(path []step, w any) {
 	out := Mutation{What: fmt.Sprintf("%s := %s", pointer(path), show(w)), Value: edit(m.whole, path, func(any) any { return w })}
-	// A value may be wrong for its branch, and right for the one that needs no tag.
-	valid = valid || m.schema.accepts(m.schema.defs[m.definition], out.Value)
-	switch last := len(path) - 1; {
-	case valid:
-		out.Result = out.Value
-	case w == nil && last >= 0 && path[last].nullable:
-		out.Repairs, out.Pointer = true, pointer(path)
-		out.Result = m.emptied(path)
-	default:
-		m.judge(&out, path, pointer(path))
-	}
+	m.judge(&out, path, w == nil)
 	m.emit(out)
 }
 
-func (m *mutator) yieldRemoved(path []step, name string) {
-	out := Mutation{What: fmt.Sprintf("%s without %s", pointer(path), name), Value: edit(m.whole, path, func(v any) any {
+// isConst reports whether a schema is for one value.
+func isConst(schema any) bool {
+	m, _ := schema.(map[string]any)
+	_, ok := m["const"]
+	return ok
+}
+
+func (m *mutator) yieldRemoved(path []step, name string, tag bool) {
+	out := Mutation{Inside: tag, What: fmt.Sprintf("%s without %s", pointer(path), name), Value: edit(m.whole, path, func(v any) any {
 		c := maps.Clone(v.(map[string]any))
 		delete(c, name)
 		return c
 	})}
-	m.judge(&out, path, pointer(path))
+	m.judge(&out, path, false)
 	m.emit(out)
 }
 
 func (m *mutator) emit(out Mutation) {
-	out.Unsendable = !out.Fails && !m.schema.Sendable(m.definition, out.Result)
+	switch {
+	case out.Repairs:
+		known := false
+		if out.Unsendable, known = m.unsendable[out.Pointer]; !known {
+			out.Unsendable = !m.schema.Sendable(m.definition, out.Result)
+			m.unsendable[out.Pointer] = out.Unsendable
+		}
+	case !out.Fails:
+		out.Unsendable = !m.schema.Sendable(m.definition, out.Result)
+	}
 	if !m.stopped && !m.yield(out) {
 		m.stopped = true
 	}
 }
 
-// judge says what leniency makes of a mistake in the value that path leads to, which is refused at
-// place unless something on the way lets it go.
-func (m *mutator) judge(out *Mutation, path []step, place string) {
+// judge says what leniency makes of a change in the value that path leads to. A mistake is refused there
+// unless something on the way lets it go.
+func (m *mutator) judge(out *Mutation, path []step, null bool) {
+	if m.schema.Tolerated(m.definition, out.Value) {
+		out.Result = out.Value
+		return
+	}
 	for i := len(path) - 1; i >= 0; i-- {
-		if path[i].keeps {
-			out.Result = out.Value
-			return
-		}
-		if path[i].drop {
+		if path[i].drop || null && path[i].nullable && i == len(path)-1 {
 			out.Repairs, out.Pointer = true, pointer(path[:i+1])
 			out.Result = m.emptied(path[:i+1])
 			return
 		}
 	}
-	if m.keeps {
-		out.Result = out.Value
-		return
-	}
-	out.Fails, out.Pointer = true, place
+	out.Fails, out.Pointer = true, pointer(path)
 }
 
-// emptied returns the value with what path leads to left out, or empty where it is required.
+// emptied returns the value with what path leads to left out, or empty where it must be there.
 func (m *mutator) emptied(path []step) any {
+	place := pointer(path)
+	if out, ok := m.results[place]; ok {
+		return out
+	}
 	last := path[len(path)-1]
-	return edit(m.whole, path[:len(path)-1], func(parent any) any {
-		switch parent := parent.(type) {
-		case map[string]any:
-			c := maps.Clone(parent)
-			if _, object := parent[last.name].(map[string]any); last.required && object {
-				c[last.name] = map[string]any{}
-			} else if last.required {
-				c[last.name] = []any{}
-			} else {
-				delete(c, last.name)
+	replaced := func(empty any) any {
+		return edit(m.whole, path[:len(path)-1], func(parent any) any {
+			switch parent := parent.(type) {
+			case map[string]any:
+				c := maps.Clone(parent)
+				if delete(c, last.name); empty != nil {
+					c[last.name] = empty
+				}
+				return c
+			case []any:
+				return slices.Delete(slices.Clone(parent), last.index, last.index+1)
 			}
-			return c
-		case []any:
-			return slices.Delete(slices.Clone(parent), last.index, last.index+1)
-		}
-		return parent
-	})
+			return parent
+		})
+	}
+	out := replaced(nil)
+	if last.required && !m.schema.Tolerated(m.definition, out) {
+		out = replaced([]any{})
+	}
+	m.results[place] = out
+	return out
 }
 
 // edit returns v with what path leads to changed; v stays as it is.

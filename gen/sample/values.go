@@ -14,38 +14,109 @@ import (
 	"unicode/utf8"
 )
 
-// A Drawer makes values of definitions. Equal seeds make equal values. It is not safe for concurrent use.
-type Drawer struct {
-	judge *Judge
-	rand  *rand.Rand
-	full  bool // every member is there
-	known bool // nothing that the schema does not know
-	depth int
-	steps int // of the value that is being made
+// A Maker makes values of definitions. Equal seeds make equal values. It is not safe for concurrent use.
+type Maker struct {
+	schema  *Schema
+	rand    *rand.Rand
+	full    bool // every member is there
+	known   bool // nothing that the schema does not know
+	depth   int
+	steps   int // of the value that is being made
+	deepest int // beyond this depth, and so many steps, only what must be there is made
+	longest int
 }
 
-// NewDrawer returns a maker of values.
-func NewDrawer(judge *Judge, seed uint64) *Drawer {
-	return &Drawer{judge: judge, rand: rand.New(rand.NewPCG(seed, 2))}
+// NewMaker returns a maker of all kinds of values: members that are there, null or not there, unknown members,
+// variants and enum values, the limits of numbers.
+func NewMaker(s *Schema, seed uint64) *Maker {
+	return &Maker{schema: s, rand: rand.New(rand.NewPCG(seed, 2)), deepest: 9, longest: 150}
+}
+
+// NewKnownMaker returns a maker of values without what the schema does not know: they are valid.
+func NewKnownMaker(s *Schema, seed uint64) *Maker {
+	m := NewMaker(s, seed)
+	m.known = true
+	return m
+}
+
+// NewFullMaker returns a maker of valid values that have every member.
+func NewFullMaker(s *Schema, seed uint64) *Maker {
+	m := NewKnownMaker(s, seed)
+	m.full = true
+	return m
+}
+
+// NewSmallMaker returns a maker of valid values that are not deep.
+func NewSmallMaker(s *Schema, seed uint64) *Maker {
+	m := NewMaker(s, seed)
+	m.deepest, m.longest = 4, 60
+	return m
+}
+
+// Value makes a value of a definition.
+func (m *Maker) Value(definition string) any {
+	v, ok := m.Valid(definition)
+	if !ok {
+		panic("no value of " + definition + " is found")
+	}
+	if m.known || m.one(2) {
+		return v
+	}
+	for range 5 {
+		w, more := m.opened(v)
+		// With a wrong member in a map, a value may become one of the branch that needs no tag.
+		if m.schema.Sendable(definition, w) && !(more && m.schema.Valid(definition, w)) {
+			return w
+		}
+	}
+	return v
 }
 
 // Valid makes a value that the schema accepts. There may be none, or none that is easily found.
-func (m *Drawer) Valid(definition string) (v any, ok bool) {
-	if m.judge.heights[definition] >= unending {
+func (m *Maker) Valid(definition string) (v any, ok bool) {
+	if m.schema.heights[definition] >= unending {
 		return nil, false
 	}
-	for range 40 {
+	for range 60 {
 		m.depth, m.steps = 0, 0
-		v = m.of(m.judge.strict.given[definition])
-		if m.judge.Valid(definition, v) {
+		v = m.of(m.schema.strict.given[definition])
+		if m.schema.Valid(definition, v) {
 			return v, true
 		}
 	}
 	return nil, false
 }
 
+// opened changes a value in one place to something that a later schema may know: a string, with more members
+// beside it or not.
+func (m *Maker) opened(v any) (w any, more bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			return v, false
+		}
+		out := maps.Clone(v)
+		name := m.key(v)
+		out[name], more = m.opened(v[name])
+		if _, text := v[name].(string); text && m.one(2) {
+			out["zzKept"], out["zzNumber"], more = m.any(), json.Number("12345678901234567890"), true
+		}
+		return out, more
+	case []any:
+		if len(v) > 0 {
+			out := slices.Clone(v)
+			i := m.rand.IntN(len(v))
+			out[i], more = m.opened(v[i])
+			return out, more
+		}
+	case string:
+		return "future_" + strconv.Itoa(m.rand.IntN(1000)), false
+	}
+	return v, false
+}
+
 // Spoilt changes a value in one place. What comes out may be valid.
-func (m *Drawer) Spoilt(v any) any {
+func (m *Maker) Spoilt(v any) any {
 	m.depth, m.steps = 0, 0
 	if m.one(25) {
 		return m.any()
@@ -53,7 +124,7 @@ func (m *Drawer) Spoilt(v any) any {
 	return m.spoil(v)
 }
 
-func (m *Drawer) spoil(v any) any {
+func (m *Maker) spoil(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) > 0 && !m.one(6) {
@@ -125,7 +196,7 @@ func (m *Drawer) spoil(v any) any {
 	return m.any()
 }
 
-func (m *Drawer) key(v map[string]any) string {
+func (m *Maker) key(v map[string]any) string {
 	names := slices.Sorted(maps.Keys(v))
 	return names[m.rand.IntN(len(names))]
 }
@@ -139,22 +210,17 @@ func number10(n *big.Rat) json.Number {
 	return json.Number(n.FloatString(digits))
 }
 
-func (m *Drawer) one(in int) bool { return m.rand.IntN(in) == 0 }
-
-const (
-	deepest = 4
-	tooLong = 60 // steps
-)
+func (m *Maker) one(in int) bool { return m.rand.IntN(in) == 0 }
 
 // small reports whether the value must come to an end.
-func (m *Drawer) small() bool { return m.depth > deepest || m.steps > tooLong }
+func (m *Maker) small() bool { return m.depth > m.deepest || m.steps > m.longest }
 
 // of makes a value that a schema may accept.
-func (m *Drawer) of(schema any) any {
+func (m *Maker) of(schema any) any {
 	m.depth++
 	m.steps++
 	defer func() { m.depth-- }()
-	if m.depth > deepest+unending || m.steps > 20*tooLong { // it has no end
+	if m.depth > m.deepest+unending || m.steps > 20*m.longest { // it has no end
 		return nil
 	}
 	f := facets{}
@@ -170,7 +236,7 @@ type facets struct {
 }
 
 // collect adds the parts of a schema, with one branch of each choice.
-func (m *Drawer) collect(f *facets, schema any, depth int) {
+func (m *Maker) collect(f *facets, schema any, depth int) {
 	if depth > 60 {
 		f.nothing = true
 		return
@@ -188,7 +254,7 @@ func (m *Drawer) collect(f *facets, schema any, depth int) {
 		f.listed = append(f.listed, values)
 	}
 	if ref, ok := node["$ref"].(string); ok {
-		m.collect(f, m.judge.strict.target(ref), depth+1)
+		m.collect(f, m.schema.strict.target(ref), depth+1)
 	}
 	for _, below := range listOf(node["allOf"]) {
 		m.collect(f, below, depth+1)
@@ -206,10 +272,10 @@ func (m *Drawer) collect(f *facets, schema any, depth int) {
 }
 
 // lowest returns the branches whose values need not be deep.
-func (m *Drawer) lowest(branches []any) (out []any) {
+func (m *Maker) lowest(branches []any) (out []any) {
 	least := 0
 	for _, b := range branches {
-		switch h := m.judge.height(b); {
+		switch h := m.schema.height(b); {
 		case out == nil || h < least:
 			out, least = []any{b}, h
 		case h == least:
@@ -223,7 +289,7 @@ func (m *Drawer) lowest(branches []any) (out []any) {
 const unending = 12
 
 // measure finds how deep the values of each definition are at least, up to unending.
-func (j *Judge) measure() {
+func (j *Schema) measure() {
 	for name := range j.strict.given {
 		j.heights[name] = unending
 	}
@@ -235,7 +301,7 @@ func (j *Judge) measure() {
 }
 
 // height returns how deep the values of a schema are at least.
-func (j *Judge) height(schema any) (h int) {
+func (j *Schema) height(schema any) (h int) {
 	node, ok := schema.(map[string]any)
 	if !ok {
 		return 0
@@ -273,7 +339,7 @@ func (j *Judge) height(schema any) (h int) {
 var allTypes = []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 
 // meeting makes a value for the facets.
-func (m *Drawer) meeting(f *facets) any {
+func (m *Maker) meeting(f *facets) any {
 	if f.nothing {
 		return m.any()
 	}
@@ -314,7 +380,7 @@ func (m *Drawer) meeting(f *facets) any {
 }
 
 // types returns the types that all facets allow.
-func (m *Drawer) types(f *facets) []string {
+func (m *Maker) types(f *facets) []string {
 	out, stated := slices.Clone(allTypes), false
 	structured := ""
 	for _, part := range f.parts {
@@ -334,6 +400,9 @@ func (m *Drawer) types(f *facets) []string {
 		out = slices.DeleteFunc(out, func(t string) bool {
 			return !slices.Contains(list, any(t)) && (t != "integer" || !slices.Contains(list, any("number")))
 		})
+	}
+	if m.full && len(out) > 1 {
+		out = slices.DeleteFunc(out, func(t string) bool { return t == "null" })
 	}
 	if !stated && structured != "" && !m.one(8) {
 		return []string{structured}
@@ -371,7 +440,7 @@ func (f *facets) text(keyword string) (out []string) {
 }
 
 // numeric makes a number between the bounds, often one of them.
-func (m *Drawer) numeric(f *facets, whole bool) json.Number {
+func (m *Maker) numeric(f *facets, whole bool) json.Number {
 	format := ""
 	for _, name := range f.text("format") {
 		if integers[name] {
@@ -428,7 +497,7 @@ func (m *Drawer) numeric(f *facets, whole bool) json.Number {
 }
 
 // integer makes an integer of a format, often a limit.
-func (m *Drawer) integer(format string) json.Number {
+func (m *Maker) integer(format string) json.Number {
 	least, most := limits(format)
 	switch m.rand.IntN(8) {
 	case 0:
@@ -453,7 +522,7 @@ func (m *Drawer) integer(format string) json.Number {
 // texts are strings that are easily spoilt on the way.
 var awkward = []string{"", "x", "hello world", "héllo ✓ 𝄞", "quote \" backslash \\ slash /", "tab\tline\nreturn\r", "\u2028\u2029", "\x00\x1f\x7f", "</script>", "$ref", "2026-11-02T10:00:00Z", "日本語", "null", "1"}
 
-func (m *Drawer) text() string {
+func (m *Maker) text() string {
 	text := awkward[m.rand.IntN(len(awkward))]
 	if m.one(4) {
 		text += strconv.Itoa(m.rand.IntN(1000))
@@ -466,7 +535,7 @@ var (
 	times = []string{"2026-11-02T10:00:00Z", "2026-11-02T10:00:00.123+05:30"}
 )
 
-func (m *Drawer) stringFor(f *facets) string {
+func (m *Maker) stringFor(f *facets) string {
 	text := m.text()
 	for _, format := range f.text("format") {
 		switch format {
@@ -493,7 +562,7 @@ func (m *Drawer) stringFor(f *facets) string {
 }
 
 // match writes a text that an expression matches, but for what assertions say.
-func (m *Drawer) match(b *strings.Builder, expr *syntax.Regexp) {
+func (m *Maker) match(b *strings.Builder, expr *syntax.Regexp) {
 	if b.Len() > 200 {
 		return
 	}
@@ -535,7 +604,7 @@ func (m *Drawer) match(b *strings.Builder, expr *syntax.Regexp) {
 	}
 }
 
-func (m *Drawer) array(f *facets) any {
+func (m *Maker) array(f *facets) any {
 	var prefix int
 	for _, part := range f.parts {
 		prefix = max(prefix, len(listOf(part["prefixItems"])))
@@ -543,7 +612,9 @@ func (m *Drawer) array(f *facets) any {
 	least := f.count("minItems", true, 0)
 	most := f.count("maxItems", false, least+prefix+2)
 	count := least
-	if !m.small() && most > least {
+	if m.full && !m.small() {
+		count = max(least, min(most, 2))
+	} else if !m.small() && most > least {
 		count += m.rand.IntN(min(most-least, 4) + 1)
 	}
 	out := []any{}
@@ -558,14 +629,14 @@ func (m *Drawer) array(f *facets) any {
 }
 
 // both makes a value that all schemas may accept.
-func (m *Drawer) both(schemas []any) any {
+func (m *Maker) both(schemas []any) any {
 	if len(schemas) == 1 {
 		return m.of(schemas[0])
 	}
 	return m.of(map[string]any{"allOf": schemas})
 }
 
-func (m *Drawer) object(f *facets) any {
+func (m *Maker) object(f *facets) any {
 	out := map[string]any{}
 	required := map[string]bool{}
 	names := map[string]bool{}
@@ -584,7 +655,7 @@ func (m *Drawer) object(f *facets) any {
 		closed = closed || part["additionalProperties"] == false || part["unevaluatedProperties"] == false
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if !required[name] && !m.full && (m.small() || m.one(2)) {
+		if !required[name] && (m.small() || !m.full && m.one(2)) {
 			continue
 		}
 		below, _ := memberSchemas(f.parts, name)
@@ -618,7 +689,7 @@ func (m *Drawer) object(f *facets) any {
 }
 
 // any makes any JSON value.
-func (m *Drawer) any() any {
+func (m *Maker) any() any {
 	m.depth++
 	m.steps++
 	defer func() { m.depth-- }()
@@ -633,7 +704,7 @@ func (m *Drawer) any() any {
 		return json.Number("-0.10e+2")
 	case kind == 4:
 		return json.Number("42")
-	case kind < 7 || m.depth > deepest:
+	case kind < 7 || m.depth > m.deepest:
 		return m.text()
 	case kind == 7:
 		list := []any{}

@@ -136,7 +136,7 @@ func (p *Package) judge(s *sample.Schema, definition string, m sample.Mutation) 
 		switch {
 		case !ok:
 			return errors.New("it was accepted")
-		case failure.Pointer != m.Pointer:
+		case failure.Pointer != m.Pointer && !(m.Inside && strings.HasPrefix(failure.Pointer, m.Pointer+"/")):
 			return fmt.Errorf("want it refused at %s, got %w", m.Pointer, err)
 		case errors.Is(err, codec.ErrSyntax):
 			return fmt.Errorf("it is taken for a syntax error: %w", err)
@@ -254,6 +254,17 @@ func leaves(e *jsonschema.ValidationError) []string {
 	return out
 }
 
+// located returns a pointer as the validator writes it, which has no empty names.
+func located(pointer string) string {
+	var b strings.Builder
+	for name := range strings.SplitSeq(pointer, "/") {
+		if name != "" {
+			b.WriteString("/" + name)
+		}
+	}
+	return b.String()
+}
+
 // Pointers requires that errors name the right place. What is decoded is refused at one of the places that
 // the schema's validator names for the same value. A union whose variant is missing, or nil, is refused as a
 // whole when it is encoded, whatever its other members are. It logs how many of each there were.
@@ -275,7 +286,7 @@ func (p *Package) Pointers(t *testing.T, n int) {
 				}
 				decoded.Add(1)
 				err := codec.Unmarshal(marshal(mutation.Value), p.Definitions[definition]())
-				if failure, ok := errors.AsType[*codec.Error](err); !ok || !slices.Contains(leaves(invalid), failure.Pointer) {
+				if failure, ok := errors.AsType[*codec.Error](err); !ok || !slices.Contains(leaves(invalid), located(failure.Pointer)) {
 					t.Errorf("%s: got %v, the validator says %v", mutation.What, err, leaves(invalid))
 				}
 			}

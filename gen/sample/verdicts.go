@@ -1,0 +1,164 @@
+package sample
+
+// This file owns the memory of what was judged: values that differ in one place share all the others, and a
+// value is asked about again for each branch that it may be of.
+
+import (
+	"maps"
+	"reflect"
+	"strconv"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+// memoKeyword is for schemas of members and items: it names the definition of which what is there must be a
+// value, and what was judged once is remembered. It would not do for the object itself, because what a schema says
+// of unevaluatedProperties depends on which parts of another looked at them.
+const memoKeyword = "x-memo"
+
+// mostVerdicts bounds what is remembered, and so the values that are kept.
+const mostVerdicts = 100_000
+
+// verdicts says of schemas and values whether they fit. Values must not change.
+type verdicts struct {
+	mu    sync.Mutex
+	known map[question]verdict
+}
+
+// A question is a schema with the place of an object or array in memory.
+type question struct {
+	schema *jsonschema.Schema
+	at     uintptr
+	length int
+}
+
+// A verdict is the answer. It keeps the value, so that no other can be at its place.
+type verdict struct {
+	value any
+	fits  bool
+}
+
+func (v *verdicts) of(schema *jsonschema.Schema, value any) bool {
+	q := question{schema: schema}
+	switch value := value.(type) {
+	case map[string]any:
+		q.at, q.length = reflect.ValueOf(value).Pointer(), len(value)
+	case []any:
+		q.at, q.length = reflect.ValueOf(value).Pointer(), len(value)
+	}
+	if q.length == 0 {
+		return schema.Validate(value) == nil
+	}
+	v.mu.Lock()
+	known, ok := v.known[q]
+	v.mu.Unlock()
+	if ok {
+		return known.fits
+	}
+	fits := schema.Validate(value) == nil
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.known) >= mostVerdicts {
+		clear(v.known)
+	}
+	if v.known == nil {
+		v.known = map[question]verdict{}
+	}
+	v.known[q] = verdict{value, fits}
+	return fits
+}
+
+// Compile implements [jsonschema.ExtCompiler].
+func (v *verdicts) Compile(ctx jsonschema.CompilerContext, m map[string]any) (jsonschema.ExtSchema, error) {
+	ref, ok := m[memoKeyword].(string)
+	if !ok {
+		return nil, nil
+	}
+	schema, err := ctx.CompileRef(ref, memoKeyword, false)
+	if err != nil {
+		return nil, err
+	}
+	return &memo{v, schema}, nil
+}
+
+type memo struct {
+	verdicts *verdicts
+	schema   *jsonschema.Schema
+}
+
+// Validate implements [jsonschema.ExtSchema].
+func (m *memo) Validate(ctx jsonschema.ValidationContext, value any) error {
+	if m.verdicts.of(m.schema, value) {
+		return nil
+	}
+	return ctx.Error(memoKeyword, "it does not fit")
+}
+
+// memoized returns definitions that mean the same, in which the schemas of members and items that may be objects
+// or arrays have the memo keyword.
+func memoized(defs map[string]any) map[string]any {
+	out := map[string]any{}
+	var whole, part func(schema any) any
+	whole = func(schema any) any {
+		m, ok := schema.(map[string]any)
+		if !ok {
+			return schema
+		}
+		m = maps.Clone(m)
+		for keyword, below := range m {
+			switch keyword {
+			case "properties", "patternProperties":
+				named, _ := below.(map[string]any)
+				copied := map[string]any{}
+				for name, schema := range named {
+					copied[name] = part(schema)
+				}
+				m[keyword] = copied
+			case "additionalProperties", "unevaluatedProperties", "items":
+				m[keyword] = part(below)
+			case "prefixItems":
+				m[keyword] = each(below, part)
+			case "allOf", "anyOf", "oneOf":
+				m[keyword] = each(below, whole)
+			case "if", "then", "else", "not":
+				m[keyword] = whole(below)
+			}
+		}
+		return m
+	}
+	part = func(schema any) any {
+		m, _ := schema.(map[string]any)
+		for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "properties", "additionalProperties", "items", "prefixItems"} {
+			if m[keyword] == nil {
+				continue
+			}
+			ref, ok := m["$ref"].(string)
+			if !ok || len(m) > 1 {
+				name := "m" + strconv.Itoa(len(out))
+				out[name] = true
+				out[name] = whole(schema)
+				ref = "#/$defs/" + name
+			}
+			return map[string]any{memoKeyword: ref}
+		}
+		return schema
+	}
+	for name, schema := range defs {
+		out[name] = whole(schema)
+	}
+	return out
+}
+
+// each returns what do makes of each item of a list; what is no list is left to the library.
+func each(list any, do func(any) any) any {
+	items, ok := list.([]any)
+	if !ok {
+		return list
+	}
+	out := make([]any, len(items))
+	for i, item := range items {
+		out[i] = do(item)
+	}
+	return out
+}
