@@ -70,7 +70,8 @@ func TestDefaultBranch(t *testing.T) {
 		}
 	}
 
-	// What fits neither its variant nor the one without a tag is refused as the former.
+	// What fits neither its variant nor the one without a tag is refused as the former, and so is what has the
+	// variant's tag and required members, and a mistake elsewhere.
 	for _, test := range []struct {
 		make          func() codec.Value
 		text, pointer string
@@ -79,6 +80,8 @@ func TestDefaultBranch(t *testing.T) {
 		{server, `{"type":"http","name":"n","command":"/c"}`, ""},
 		{server, `{"type":7,"name":"n"}`, "/type"},
 		{server, `{"type":"stdio","type":"stdio",` + stdio + `}`, "/type"},
+		{auth, `{"type":"terminal","id":"i","name":"n","args":true}`, "/args"},
+		{auth, `{"id":"i","name":"n","env":{"A":1},"type":"terminal"}`, "/env/A"},
 		{option, set + `"type":"boolean","value":5}`, "/value"},
 		{option, set + `"value":true}`, "/value"},
 	} {

@@ -169,7 +169,7 @@ func (b *builder) fillStruct(s *model.Struct, form *schema.Node, tag string) {
 	b.take(form, "an object with members", "type", "properties", "required", "additionalProperties")
 	s.Fields = b.fields(s, form, tag)
 	if more := others(form); more != nil {
-		s.Extra = &model.Extra{Elem: b.element(more, s, "extra")}
+		s.Extra = &model.Extra{Pointer: form.At("additionalProperties"), Elem: b.element(more, s, "extra")}
 		if len(s.Without) > 0 {
 			b.problem(form.At("additionalProperties"), "any member but %q has no Go shape", s.Without[0])
 		}
@@ -366,7 +366,11 @@ func (b *builder) takeValues(form *schema.Node) {
 	for _, br := range branches {
 		b.take(br, "a value of a choice", "type", "const", "enum")
 		if br.Format != format {
-			b.problem(br.At("format"), "values of different formats have no Go shape")
+			at := br.Pointer
+			if br.Format != "" {
+				at = br.At("format")
+			}
+			b.problem(at, "values of different formats have no Go shape")
 		}
 	}
 }
@@ -386,7 +390,7 @@ func (b *builder) named(ref string) model.Type {
 
 // inPlace declares what n says in the middle of another definition.
 func (b *builder) inPlace(n *schema.Node, owner model.Decl, part string) model.Type {
-	if b.endless {
+	if b.endless || b.shapes.Exhausted() {
 		return model.Any{} // which was said
 	}
 	if b.placing[n] || len(b.placing) > maxPlaced {

@@ -264,30 +264,10 @@ func toldBy(u *model.Union, v *model.Variant) string {
 	case v.Rank > 0:
 		return "none of the others' members"
 	}
-	return "the kind of value: " + kindText(v.Type)
-}
-
-// kindText says which kind the values of a type are of.
-func kindText(t model.Type) string {
-	switch t := t.(type) {
-	case nil, model.Map, model.Meta:
-		return "object"
-	case model.Slice:
-		return "array"
-	case model.Null:
-		return "null"
-	case model.Basic:
-		return map[model.Kind]string{model.String: "string", model.Bool: "boolean", model.Int: "integer", model.Uint: "integer", model.Float: "number"}[t.Kind]
-	case model.Named:
-		switch d := t.Decl.(type) {
-		case *model.Enum:
-			return kindText(d.Type)
-		case *model.Newtype:
-			return kindText(d.Type)
-		}
-		return kindText(nil)
+	if kinds := v.Kinds(); kinds != nil {
+		return "the kind of value: " + strings.Join(kinds, " or ")
 	}
-	return "any"
+	return "the kind of value: any"
 }
 
 func (d *description) methods(pkg *model.Package) {

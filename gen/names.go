@@ -304,7 +304,7 @@ func (n *namer) fields(d model.Decl) {
 		}
 	}
 	if s, ok := d.(*model.Struct); ok && s.Extra != nil {
-		what := part(Member, d, "*", s.Pointer+"/additionalProperties")
+		what := part(Member, d, "*", s.Extra.Pointer)
 		s.Extra.Go, _ = n.given(what, "Extra")
 		n.take(taken, s.Extra.Go, what)
 	}

@@ -326,6 +326,7 @@ func (b *builder) variant(u *model.Union, br *branch, tags map[string]string) (v
 			case required && slices.Equal(form.Asserted(), []string{"type", "not"}) || required && len(form.Except()) > 0:
 				u.Unknown.Pointer, u.Unknown.Doc = n.Pointer, n.Description
 				u.Open = true
+				b.takeOpen(u, br)
 				return nil, true
 			default:
 				b.problem(tag.Pointer, "the tag is neither a constant nor left open by a not")
@@ -359,13 +360,38 @@ func (b *builder) checkUntagged(u *model.Union, described []*branch) {
 		return
 	}
 	form := described[i].form
-	if form.Property(u.Tag) != nil || len(form.Branches()) > 0 {
+	if form.Property(u.Tag) != nil {
+		return
+	}
+	if len(form.Branches()) > 0 {
+		for j, br := range described {
+			if names := b.members(br.form).required; j != i && len(names) > 1 {
+				b.problem(br.node.Pointer, "a variant that requires members has no Go shape beside a choice without the tag %q", u.Tag)
+			}
+		}
 		return
 	}
 	more := form.AdditionalProperties
 	u.Untagged.Closed = more != nil && more.Bool != nil && !*more.Bool
 	if u.KeepsTag() && others(form) != nil {
 		b.problem(u.Untagged.Pointer, "the tag %q is one of the members that the variant without a tag keeps", u.Tag)
+	}
+}
+
+// takeOpen refuses what stands beside the choice if it became a part of the variant for other tags: values of that
+// are kept as they came, whatever it says of their members itself.
+func (b *builder) takeOpen(u *model.Union, br *branch) {
+	own, _ := b.form(b.shapes.Undistributed(br.node))
+	if own == nil {
+		return
+	}
+	for _, p := range b.shapes.Members(br.form) {
+		if p.Name == u.Tag {
+			continue
+		}
+		if own.Requires(p.Name) != br.form.Requires(p.Name) || own.Property(p.Name) != br.form.Property(p.Name) {
+			b.problem(p.Pointer, "the member %q has no Go shape on the variant for other tags at %s", p.Name, br.node.Pointer)
+		}
 	}
 }
 
@@ -456,6 +482,9 @@ func (b *builder) content(v *model.Variant, br *branch) {
 		d := named.Decl
 		if u.Tag != "" && b.members(inner).all[u.Tag] {
 			b.problem(br.node.Pointer, "a choice whose variants have the tag %q among their members has no Go shape", u.Tag)
+		}
+		if u.Tag != "" && b.members(inner).open {
+			b.problem(br.node.Pointer, "a choice whose variants would keep the tag %q as one of any members has no Go shape", u.Tag)
 		}
 		if b.isMembers(d) {
 			v.Payload = d

@@ -139,7 +139,7 @@ func (g *generator) decodeTagged(u *model.Union) []jen.Code {
 	}
 	name := "Tag"
 	switch {
-	case u.TagLenient:
+	case u.TagLenient, u.Untagged != nil && !u.Open && nested(u.Untagged):
 		name = "LenientTag"
 	case u.TagNull:
 		name = "NullableTag"
@@ -164,8 +164,14 @@ func (g *generator) decodeTagged(u *model.Union) []jen.Code {
 	}
 }
 
+// nested reports whether the variant is a choice of its own, which says nothing of the tag.
+func nested(v *model.Variant) bool {
+	_, ok := v.Payload.(*model.Union)
+	return ok
+}
+
 // decodeOrDefault returns the statements that read the variant of x, whose default branch takes whatever
-// has the members of that, with any tag.
+// has the members of that, with any tag, but not what has the tag and the members of another variant.
 func (g *generator) decodeOrDefault(u *model.Union) []jen.Code {
 	fits := jen.Id("fits")
 	var cases []jen.Code
@@ -199,7 +205,7 @@ func memberKinds(v *model.Variant) []jen.Code {
 	var out []jen.Code
 	if s, ok := v.Payload.(*model.Struct); ok {
 		for _, f := range s.Fixed {
-			out = append(out, jen.Lit(f.JSON), jen.Lit(""))
+			out = append(out, jen.Lit(f.JSON), kinds(string(runes([]string{f.Kind()}))))
 		}
 	}
 	for _, f := range model.Fields(v.Payload) {
@@ -210,13 +216,9 @@ func memberKinds(v *model.Variant) []jen.Code {
 	return out
 }
 
+// kindsOfMember returns the kinds that the value of a member may be of, or "" if all are read.
 func kindsOfMember(f *model.Field) string {
-	kinds := string(kindsOf(f.Type))
-	if named, ok := f.Type.(model.Named); ok {
-		if u, ok := named.Decl.(*model.Union); ok && !u.Objects() {
-			kinds = ""
-		}
-	}
+	kinds := string(runes(model.Kinds(f.Type)))
 	if kinds == "" || f.OnError {
 		return ""
 	}
@@ -307,7 +309,7 @@ func byKind(u *model.Union) []*group {
 		if v == u.Fallback {
 			continue
 		}
-		kinds := kindsOf(v.Type)
+		kinds := runes(v.Kinds())
 		var found *group
 		for _, g := range out {
 			if string(g.kinds) == string(kinds) {
@@ -326,44 +328,16 @@ func byKind(u *model.Union) []*group {
 	return out
 }
 
-func kindsOf(t model.Type) []rune {
-	switch t := t.(type) {
-	case nil:
-		return []rune{'{'}
-	case model.Basic:
-		switch t.Kind {
-		case model.String:
-			return []rune{'"'}
-		case model.Bool:
-			return []rune{'t', 'f'}
-		}
-		return []rune{'0'}
-	case model.Slice:
-		return []rune{'['}
-	case model.Map, model.Meta:
-		return []rune{'{'}
-	case model.Null:
-		return []rune{'n'}
-	case model.Named:
-		switch d := t.Decl.(type) {
-		case *model.Enum:
-			return kindsOf(d.Type)
-		case *model.Newtype:
-			return kindsOf(d.Type)
-		case *model.Union:
-			var kinds []rune
-			for _, v := range d.Variants {
-				for _, k := range kindsOf(v.Type) {
-					if !slices.Contains(kinds, k) {
-						kinds = append(kinds, k)
-					}
-				}
+// runes returns kinds as codec.Decoder.Kind does.
+func runes(kinds []string) (out []rune) {
+	for _, kind := range kinds {
+		for _, r := range map[string]string{"object": "{", "array": "[", "string": `"`, "boolean": "tf", "integer": "0", "number": "0", "null": "n"}[kind] {
+			if !slices.Contains(out, r) {
+				out = append(out, r)
 			}
-			return kinds
 		}
-		return []rune{'{'}
 	}
-	return nil
+	return out
 }
 
 // decodeGroup reads x's variant from a value whose kind is known.

@@ -77,8 +77,9 @@ type Fixed struct {
 
 // Extra is the map of the members that the schema allows but does not name.
 type Extra struct {
-	Elem Type   // of their values
-	Go   string // the Go field, set by naming
+	Pointer string
+	Elem    Type   // of their values
+	Go      string // the Go field, set by naming
 }
 
 // Elsewhere returns the names of members that stand in the object of s but are not its own: of a variant, the tag

@@ -43,6 +43,7 @@ type Canonical struct {
 	bare   map[*Node]bare
 	merged map[[2]*Node]*Node
 	open   map[*Node]bool
+	denied map[*Node]bool // what is being excluded
 	budget int
 }
 
@@ -62,7 +63,7 @@ type bare struct {
 func NewCanonical(doc *Document) *Canonical {
 	c := &Canonical{
 		doc: doc, reported: map[string]bool{}, parts: map[*Node]parts{}, wholes: map[*Node]*Node{}, forms: map[*Node]*Node{},
-		full: map[*Node]*Node{}, bare: map[*Node]bare{}, merged: map[[2]*Node]*Node{}, open: map[*Node]bool{},
+		full: map[*Node]*Node{}, bare: map[*Node]bare{}, merged: map[[2]*Node]*Node{}, open: map[*Node]bool{}, denied: map[*Node]bool{},
 	}
 	doc.Walk(func(*Node) { c.budget += maxMerged })
 	return c
@@ -78,6 +79,10 @@ func (c *Canonical) problem(at, format string, args ...any) {
 		c.problems = append(c.problems, err)
 	}
 }
+
+// Exhausted reports whether more schemas had to be merged than may be, which is one of the problems. What a
+// form says then is not right.
+func (c *Canonical) Exhausted() bool { return c.budget < 0 }
 
 // Of returns the canonical form of n. If n is nothing but a reference it is that. While it is being computed,
 // it is nil.
@@ -136,6 +141,9 @@ func (c *Canonical) WithoutNull(n *Node) (form *Node, null bool) {
 	form = c.Of(n)
 	c.bare[n] = bare{node: form}
 	form, null = c.withoutNull(form)
+	if form != nil {
+		c.bare[form] = bare{node: form}
+	}
 	c.bare[n] = bare{form, null}
 	return form, null
 }
@@ -218,6 +226,10 @@ func (c *Canonical) split(n *Node) parts {
 		}
 	}
 	base := n
+	if rest := n.UnevaluatedProperties; rest != nil && n.ref == "" && len(n.AllOf)+len(n.OneOf)+len(n.AnyOf) == 0 {
+		base = n.clone() // what other parts know is not known to this one
+		c.unevaluated(base)
+	}
 	if n.ref != "" || len(n.AllOf) > 0 {
 		base = n.clone()
 		base.ref, base.name, base.AllOf = "", "", nil
@@ -232,7 +244,13 @@ func (c *Canonical) split(n *Node) parts {
 		add(parts{refs: []string{n.Ref()}})
 	}
 	for _, m := range n.AllOf {
-		if add(c.split(m)); len(p.own)+len(p.refs) > maxParts {
+		inner := c.split(m)
+		for _, own := range inner.own {
+			if len(n.AllOf) > 1 || len(p.own)+len(p.refs) > 0 {
+				c.checkUnevaluated(own)
+			}
+		}
+		if add(inner); len(p.own)+len(p.refs) > maxParts {
 			c.problem(n.At("allOf"), "more than %d schemas together have no Go shape", maxParts)
 			break
 		}
@@ -268,6 +286,9 @@ func (c *Canonical) whole(n *Node) *Node {
 	all := slices.Clone(p.own)
 	for _, name := range p.refs {
 		all = append(all, c.whole(c.doc.Def(name)))
+		if len(p.own)+len(p.refs) > 1 {
+			c.checkUnevaluated(all[len(all)-1])
+		}
 	}
 	w := c.merge(n, all)
 	c.open[n] = false
@@ -351,6 +372,14 @@ func (c *Canonical) checkRest(p *Node, others []*Node) {
 				return
 			}
 		}
+	}
+}
+
+// checkUnevaluated refuses a part of several that is about the members which its own parts do not know: what the
+// other parts know are such members, too.
+func (c *Canonical) checkUnevaluated(p *Node) {
+	if rest := p.UnevaluatedProperties; rest != nil && !rest.Any() {
+		c.problem(p.At("unevaluatedProperties"), "beside other parts it has no Go shape")
 	}
 }
 
@@ -696,11 +725,13 @@ func (c *Canonical) negate(out, not *Node) {
 	case len(asserted) == 0:
 		*out = *c.never(out, out.At("not"))
 		return
-	case len(not.AnyOf) > maxNot:
+	case len(not.AnyOf) > maxNot || c.denied[not]:
 	case only("anyOf"), only("anyOf", "type") && objects && slices.Equal(out.types, []string{"object"}):
+		c.denied[not] = true
 		for _, br := range not.AnyOf {
 			c.negate(out, br)
 		}
+		delete(c.denied, not)
 		return
 	case only("not") && len(not.nots) <= 1:
 		inner := not.Not
@@ -758,7 +789,11 @@ func (c *Canonical) negateMember(out, not *Node) bool {
 	default:
 		out.Properties = append(out.Properties, Property{name, allowed})
 	}
-	out.say("properties", out.At("properties"))
+	if rest := out.AdditionalProperties; rest == nil && !out.Has("properties") {
+		out.AdditionalProperties = c.annotated(&Node{Pointer: not.Pointer}) // no members are named, so all are kept
+		out.say("additionalProperties", not.Pointer)
+	}
+	out.say("properties", not.Pointer)
 	return true
 }
 
@@ -967,7 +1002,7 @@ func (c *Canonical) Distribute(form *Node) *Node {
 		c.problem(form.At("properties"), "%d members are more than the %d that can be counted", len(form.Properties), model.MaxMembers)
 		return form
 	}
-	if c.budget < 0 { // which was said
+	if c.Exhausted() {
 		return c.never(form, form.Pointer)
 	}
 	rest := form.clone()
@@ -996,6 +1031,14 @@ func (c *Canonical) Distribute(form *Node) *Node {
 		return c.never(form, form.At(keyword))
 	}
 	return c.flatten(out)
+}
+
+// Undistributed returns the branch of a choice without what [Canonical.Distribute] made part of it.
+func (c *Canonical) Undistributed(br *Node) *Node {
+	for len(br.AllOf) == 2 && br.AllOf[0].Pointer == br.Pointer {
+		br = br.AllOf[0]
+	}
+	return br
 }
 
 // Choice returns the form that is the choice between branches of n alone.

@@ -1,0 +1,83 @@
+package model
+
+// This file owns which kinds of JSON values the values of a type are of.
+
+import "slices"
+
+// Kinds returns the JSON types that the values of a type may be of, each once; null only where it is the type. It
+// returns none if they may be of any.
+func Kinds(t Type) []string { return kinds(t, nil) }
+
+// kinds is Kinds; inside are the unions that the type is a part of.
+func kinds(t Type, inside []*Union) []string {
+	switch t := t.(type) {
+	case Basic:
+		switch t.Kind {
+		case String:
+			return []string{"string"}
+		case Bool:
+			return []string{"boolean"}
+		case Float:
+			return []string{"number"}
+		}
+		return []string{"integer"}
+	case Slice:
+		return []string{"array"}
+	case Map, Meta:
+		return []string{"object"}
+	case Null:
+		return []string{"null"}
+	case Pointer:
+		return kinds(t.Elem, inside)
+	case Named:
+		switch d := t.Decl.(type) {
+		case *Enum:
+			return kinds(d.Type, inside)
+		case *Newtype:
+			return kinds(d.Type, inside)
+		case *Union:
+			return unionKinds(d, inside)
+		}
+		return []string{"object"}
+	}
+	return nil
+}
+
+func unionKinds(u *Union, inside []*Union) (out []string) {
+	if slices.Contains(inside, u) {
+		return nil // it is refused
+	}
+	for _, v := range u.Variants {
+		its := v.kinds(append(inside, u))
+		if its == nil {
+			return nil
+		}
+		for _, kind := range its {
+			if !slices.Contains(out, kind) {
+				out = append(out, kind)
+			}
+		}
+	}
+	return out
+}
+
+// Kinds is [Kinds] of what the variant consists of.
+func (v *Variant) Kinds() []string { return v.kinds(nil) }
+
+func (v *Variant) kinds(inside []*Union) []string {
+	if v.Type == nil {
+		return []string{"object"}
+	}
+	return kinds(v.Type, inside)
+}
+
+// Kind returns the JSON type of the value.
+func (f *Fixed) Kind() string {
+	switch f.Value[0] {
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	}
+	return "number"
+}
