@@ -294,10 +294,14 @@ func (c *construct) judge(out generated) (verdict, string) {
 	return asRefused, why
 }
 
-// present reports whether a JSON pointer leads to a value of a document. What is no JSON may fail anywhere.
+// present reports whether a JSON pointer leads to a value of a document. What is no JSON may fail anywhere, and what
+// has a name twice where the first one leads.
 func present(document []byte, pointer string) bool {
 	v, err := sample.Parse(document)
 	if err != nil || pointer == "" {
+		return true
+	}
+	if once, err := json.Marshal(v); err != nil || tokens(once) != tokens(document) {
 		return true
 	}
 	for _, token := range strings.Split(pointer, "/")[1:] {
@@ -320,6 +324,15 @@ func present(document []byte, pointer string) bool {
 		}
 	}
 	return true
+}
+
+// tokens counts the tokens of a JSON text.
+func tokens(text []byte) (n int) {
+	for dec := json.NewDecoder(bytes.NewReader(text)); ; n++ {
+		if _, err := dec.Token(); err != nil {
+			return n
+		}
+	}
 }
 
 // compare says what is wrong with what came of the value of index i of all values.

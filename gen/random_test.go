@@ -258,6 +258,7 @@ func FuzzSchema(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(sample.Document(seed))
 	}
+	f.Add([]byte(`{"$defs":{"A":{"anyOf":true},"A":""}}`))
 	check := newChecker(f)
 	f.Fuzz(func(t *testing.T, document []byte) {
 		files, err := Generate(Config{Schema: document, Source: "schema.json", Package: "generated", Module: module, Tests: true})
