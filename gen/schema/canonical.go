@@ -726,6 +726,7 @@ func (c *Canonical) negate(out, not *Node) {
 		*out = *c.never(out, out.At("not"))
 		return
 	case len(not.AnyOf) > maxNot || c.denied[not]:
+	case len(not.AnyOf) == 0 && only("type"): // and nothing that restricts members
 	case only("anyOf"), only("anyOf", "type") && objects && slices.Equal(out.types, []string{"object"}):
 		c.denied[not] = true
 		for _, br := range not.AnyOf {
