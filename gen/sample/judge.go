@@ -349,7 +349,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	}
 	out[keyword] = copied
 	if !c.not {
-		d.commit(out, list, copied, own, tags)
+		d.commitNested(out, list, copied, own, tags, inside)
 	}
 	switch {
 	case !loose:
@@ -432,6 +432,57 @@ func (d *document) commit(out map[string]any, list, copied []any, own map[string
 			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), signatures...)
 		}
 	}
+}
+
+// commitNested is commit, where the branches of a choice that is nothing else are branches of the one around it.
+func (d *document) commitNested(out map[string]any, list, copied []any, own map[string]bool, tags map[string][]any, c context) {
+	var flat, copies []any
+	var add func(branch, copied any, depth int)
+	add = func(branch, copied any, depth int) {
+		m, _ := branch.(map[string]any)
+		for _, keyword := range branchLists {
+			if nested := listOf(m[keyword]); nested != nil && depth < 10 && alone(m, keyword) {
+				for _, below := range nested {
+					add(below, nil, depth+1)
+				}
+				return
+			}
+		}
+		if copied == nil {
+			copied = d.apart(guarded(d.rewrite(branch, c)))
+		}
+		flat, copies = append(flat, branch), append(copies, copied)
+	}
+	for i, branch := range list {
+		add(branch, copied[i], 0)
+	}
+	if len(flat) > len(list) {
+		own, tags = map[string]bool{}, map[string][]any{}
+		having, most := map[string]int{}, 0
+		for _, branch := range flat {
+			its := map[string][]any{}
+			d.tags(branch, its, own, map[string]bool{})
+			for name, values := range its {
+				tags[name] = append(tags[name], values...)
+				having[name]++
+				most = max(most, having[name])
+			}
+		}
+		maps.DeleteFunc(own, func(name string, _ bool) bool { return having[name] < most })
+	}
+	d.commit(out, flat, copies, own, tags)
+}
+
+// alone reports whether a schema says nothing of values but by the keyword.
+func alone(schema map[string]any, keyword string) bool {
+	for k := range schema {
+		switch k {
+		case keyword, "title", "description", "discriminator":
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // signature returns the schema of what has the tag of a branch and the members that it requires, or nil if the
