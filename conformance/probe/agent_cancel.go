@@ -1,0 +1,243 @@
+// Scenarios of cancellation, at each point of a turn.
+
+package probe
+
+import (
+	"github.com/acpgo/sdk/conformance"
+)
+
+var cancelScenarios = []Scenario{
+	{
+		Name:      "cancel-at-once",
+		Text:      "A turn is cancelled right behind its prompt, before its first update.",
+		Exercises: []string{"PRM-11", "PRM-12"}, Prompts: []string{"long"}, quiet: true,
+		run: func(p *play) {
+			session := p.ready()
+			id := p.begin(session, "long")
+			p.cancel(session)
+			p.cancelled(id)
+			p.after(session)
+		},
+	},
+	{
+		Name:      "cancel-in-the-stream",
+		Text:      "A turn is cancelled in the middle of its text.",
+		Exercises: []string{"PRM-10", "PRM-11", "PRM-12"}, Prompts: []string{"long"}, quiet: true,
+		run: func(p *play) {
+			session := p.ready()
+			id := p.begin(session, "long")
+			if !p.updates(id, "", 3) {
+				return
+			}
+			p.cancel(session)
+			before := p.count()
+			m := p.cancelled(id)
+			if m != nil && m.kind == conformance.Response && m.text("stopReason") != "cancelled" && p.streamed(before, m.number) > manyUpdates {
+				p.fail("PRM-11", "after session/cancel the agent went on for more than %d updates, and ended the turn with %s", manyUpdates, m.text("stopReason"))
+			}
+			p.after(session)
+		},
+	},
+	{
+		Name:      "cancel-twice",
+		Text:      "A turn is cancelled twice, and once more behind its end; the next one runs.",
+		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},
+		run: func(p *play) {
+			session := p.ready()
+			id := p.begin(session, "long")
+			if !p.updates(id, "", 1) {
+				return
+			}
+			p.cancel(session)
+			p.cancel(session)
+			p.cancelled(id)
+			p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`)
+			p.idle(session)
+		},
+	},
+	{
+		Name:      "cancel-in-a-permission",
+		Text:      "A turn is cancelled while the agent waits for permission, which is then answered as cancelled.",
+		Exercises: []string{"PRM-11", "PRM-12", "CAN-5"}, Prompts: []string{"permission"}, quiet: true,
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			p.client.hold["session/request_permission"] = true
+			session := p.newSession()
+			p.file("old.txt", "Old.\n")
+			id := p.begin(session, "permission")
+			if p.requested(id, "session/request_permission") == nil || p.hasAnswer(id) {
+				p.cancel(session)
+				return
+			}
+			p.cancel(session)
+			if m := p.cancelled(id); m.text("stopReason") == "cancelled" {
+				p.trait("cancelled with an open request")
+			}
+			p.after(session)
+		},
+	},
+	{
+		Name:      "cancel-in-a-terminal",
+		Text:      "A turn is cancelled while the agent waits for a command: the terminal is released.",
+		Exercises: []string{"PRM-11", "PRM-12", "CAN-5"}, Prompts: []string{"wait"}, quiet: true,
+		run: func(p *play) {
+			session := p.ready()
+			id := p.begin(session, "wait")
+			if p.requested(id, "terminal/create") == nil || p.hasAnswer(id) {
+				p.cancel(session)
+				return
+			}
+			p.quiet(p.ctx, p.limits.quiet/10)
+			p.cancel(session)
+			if m := p.cancelled(id); m.text("stopReason") == "cancelled" {
+				p.trait("cancelled with an open request")
+			}
+			p.after(session)
+		},
+	},
+	{
+		Name:      "cancel-idle",
+		Text:      "session/cancel for an idle and for an unknown session changes nothing: no answer, and the next turn runs.",
+		Exercises: []string{"PRM-16", "OVW-4"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			before := p.count()
+			p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`)
+			p.notify("session/cancel", `{"sessionId":"`+noSession+`"}`)
+			p.alive("PRM-16", "session/cancel for an idle session")
+			p.exercised("OVW-4")
+			if extra := p.answersSince(before); len(extra) > 1 {
+				p.fail("OVW-4", "session/cancel is answered: %s", extra[0])
+			}
+			p.idle(session)
+		},
+	},
+	{
+		Name:      "cancel-behind-the-end",
+		Text:      "session/cancel that comes when the turn is over does not cancel the next one.",
+		Exercises: []string{"PRM-16"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			p.prompt(session, "text")
+			p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`)
+			p.idle(session)
+		},
+	},
+	{
+		Name:      "cancel-and-prompt",
+		Text:      "A turn is cancelled and a prompt follows as soon as it is answered: it runs, and is not cancelled.",
+		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},
+		run: func(p *play) {
+			session := p.ready()
+			id := p.begin(session, "long")
+			if !p.updates(id, "", 1) {
+				return
+			}
+			p.cancel(session)
+			p.cancelled(id)
+			p.idle(session)
+		},
+	},
+	{
+		Name:      "cancel-one-of-two",
+		Text:      "Of two sessions with a turn each, one is cancelled: the other goes on to its own end.",
+		Exercises: []string{"PRM-11"}, Prompts: []string{"long"},
+		run: func(p *play) {
+			one := p.ready()
+			other := p.newSession()
+			first, second := p.begin(one, "long"), p.begin(other, "long")
+			if !p.updates(first, "", 1) || !p.updates(second, "", 1) {
+				return
+			}
+			p.cancel(one)
+			p.cancelled(first)
+			if p.settled(second) {
+				return // the judge knows whether it was cancelled for nothing
+			}
+			p.cancel(other)
+			p.cancelled(second)
+		},
+	},
+	{
+		Name:      "cancel-request",
+		Text:      "A prompt is cancelled by $/cancel_request with its id: it is answered once, with a result or -32800, or goes on as if nothing had come.",
+		Exercises: []string{"CAN-1", "CAN-3", "CAN-4"}, Prompts: []string{"long"}, quiet: true,
+		run: func(p *play) {
+			session := p.ready()
+			id := p.begin(session, "long")
+			if !p.updates(id, "", 1) {
+				return
+			}
+			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
+			p.quiet(p.ctx, p.limits.quiet)
+			if !p.hasAnswer(id) {
+				// It is optional: the agent does not support it.
+				p.cancel(session)
+				p.cancelled(id)
+				return
+			}
+			m := p.await(id)
+			p.trait("request cancelled")
+			p.exercised("CAN-3")
+			if m.kind == conformance.ErrorReply && m.code() != -32800 {
+				p.fail("CAN-1", "a request that was cancelled is answered with the error %d, and not with a result or -32800", m.code())
+			}
+			p.idle(session)
+		},
+	},
+	{
+		Name:      "cancel-request-unknown",
+		Text:      "$/cancel_request with the id of no request, of one that is answered, and of a number as text changes nothing.",
+		Exercises: []string{"CAN-4", "OVW-4"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			before := p.count()
+			for _, id := range []string{`"1"`, `1`, `999999`, `"` + noSession + `"`, `-1`} {
+				p.notify("$/cancel_request", `{"requestId":`+id+`}`)
+			}
+			p.alive("ADD-1", "$/cancel_request for nothing")
+			p.exercised("CAN-4", "OVW-4")
+			if extra := p.answersSince(before); len(extra) > 1 {
+				p.fail("OVW-4", "$/cancel_request is answered: %s", extra[0])
+			}
+			p.prompt(session, "text")
+		},
+	},
+}
+
+// manyUpdates is more than can be on its way when a cancellation is sent.
+const manyUpdates = 200
+
+// after looks at what comes after a cancelled turn, and whether the session is still of use.
+func (p *play) after(session string) {
+	p.quiet(p.ctx, p.limits.quiet)
+	p.idle(session)
+}
+
+// idle prompts after a cancellation that is over: the turn runs to its own end.
+func (p *play) idle(session string) {
+	p.client.nextTurn(session)
+	m := p.prompt(session, "text")
+	p.trait("turn after an idle cancel")
+	if m != nil && m.text("stopReason") == "cancelled" {
+		p.fail("PRM-16", "a turn is cancelled by a cancellation from before its prompt")
+	}
+}
+
+// streamed is the number of updates of a turn between two messages.
+func (p *play) streamed(from, to int) int {
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	n := 0
+	for _, m := range p.kept {
+		if m.number > from && m.number < to && m.method == "session/update" && ofTurn(m.text("update", "sessionUpdate")) {
+			n++
+		}
+	}
+	return n
+}
+
+// settled waits a little and reports whether a request is answered.
+func (p *play) settled(id string) bool {
+	return p.wait(p.ctx, p.limits.quiet/10, func() bool { return len(p.answers[id]) > 0 })
+}

@@ -1,0 +1,349 @@
+// Scenarios of prompts: their content, what an agent does for them, and how it takes the client's answers.
+
+package probe
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// Data of prompts: a picture of one pixel, and a sound of no length.
+const (
+	png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	wav = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
+)
+
+var promptScenarios = []Scenario{
+	{
+		Name:      "content",
+		Text:      "Prompts of text alone, of a link alone, of both, and of several blocks are taken.",
+		Exercises: []string{"INI-15", "CON-1"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			file := p.file("notes.txt", "Notes of the probe.\n")
+			text := `{"type":"text","text":` + quote(p.text("text")) + `}`
+			link := `{"type":"resource_link","name":"notes.txt","uri":` + quote("file://"+filepath.ToSlash(file)) + `}`
+			for _, blocks := range []string{text, link, text + "," + link, text + "," + text, `{"type":"text","text":""},` + text} {
+				p.exercised("INI-15", "CON-1")
+				m := p.content(session, blocks)
+				if m != nil && (m.code() == -32602 || m.code() == -32601) {
+					p.fail("INI-15", "a prompt of text or links is refused: %s", clip(string(m.params)))
+				}
+			}
+		},
+	},
+	{
+		Name:      "content-advertised",
+		Text:      "Prompts with images, sounds and embedded resources are taken if the agent advertises them.",
+		Exercises: []string{"ADD-3"},
+		run: func(p *play) {
+			session := p.ready()
+			for _, c := range []struct{ capability, block string }{
+				{"promptCapabilities.image", `{"type":"image","mimeType":"image/png","data":"` + png + `"}`},
+				{"promptCapabilities.audio", `{"type":"audio","mimeType":"audio/wav","data":"` + wav + `"}`},
+				{"promptCapabilities.embeddedContext", `{"type":"resource","resource":{"uri":"file:///acp-probe/notes.txt","mimeType":"text/plain","text":"Notes of the probe."}}`},
+				{"promptCapabilities.embeddedContext", `{"type":"resource","resource":{"uri":"file:///acp-probe/blob","blob":"` + wav + `"}}`},
+			} {
+				text := `{"type":"text","text":` + quote(p.text("text")) + `}`
+				if !p.can(c.capability) {
+					continue
+				}
+				p.exercised("ADD-3")
+				m := p.content(session, text+","+c.block)
+				if m != nil && m.kind == conformance.ErrorReply && (m.code() == -32602 || m.code() == -32601) {
+					p.fail("ADD-3", "%s is advertised, and a prompt with it is refused: %s", c.capability, clip(string(m.params)))
+				}
+			}
+		},
+	},
+	{
+		Name:      "content-odd",
+		Text:      "Prompts without blocks, with blocks of an unknown type, or with ones that were not advertised are answered, and the connection goes on.",
+		Exercises: []string{"ADD-1"},
+		run: func(p *play) {
+			session := p.ready()
+			for _, blocks := range []string{
+				``, `{"type":"hologram","data":"x"}`, `{"type":"_acp.probe","data":"x"}`, `{"text":"no type"}`, `{"type":"text"}`, `{"type":"image","data":"not base64!","mimeType":"image/png"}`,
+			} {
+				id := p.ask("session/prompt", `{"sessionId":`+quote(session)+`,"prompt":[`+blocks+`]}`, "")
+				if p.awaitTurn(id) == nil {
+					p.failAt("PRM-5", conformance.Must, "%s", p.why("a prompt with the blocks ["+blocks+"] is not answered"))
+					return
+				}
+			}
+			p.alive("ADD-1", "odd prompts")
+			p.prompt(session, "text")
+		},
+	},
+	{
+		Name:      "tools",
+		Text:      "The agent reads a file, edits one and runs a command, one turn after the other; what it writes is on the disk.",
+		Exercises: []string{"PRM-5"}, Prompts: []string{"read", "edit", "terminal"}, quiet: true,
+		run: func(p *play) {
+			session := p.ready()
+			p.file("notes.txt", "Notes of the probe.\n")
+			p.file("demo.txt", "A file of the probe.\n")
+			p.prompt(session, "read")
+			p.prompt(session, "edit")
+			p.prompt(session, "terminal")
+			p.quiet(p.ctx, p.limits.quiet)
+		},
+	},
+	{
+		Name:      "outside",
+		Text:      "The agent is asked for a file outside its directories: it refuses, or asks for permission.",
+		Exercises: []string{"SES-24"}, Prompts: []string{"read"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			outside := p.file("outside.txt", "A file outside the session's directories.\n")
+			p.dir = p.folder("inside")
+			session := p.newSession()
+			before := p.count()
+			p.content(session, `{"type":"text","text":`+quote("Please read the file "+outside+" and tell me what is in it.")+`}`)
+			asked := p.saw("<- session/request_permission")
+			for _, path := range p.reads(before) {
+				p.check("SES-24", within(p.dir, path) || asked, "the agent reads %s, outside the session's directories, without asking", path)
+			}
+			if text := p.textSince(before, 1<<62)["agent"]; strings.Contains(text, "cannot") || strings.Contains(text, "outside") || asked {
+				p.exercised("SES-24")
+			}
+		},
+	},
+	{
+		Name:      "missing-file",
+		Text:      "The agent is asked for a file that there is not: the client's error does not end the turn.",
+		Exercises: []string{"ERR-1"}, Prompts: []string{"missing"},
+		run: func(p *play) {
+			session := p.ready()
+			p.prompt(session, "missing")
+			if p.saw("refused fs/read_text_file") {
+				p.exercised("ERR-1")
+			}
+			p.prompt(session, "text")
+		},
+	},
+	failing("client-errors", "an unknown code", `{"code":-12345,"message":"acp-probe says no","data":{"odd":[1,null]}}`),
+	failing("client-positive-errors", "a positive code", `{"code":7,"message":"acp-probe says no"}`),
+	failing("client-internal-errors", "an internal error", `{"code":-32603,"message":"acp-probe says no","data":null}`),
+	{
+		Name:      "permission",
+		Text:      "The agent asks for permission, and gets it.",
+		Exercises: []string{"PRM-5"}, Prompts: []string{"permission"},
+		run: func(p *play) {
+			session := p.ready()
+			p.file("old.txt", "Old.\n")
+			p.prompt(session, "permission")
+			p.settle()
+		},
+	},
+	permission("permission-rejected", "is refused it", func(m *message) (string, string) {
+		return "result", choose(m, "reject_once", "reject_always")
+	}),
+	permission("permission-forever", "gets it for ever", func(m *message) (string, string) {
+		return "result", choose(m, "allow_always", "allow_once")
+	}),
+	permission("permission-unknown", "gets an option that it has not offered", func(*message) (string, string) {
+		return "result", `{"outcome":{"outcome":"selected","optionId":"acp-probe-no-such-option"}}`
+	}),
+	permission("permission-error", "gets an error", func(*message) (string, string) {
+		return "error", `{"code":-32603,"message":"acp-probe has no user"}`
+	}),
+	permission("permission-dismissed", "is told that the question was dismissed, though nobody cancelled the turn", func(*message) (string, string) {
+		return "result", `{"outcome":{"outcome":"cancelled"}}`
+	}),
+	permission("permission-odd", "gets an answer with unknown members and nulls", func(m *message) (string, string) {
+		return "result", strings.TrimSuffix(choose(m, "allow_once"), "}}") + `,"future":[1],"_meta":null},"future":{},"_meta":{"acp.probe":1}}`
+	}),
+	{
+		Name:      "plan",
+		Text:      "The agent makes a plan.",
+		Exercises: []string{"PRM-5"}, Prompts: []string{"plan"},
+		run: func(p *play) {
+			session := p.ready()
+			p.file("notes.txt", "Notes of the probe.\n")
+			p.prompt(session, "plan")
+			p.settle()
+		},
+	},
+	{
+		Name:      "other-turns",
+		Text:      "The agent thinks, changes its mode, sends a notice, compacts its context, and refuses a prompt.",
+		Exercises: []string{"PRM-5"}, Prompts: []string{"think", "mode", "notice", "compact", "refusal", "text"},
+		run: func(p *play) {
+			session := p.ready()
+			for _, kind := range []string{"think", "mode", "notice", "compact", "refusal", "text"} {
+				p.prompt(session, kind)
+			}
+			p.settle()
+		},
+	},
+	{
+		Name:      "elicitation",
+		Text:      "The agent asks with a form, and for a link to be opened, and gets both.",
+		Exercises: []string{"PRM-5"}, Prompts: []string{"form", "link"},
+		run: func(p *play) {
+			session := p.ready()
+			p.prompt(session, "form")
+			p.prompt(session, "link")
+			p.settle()
+		},
+	},
+	elicitation("declined", "is declined", "result", `{"action":"decline"}`, "elicitation declined"),
+	elicitation("dismissed", "is dismissed", "result", `{"action":"cancel","content":null}`, "elicitation declined"),
+	elicitation("failed", "gets an error", "error", `{"code":-32603,"message":"acp-probe has no user"}`, "elicitation declined"),
+	elicitation("unknown", "gets an action that nobody knows", "result", `{"action":"_acp.probe","content":{"name":"probe"}}`, "unknown elicitation action"),
+	elicitation("wrong", "gets content that it has not asked for", "result", `{"action":"accept","content":{"acp-probe":[7],"name":7}}`, ""),
+	{
+		Name:      "prompts-at-once",
+		Text:      "Two prompts of one session at the same time are both answered, by a turn or an error.",
+		Exercises: []string{"PRM-5"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			first, second := p.begin(session, "text"), p.begin(session, "text")
+			p.exercised("PRM-5")
+			for i, id := range []string{first, second} {
+				if p.awaitTurn(id) == nil {
+					p.fail("PRM-5", "%s", p.why(each("prompt", i)+" of two at the same time is not answered"))
+				}
+			}
+			p.prompt(session, "text")
+		},
+	},
+	{
+		Name:      "sessions-at-once",
+		Text:      "Two sessions have turns at the same time; what belongs to one does not come to the other.",
+		Exercises: []string{"ADD-2"}, Prompts: []string{"text", "read"},
+		run: func(p *play) {
+			one := p.ready()
+			p.file("notes.txt", "Notes of the probe.\n")
+			other := p.newSession()
+			first, second := p.begin(one, "read"), p.begin(other, "text")
+			p.turn(first)
+			p.turn(second)
+			p.settle()
+		},
+	},
+}
+
+// content prompts with blocks. A turn that ends with an error for another reason than the blocks is not judged here.
+func (p *play) content(session, blocks string) *message {
+	id := p.ask("session/prompt", `{"sessionId":`+quote(session)+`,"prompt":[`+blocks+`]}`, "")
+	m := p.awaitTurn(id)
+	if m == nil {
+		p.failAt("PRM-5", conformance.Must, "%s", p.why("a prompt is not answered"))
+		panic(stop{})
+	}
+	return m
+}
+
+// reads are the paths of files that the agent has read through the client since a message.
+func (p *play) reads(number int) []string {
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	var paths []string
+	for _, m := range p.kept {
+		if m.number > number && m.method == "fs/read_text_file" && m.kind == conformance.Request {
+			paths = append(paths, m.text("path"))
+		}
+	}
+	return paths
+}
+
+// failing is the scenario of a client whose files and terminals fail.
+func failing(name, what, text string) Scenario {
+	return Scenario{
+		Name:      name,
+		Text:      "The client answers requests for files and terminals with " + what + ": the agent ends its turn, and serves the next.",
+		Exercises: []string{"ERR-1"}, Prompts: []string{"read", "edit", "terminal"},
+		run: func(p *play) {
+			session := p.ready()
+			for _, method := range []string{"fs/read_text_file", "fs/write_text_file", "terminal/create"} {
+				p.client.refuse[method] = text
+			}
+			p.file("notes.txt", "Notes of the probe.\n")
+			for _, kind := range []string{"read", "edit", "terminal"} {
+				id := p.begin(session, kind)
+				if p.awaitTurn(id) == nil {
+					p.fail("ERR-1", "%s", p.why(fmt.Sprintf("after an error of the client the prompt %q is not answered", p.text(kind))))
+					return
+				}
+			}
+			for _, method := range []string{"fs/read_text_file", "fs/write_text_file", "terminal/create"} {
+				if p.saw("refused " + method) {
+					p.exercised("ERR-1")
+				}
+			}
+			p.prompt(session, "text")
+		},
+	}
+}
+
+// permission is the scenario of one answer to a request for permission.
+func permission(name, what string, answer func(*message) (outcome, text string)) Scenario {
+	return Scenario{
+		Name:      name,
+		Text:      "The agent asks for permission, and " + what + ": the turn ends, and the next one is served.",
+		Exercises: []string{"PRM-5"}, Prompts: []string{"permission", "edit"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			p.client.permission = answer
+			session := p.newSession()
+			file := p.file("demo.txt", "A file of the probe.\n")
+			for _, kind := range []string{"permission", "edit"} {
+				id := p.begin(session, kind)
+				if p.awaitTurn(id) == nil {
+					p.failAt("PRM-5", conformance.Must, "%s", p.why("after this answer to a request for permission the prompt is not answered"))
+					return
+				}
+			}
+			if _, err := os.Stat(file); err != nil {
+				p.stopf("the scratch folder: %v", err)
+			}
+			p.prompt(session, "text")
+		},
+	}
+}
+
+// elicitation is the scenario of one answer to an elicitation.
+func elicitation(name, what, outcome, text, trait string) Scenario {
+	return Scenario{
+		Name:      "elicitation-" + name,
+		Text:      "The agent asks with a form, and " + what + ": it goes on.",
+		Exercises: []string{"ELI-9", "ELI-17", "ELI-18", "SCH-9"}, Prompts: []string{"form", "link"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			p.client.elicitation = func(*message) (string, string) { return outcome, text }
+			session := p.newSession()
+			for _, kind := range []string{"form", "link"} {
+				id := p.begin(session, kind)
+				m := p.awaitTurn(id)
+				if !p.saw("<- elicitation/create") {
+					continue
+				}
+				if trait != "" {
+					p.trait(trait)
+				}
+				rule := "ELI-18"
+				switch name {
+				case "unknown":
+					rule = "SCH-9"
+				case "wrong":
+					rule = "ELI-9"
+				}
+				p.exercised(rule)
+				if m == nil {
+					p.failAt(rule, conformance.Must, "%s", p.why("after an elicitation that "+what+", the prompt is not answered"))
+					return
+				}
+				if m.kind == conformance.ErrorReply {
+					p.failAt(rule, conformance.Should, "after an elicitation that %s, the prompt is answered with an error: %s", what, clip(string(m.params)))
+				}
+			}
+			p.prompt(session, "text")
+		},
+	}
+}

@@ -1,0 +1,631 @@
+// Scenarios of sessions: making, loading, resuming, listing, closing, deleting; modes and options; MCP servers.
+
+package probe
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+var sessionScenarios = []Scenario{
+	{
+		Name: "sessions", quiet: true,
+		Text:      "Several sessions, one after the other and at the same time, have ids of their own.",
+		Exercises: []string{"SES-2", "SES-31"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			ids := map[string]bool{p.newSession(): true}
+			ids[p.newSession()] = true
+			params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[]}`
+			var asked []string
+			for range 4 {
+				asked = append(asked, p.ask("session/new", params, ""))
+			}
+			p.exercised("SES-2", "SES-31")
+			answered := 2
+			for _, id := range asked {
+				m := p.await(id)
+				if m == nil {
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("one of four session/new at the same time is not answered"))
+					return
+				}
+				if m.kind == conformance.Response {
+					answered++
+					ids[m.text("sessionId")] = true
+				}
+			}
+			p.check("SES-2", len(ids) == answered, "%d sessions have %d different ids", answered, len(ids))
+			p.quiet(p.ctx, p.limits.quiet)
+		},
+	},
+	{
+		Name:      "working-directory",
+		Text:      "A session's directory is not that of the process: what the agent reads and edits by relative names is in it, in the first turn and in the second.",
+		Exercises: []string{"SES-21", "SES-22"}, Prompts: []string{"read", "edit"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			p.dir = p.folder("a folder, with ä and spaces")
+			p.file("notes.txt", "Notes of the probe.\n")
+			p.file("demo.txt", "A file of the probe.\n")
+			session := p.newSession()
+			for i, kind := range []string{"read", "edit"} {
+				before := p.count()
+				p.prompt(session, kind)
+				for _, path := range p.pathsSince(before) {
+					id := []string{"SES-21", "SES-22"}[i]
+					p.check(id, within(p.dir, path), "the agent uses %s, which is outside the session's directory %s", path, p.dir)
+				}
+			}
+		},
+	},
+	{
+		Name:      "bad-directories",
+		Text:      "A session in a relative or empty directory is refused.",
+		Exercises: []string{"ERR-4"},
+		run: func(p *play) {
+			p.ready()
+			for _, cwd := range []string{"relative/path", ".", ""} {
+				m := p.call("session/new", `{"cwd":`+quote(cwd)+`,"mcpServers":[]}`)
+				p.refused("ERR-4", m, "session/new with the cwd "+quote(cwd), wrongParams...)
+			}
+			// Whether a missing directory is refused or made is the agent's choice.
+			if p.call("session/new", `{"cwd":`+quote(filepath.Join(p.dir, "missing"))+`,"mcpServers":[]}`) == nil {
+				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new with a missing cwd is not answered"))
+			}
+			p.alive("ADD-1", "bad directories")
+		},
+	},
+	{
+		Name: "additional-directories", Needs: []string{canRoots},
+		Text:      "A session with more directories is made, and its working directory is still one of them.",
+		Exercises: []string{"ADD-3", "SES-23", "ERR-4"}, Prompts: []string{"read"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			other := p.folder("other")
+			p.exercised("ADD-3")
+			params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[],"additionalDirectories":[` + quote(other) + `]}`
+			m := p.must("ADD-3", "session/new", params)
+			if m == nil {
+				return
+			}
+			session := m.text("sessionId")
+			p.client.session(session, p.dir)
+			p.file("notes.txt", "Notes of the probe.\n")
+			before := p.count()
+			p.prompt(session, "read")
+			if paths := p.pathsSince(before); len(paths) > 0 {
+				p.check("SES-23", slices.ContainsFunc(paths, func(path string) bool { return within(p.dir, path) }), "no path that the agent uses is in the working directory: %s", strings.Join(paths, ", "))
+			}
+			m = p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[],"additionalDirectories":["relative"]}`)
+			p.refused("ERR-4", m, "session/new with a relative additional directory", wrongParams...)
+		},
+	},
+	{
+		Name:      "unknown-session",
+		Text:      "Requests for a session that there is not are refused with -32002 and its id.",
+		Exercises: []string{"ERR-5", "ADD-1"},
+		run: func(p *play) {
+			p.ready()
+			requests := []struct{ method, capability, params string }{
+				{"session/prompt", "", `{"sessionId":"` + noSession + `","prompt":[{"type":"text","text":"hello"}]}`},
+				{"session/set_mode", "modes", `{"sessionId":"` + noSession + `","modeId":"x"}`},
+				{"session/set_config_option", "options", `{"sessionId":"` + noSession + `","configId":"x","value":"y"}`},
+				{"session/load", loadSession, withSession(`,"mcpServers":[]`)(noSession, p.dir)},
+				{"session/resume", canResume, withSession(`,"mcpServers":[]`)(noSession, p.dir)},
+			}
+			for _, r := range requests {
+				switch {
+				case r.capability == "modes" || r.capability == "options":
+					if !p.saw(r.capability) {
+						continue
+					}
+				case r.capability != "" && !p.can(r.capability):
+					continue
+				}
+				m := p.call(r.method, r.params)
+				p.refused("ERR-5", m, r.method+" for an unknown session", -32002)
+				if m.code() == -32002 && m.text("data", "sessionId") != noSession {
+					p.failAt("ERR-5", conformance.Advice, "the error of %s does not name the session in data.sessionId: %s", r.method, clip(string(m.params)))
+				}
+			}
+			p.alive("ADD-1", "requests for an unknown session")
+		},
+	},
+	{
+		Name: "load", Needs: []string{loadSession},
+		Text:      "A session of two turns is loaded by another launch: all that was said comes again, before the answer, and it can be prompted.",
+		Exercises: []string{"SES-6", "SES-7", "ADD-12"}, Prompts: []string{"text", "read"}, quiet: true,
+		run: func(p *play) {
+			session := p.ready()
+			p.file("notes.txt", "Notes of the probe.\n")
+			first := p.said(func() { p.prompt(session, "text") })
+			second := p.said(func() { p.prompt(session, "read") })
+			p.settle()
+			p.initialize("all", allCapabilities)
+			p.client.session(session, p.dir)
+			p.exercised("SES-6")
+			before := p.count()
+			m := p.must("SES-6", "session/load", withSession(`,"mcpServers":[]`)(session, p.dir))
+			if m == nil {
+				return
+			}
+			replayed := p.textSince(before, m.number)
+			for i, said := range []turnText{first, second} {
+				for _, part := range []struct{ who, text string }{{"user", said.user}, {"agent", said.agent}} {
+					if part.text != "" && !strings.Contains(squeeze(replayed[part.who]), squeeze(part.text)) {
+						p.fail("SES-6", "session/load does not replay what the %s said in turn %d: %s", part.who, i+1, clip(part.text))
+					}
+				}
+			}
+			p.quiet(p.ctx, p.limits.quiet)
+			p.check("SES-7", len(p.historySince(m.number)) == 0, "history comes after the answer to session/load: %s", strings.Join(p.historySince(m.number), ", "))
+			p.prompt(session, "text")
+		},
+	},
+	{
+		Name: "load-here", Needs: []string{loadSession},
+		Text:      "A session that is active is loaded again by the same client, or refused; it can be prompted afterwards.",
+		Exercises: []string{"ADD-1"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			p.prompt(session, "text")
+			if p.call("session/load", withSession(`,"mcpServers":[]`)(session, p.dir)) == nil {
+				p.failAt("OVW-3", conformance.Must, "%s", p.why("session/load of an active session is not answered"))
+				return
+			}
+			p.prompt(session, "text")
+		},
+	},
+	{
+		Name: "resume", Needs: []string{canResume},
+		Text:      "A session is resumed by another launch without a replay, and can be prompted.",
+		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			p.prompt(session, "text")
+			p.settle()
+			p.initialize("all", allCapabilities)
+			p.client.session(session, p.dir)
+			if p.must("SES-11", "session/resume", withSession(`,"mcpServers":[]`)(session, p.dir)) != nil {
+				p.prompt(session, "text")
+			}
+		},
+	},
+	{
+		Name: "resume-terse", Needs: []string{canResume},
+		Text:      "A session is resumed by a client that leaves mcpServers out.",
+		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			p.prompt(session, "text")
+			p.settle()
+			p.initialize("none", noCapabilities)
+			p.client.session(session, p.dir)
+			p.must("SES-11", "session/resume", withSession("")(session, p.dir))
+		},
+	},
+	{
+		Name: "list", Needs: []string{canList},
+		Text:      "Sessions are listed: all, those of a directory, of one that was never used, and after a wrong cursor.",
+		Exercises: []string{"LST-5", "LST-8", "LST-11", "LST-12", "LST-14"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			p.prompt(session, "text")
+			p.exercised("LST-5")
+			sessions, pages := p.list(`"cwd":` + quote(p.dir))
+			for _, s := range sessions {
+				if s.cwd != p.dir {
+					p.failAt("LST-5", conformance.Should, "session/list with the cwd %s lists a session in %s", p.dir, s.cwd)
+				}
+			}
+			if pages > 1 {
+				p.exercised("LST-12")
+			}
+			none, _ := p.list(`"cwd":` + quote(p.folder("never used")))
+			p.check("LST-8", len(none) == 0, "a directory that was never used has %d sessions", len(none))
+			p.list("")
+			p.refused("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a cursor that nobody gave", -32602)
+			p.exercised("LST-14")
+			if m := p.call("session/prompt", `{"sessionId":"`+noSession+`","prompt":[{"type":"text","text":"hello"}]}`); m != nil && m.kind == conformance.Response {
+				p.fail("LST-14", "after session/list, a session that was never made can be prompted")
+			}
+		},
+	},
+	{
+		Name: "delete", Needs: []string{canDelete},
+		Text:      "A session is deleted, and deleted again, and is gone from the list.",
+		Exercises: []string{"DEL-5", "DEL-6"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			p.prompt(session, "text")
+			if p.can(canClose) {
+				p.call("session/close", onlySession(session, ""))
+			}
+			if p.must("DEL-6", "session/delete", onlySession(session, "")) == nil {
+				return
+			}
+			p.must("DEL-5", "session/delete", onlySession(session, ""))
+			p.must("DEL-5", "session/delete", onlySession(noSession, ""))
+			if p.can(canList) {
+				p.trait("listed after deletion")
+				sessions, _ := p.list(`"cwd":` + quote(p.dir))
+				for _, s := range sessions {
+					if s.id == session {
+						p.fail("DEL-4", "a deleted session is still listed")
+					}
+				}
+			}
+		},
+	},
+	{
+		Name: "close", Needs: []string{canClose},
+		Text:      "A session is closed, idle and again; afterwards it takes no prompt.",
+		Exercises: []string{"SES-16", "SES-15"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			session := p.ready()
+			p.prompt(session, "text")
+			if p.must("SES-16", "session/close", onlySession(session, "")) == nil {
+				return
+			}
+			p.refused("SES-15", p.call("session/prompt", p.promptParams(session, "text")), "a prompt for a closed session")
+			p.call("session/close", onlySession(session, ""))
+			p.call("session/close", onlySession(noSession, ""))
+			p.alive("ADD-1", "session/close")
+			p.newSession()
+		},
+	},
+	{
+		Name: "close-in-a-turn", Needs: []string{canClose},
+		Text:      "A session is closed in the middle of a turn: the prompt is answered as cancelled, and then the close.",
+		Exercises: []string{"SES-15"}, Prompts: []string{"long"},
+		run: func(p *play) {
+			session := p.ready()
+			id := p.begin(session, "long")
+			if !p.updates(id, "", 2) {
+				return
+			}
+			var closing string
+			p.exercised("SES-15")
+			p.client.cancel(session, func() { closing = p.ask("session/close", onlySession(session, ""), "") })
+			m := p.await(closing)
+			end := p.awaitTurn(id)
+			switch {
+			case m == nil:
+				p.fail("SES-15", "%s", p.why("session/close in a turn is not answered"))
+			case m.kind == conformance.ErrorReply:
+				p.fail("SES-15", "session/close in a turn is answered with an error: %s", clip(string(m.params)))
+			case end == nil:
+				p.fail("SES-15", "%s", p.why("the prompt of a closed session is not answered"))
+			case end.kind == conformance.ErrorReply:
+				p.fail("SES-15", "the prompt of a session that was closed ends with an error: %s", clip(string(end.params)))
+			case end.text("stopReason") == "cancelled":
+				p.trait("closed in a turn")
+			}
+		},
+	},
+	{
+		Name:      "modes",
+		Text:      "Every mode that is offered can be set, and no other.",
+		Exercises: []string{"MOD-2", "MOD-3", "ERR-4", "CFG-22"}, Prompts: []string{"mode"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			session, m := p.sessionAnswer()
+			modes := elements(member(m.params, "modes", "availableModes"))
+			if len(modes) == 0 {
+				p.stopf("the agent has no modes")
+			}
+			for _, mode := range modes {
+				var id string
+				if json.Unmarshal(member(mode, "id"), &id) != nil {
+					continue
+				}
+				if p.must("MOD-2", "session/set_mode", `{"sessionId":`+quote(session)+`,"modeId":`+quote(id)+`}`) != nil {
+					p.trait("mode set")
+				}
+			}
+			p.refused("ERR-4", p.call("session/set_mode", `{"sessionId":`+quote(session)+`,"modeId":"acp-probe-no-such-mode"}`), "an unknown mode", -32602)
+			p.prompt(session, "mode")
+			p.settle()
+		},
+	},
+	{
+		Name:      "options",
+		Text:      "Every value that is offered for an option can be set, and no other; each answer has all options.",
+		Exercises: []string{"CFG-14", "CFG-17", "ERR-4"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			session, m := p.sessionAnswer()
+			options := readOptions(member(m.params, "configOptions"))
+			if len(options) == 0 {
+				p.stopf("the agent has no options")
+			}
+			set := func(id, value string) string {
+				return `{"sessionId":` + quote(session) + `,"configId":` + quote(id) + `,` + value + `}`
+			}
+			for _, o := range options {
+				values := []string{`"type":"boolean","value":true`, `"type":"boolean","value":false`}
+				if o.kind == "select" {
+					values = nil
+					for _, v := range o.values {
+						values = append(values, `"value":`+quote(v))
+					}
+				}
+				for _, value := range values[:min(len(values), 5)] {
+					p.must("CFG-17", "session/set_config_option", set(o.id, value))
+				}
+				if o.kind == "select" {
+					p.refused("ERR-4", p.call("session/set_config_option", set(o.id, `"value":"acp-probe-no-such-value"`)), "an unknown value of the option "+o.id, -32602)
+				}
+			}
+			p.refused("ERR-4", p.call("session/set_config_option", set("acp-probe-no-such-option", `"value":"x"`)), "an unknown option", -32602)
+			p.refused("ERR-4", p.call("session/set_config_option", set(options[0].id, `"type":"slider","value":3`)), "a value of an unknown type", -32602)
+		},
+	},
+	{
+		Name:      "mcp-stdio",
+		Text:      "Stdio MCP servers that a session names are started, with their arguments and variables, and spoken to.",
+		Exercises: []string{"SES-25", "SES-28"}, Prompts: []string{"mcp"}, quiet: true,
+		run: func(p *play) {
+			if p.options.MCP == nil {
+				p.stopf("there is no fake MCP server to give")
+			}
+			p.initialize("all", allCapabilities)
+			var servers, files []string
+			for i := range 2 {
+				file := filepath.Join(p.dir, fmt.Sprintf("mcp-%d.log", i))
+				command, args := p.options.MCP(file)
+				list, _ := json.Marshal(args) // strings can always be encoded
+				servers = append(servers, `{"name":"probe`+fmt.Sprint(i)+`","command":`+quote(command)+`,"args":`+string(list)+`,"env":[{"name":"ACP_PROBE_MCP","value":"probe `+fmt.Sprint(i)+`"}]}`)
+				files = append(files, file)
+			}
+			params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[` + strings.Join(servers, ",") + `]}`
+			m := p.must("SES-25", "session/new", params)
+			if m == nil {
+				return
+			}
+			session := m.text("sessionId")
+			p.client.session(session, p.dir)
+			p.prompt(session, "mcp")
+			spoken := 0
+			for i, file := range files {
+				text, err := os.ReadFile(file)
+				if err == nil && strings.Contains(string(text), "method ") {
+					spoken++
+					p.check("SES-25", strings.Contains(string(text), fmt.Sprintf("env probe %d\n", i)), "the MCP server %d was started without the variable that the session gave it", i+1)
+				}
+			}
+			p.check("SES-25", spoken > 0, "no stdio MCP server of the session was spoken to by the end of its first turn")
+			p.check("SES-28", spoken == 0 || spoken == len(files), "of %d MCP servers %d were spoken to", len(files), spoken)
+		},
+	},
+	{
+		Name: "mcp-http", Needs: []string{canHTTP},
+		Text:      "HTTP MCP servers that a session names are spoken to.",
+		Exercises: []string{"SES-26", "ADD-3"}, Prompts: []string{"mcp"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			var hits atomic.Int64
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				p.stopf("no server for MCP: %v", err)
+			}
+			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				hits.Add(1)
+				w.WriteHeader(http.StatusServiceUnavailable)
+			})}
+			done := make(chan struct{})
+			go func() { defer close(done); server.Serve(listener) }() // ends by Close
+			defer func() { server.Close(); <-done }()
+			m := p.must("ADD-3", "session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[{"type":"http","name":"probe","url":"http://`+listener.Addr().String()+`/mcp","headers":[]}]}`)
+			if m == nil {
+				return
+			}
+			p.client.session(m.text("sessionId"), p.dir)
+			p.prompt(m.text("sessionId"), "mcp")
+			p.check("SES-26", hits.Load() > 0, "the HTTP MCP server of the session was not spoken to by the end of its first turn")
+		},
+	},
+	{
+		Name:      "mcp-unknown",
+		Text:      "MCP servers of an unknown type or without what they need are refused or left out, and the connection goes on.",
+		Exercises: []string{"SES-30"},
+		run: func(p *play) {
+			p.ready()
+			p.exercised("SES-30")
+			for _, server := range []string{
+				`{"type":"pigeon","name":"probe","address":"roof"}`, `{"name":"probe"}`, `{"type":"http","name":"probe"}`, `7`, `null`,
+			} {
+				m := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[`+server+`]}`)
+				if m == nil {
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("session/new with the MCP server "+server+" is not answered"))
+				}
+			}
+			p.alive("ADD-1", "wrong MCP servers")
+		},
+	},
+}
+
+// folder makes a folder in the scratch folder.
+func (p *play) folder(name string) string {
+	path := filepath.Join(p.dir, name)
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		p.stopf("the scratch folder: %v", err)
+	}
+	return path
+}
+
+// within reports whether a path is in a directory.
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// pathsSince are the paths that the agent has used for files since a message.
+func (p *play) pathsSince(number int) []string {
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	var paths []string
+	for _, m := range p.kept {
+		if m.number <= number || m.direction != p.fromPeer() {
+			continue
+		}
+		if strings.HasPrefix(m.method, "fs/") && m.kind == conformance.Request {
+			paths = append(paths, m.text("path"))
+		}
+		for _, location := range elements(member(m.params, "update", "locations")) {
+			var path string
+			if json.Unmarshal(member(location, "path"), &path) == nil {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
+// sessionAnswer makes a session and returns its id and the answer.
+func (p *play) sessionAnswer() (string, *message) {
+	id := p.newSession()
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	var found *message
+	for _, m := range p.kept {
+		if m.kind == conformance.Response && m.method == "session/new" && m.text("sessionId") == id {
+			found = m
+		}
+	}
+	if found == nil {
+		p.stopf("the answer to session/new was too long to keep")
+	}
+	return id, found
+}
+
+// turnText is what was said in a turn.
+type turnText struct{ user, agent string }
+
+// said is what the user and the agent say in a turn.
+func (p *play) said(turn func()) turnText {
+	before := p.count()
+	turn()
+	text := p.textSince(before, 1<<62)
+	said := turnText{agent: text["agent"]}
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	for _, m := range p.kept {
+		if m.number > before && m.method == "session/prompt" && m.kind == conformance.Request {
+			for _, block := range elements(member(m.params, "prompt")) {
+				var b struct{ Text string }
+				if json.Unmarshal(block, &b) == nil {
+					said.user += b.Text
+				}
+			}
+		}
+	}
+	return said
+}
+
+// textSince is the text of the messages of the user and of the agent that came between two messages.
+func (p *play) textSince(from, to int) map[string]string {
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	text := map[string]string{}
+	for _, m := range p.kept {
+		if m.number > from && m.number < to && m.method == "session/update" {
+			switch m.text("update", "sessionUpdate") {
+			case "user_message_chunk":
+				text["user"] += m.text("update", "content", "text")
+			case "agent_message_chunk":
+				text["agent"] += m.text("update", "content", "text")
+			}
+		}
+	}
+	return text
+}
+
+// historySince are the kinds of history that came after a message.
+func (p *play) historySince(number int) []string {
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	var kinds []string
+	for _, m := range p.kept {
+		if kind := m.text("update", "sessionUpdate"); m.number > number && m.method == "session/update" && (ofTurn(kind) || kind == "user_message_chunk") {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// squeeze is a text without its white space, which agents may keep otherwise.
+func squeeze(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// listed is a session of a list.
+type listed struct{ id, cwd string }
+
+// maxPages bounds how much of a list is read.
+const maxPages = 50
+
+// list reads a list of sessions to its end.
+func (p *play) list(filter string) (sessions []listed, pages int) {
+	cursor := ""
+	for pages = 1; pages <= maxPages; pages++ {
+		m := p.must("LST-5", "session/list", `{`+strings.Trim(filter+`,`+cursor, ",")+`}`)
+		if m == nil {
+			return sessions, pages
+		}
+		if !given(m.params, "sessions") {
+			p.fail("LST-8", "session/list answers no list: %s", clip(string(m.params)))
+		}
+		for _, s := range elements(member(m.params, "sessions")) {
+			var l struct{ SessionID, Cwd string }
+			if json.Unmarshal(s, &l) == nil {
+				sessions = append(sessions, listed{l.SessionID, l.Cwd})
+			}
+		}
+		if !given(m.params, "nextCursor") {
+			return sessions, pages
+		}
+		cursor = `"cursor":` + string(member(m.params, "nextCursor"))
+	}
+	return sessions, pages
+}
+
+// option is a session option.
+type option struct {
+	id, kind string
+	values   []string
+}
+
+func readOptions(list json.RawMessage) []option {
+	var options []option
+	for _, item := range elements(list) {
+		var o struct {
+			ID, Type string
+			Options  []struct {
+				Value   *string
+				Options []struct{ Value string }
+			}
+		}
+		if json.Unmarshal(item, &o) != nil {
+			continue
+		}
+		read := option{id: o.ID, kind: o.Type}
+		for _, v := range o.Options {
+			if v.Value != nil {
+				read.values = append(read.values, *v.Value)
+			}
+			for _, inner := range v.Options {
+				read.values = append(read.values, inner.Value)
+			}
+		}
+		options = append(options, read)
+	}
+	return options
+}

@@ -1,0 +1,261 @@
+// Scenarios of the start: initialize, capabilities, authentication.
+
+package probe
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// startScenario is the first one. What the agent advertises in it decides which others are played.
+const startScenario = "start"
+
+// agentScenarios are all scenarios for agents, in the order of their report.
+func agentScenarios() []Scenario {
+	return slices.Concat(startScenarios, wireScenarios, typeScenarios(), sessionScenarios, promptScenarios, cancelScenarios)
+}
+
+var startScenarios = []Scenario{
+	{
+		Name:      startScenario,
+		Text:      "A client that can do everything starts the agent, makes a session and prompts it.",
+		Exercises: []string{"INI-4", "INI-8", "INI-15", "CON-1", "TRN-7"}, Prompts: []string{"text"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			p.version(p.init, 1)
+			session := p.newSession()
+			p.exercised("INI-15", "CON-1")
+			p.prompt(session, "text")
+			p.settle()
+			target := p.conn.target
+			p.end()
+			p.exercised("TRN-7")
+			if target.Stderr != nil && !utf8.ValidString(strings.ToValidUTF8(target.Stderr(), "")) {
+				p.fail("TRN-7", "standard error is not UTF-8")
+			}
+		},
+	},
+	{
+		Name: "version-newer", bare: true,
+		Text:      "A client asks for a version that nobody speaks yet: the agent answers with the latest that it speaks.",
+		Exercises: []string{"INI-9", "ADD-7"},
+		run: func(p *play) {
+			p.start()
+			p.grant("none", noCapabilities)
+			m := p.call("initialize", `{"protocolVersion":65535,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`)
+			p.exercised("INI-9", "ADD-7")
+			switch version := versionOf(m); {
+			case m == nil:
+				p.fail("INI-9", "%s", p.why("initialize is not answered"))
+			case m.kind == conformance.ErrorReply:
+				p.fail("INI-9", "version 65535 is answered with an error: %s", clip(string(m.params)))
+			case version == 65535:
+				p.fail("ADD-7", "version 65535 is echoed")
+			case version < 1:
+				p.fail("ADD-7", "the answer to version 65535 is version %d, which is lower than 1", version)
+			}
+		},
+	},
+	{
+		Name: "version-older", bare: true,
+		Text:      "A client asks for version 0, which nobody speaks.",
+		Exercises: []string{"INI-9"},
+		run: func(p *play) {
+			p.start()
+			p.grant("none", noCapabilities)
+			m := p.call("initialize", `{"protocolVersion":0,"clientCapabilities":{}}`)
+			p.exercised("INI-9")
+			if m == nil {
+				p.fail("INI-9", "%s", p.why("initialize with version 0 is not answered"))
+			} else if m.kind == conformance.Response && versionOf(m) == 0 {
+				p.failAt("INI-9", conformance.Should, "version 0 is echoed, which no schema describes")
+			}
+		},
+	},
+	{
+		Name: "version-of-wrong-type", bare: true,
+		Text:      "Versions that are no 16-bit integer are refused or answered, and the agent serves the next client's initialize.",
+		Exercises: []string{"ERR-4", "SCH-16", "ADD-1"},
+		run: func(p *play) {
+			for _, version := range []string{`"one"`, `-1`, `1.5`, `70000`, `null`, `[]`, `{}`} {
+				p.start()
+				p.grant("none", noCapabilities)
+				m := p.call("initialize", `{"protocolVersion":`+version+`,"clientCapabilities":{}}`)
+				p.exercised("SCH-16", "ERR-4", "ADD-1")
+				if m == nil {
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize with the version "+version+" is not answered"))
+					continue
+				}
+				if m.kind == conformance.Response {
+					p.failAt("ERR-4", conformance.Advice, "the version %s is answered with a result", version)
+					continue
+				}
+				if next := p.call("initialize", `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`); next == nil || next.kind != conformance.Response {
+					p.failAt("ADD-1", conformance.Should, "after the error for version %s, initialize with version 1 does not succeed", version)
+				}
+			}
+		},
+	},
+	{
+		Name: "before-initialize", bare: true,
+		Text:      "Requests before initialize are refused, and initialize works after them.",
+		Exercises: []string{"ERR-6", "ADD-1"},
+		run: func(p *play) {
+			p.start()
+			for _, request := range [][2]string{
+				{"session/new", `{"cwd":` + quote(p.dir) + `,"mcpServers":[]}`},
+				{"session/prompt", `{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}`},
+			} {
+				m := p.call(request[0], request[1])
+				if m != nil && m.kind == conformance.Response {
+					p.exercised("ERR-6")
+					p.fail("ERR-6", "%s before initialize is answered with a result: %s", request[0], clip(string(m.params)))
+					continue
+				}
+				p.refused("ERR-6", m, request[0]+" before initialize", -32600, -32002)
+			}
+			p.notify("session/cancel", `{"sessionId":"s"}`)
+			p.exercised("ADD-1")
+			p.initializeWith("none", noCapabilities, `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`)
+			p.newSession()
+		},
+	},
+	{
+		Name: "initialize-twice", bare: true,
+		Text:      "A second initialize is answered, with a result or an error, and the connection goes on.",
+		Exercises: []string{"ADD-1"},
+		run: func(p *play) {
+			p.initialize("none", noCapabilities)
+			if p.call("initialize", `{"protocolVersion":1,"clientCapabilities":{},"clientInfo":`+clientInfo+`}`) == nil {
+				p.failAt("OVW-3", conformance.Must, "%s", p.why("a second initialize is not answered"))
+				return
+			}
+			p.alive("ADD-1", "a second initialize")
+		},
+	},
+	{
+		Name:      "authentication",
+		Text:      "The authentication methods: unknown ids and those of a terminal are refused; the chosen one opens sessions; logout closes them.",
+		Exercises: []string{"ERR-4"}, bare: true,
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			m := p.call("authenticate", `{"methodId":"acp-probe-no-such-method"}`)
+			p.refused("ERR-4", m, "authenticate with an id that was not offered", -32602, -32601, -32000)
+			for _, method := range elements(member(p.init.params, "authMethods")) {
+				var a struct{ ID, Type string }
+				if json.Unmarshal(method, &a) == nil && a.Type == "terminal" {
+					p.refused("ERR-4", p.call("authenticate", `{"methodId":`+quote(a.ID)+`}`), "authenticate with a terminal method", -32602, -32600, -32601, -32000)
+				}
+			}
+			if p.options.Auth == "" {
+				return
+			}
+			before := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`)
+			needed := before.code() == -32000
+			p.authenticate()
+			p.trait("authenticated")
+			p.newSession()
+			if !p.can(canLogout) {
+				return
+			}
+			if m := p.must("AUT-8", "logout", `{}`); m != nil && needed {
+				p.trait("logged out")
+				if m := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`); m != nil && m.kind == conformance.Response {
+					p.fail("AUT-10", "after logout, session/new succeeds, though it needed authentication before")
+				}
+			}
+		},
+	},
+	capabilities("left-out", leftOut),
+	capabilities("none", noCapabilities),
+	capabilities("all-off", `{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"auth":{"terminal":false}}`),
+	capabilities("null", `{"fs":null,"terminal":null,"elicitation":null,"session":null,"auth":null,"_meta":null}`),
+	capabilities("wrong-types", `{"fs":{"readTextFile":"yes","writeTextFile":1},"terminal":"true","elicitation":[],"session":{"notices":false,"compaction":0,"configOptions":"x"},"auth":{"terminal":"yes"}}`),
+	capabilities("read-only", `{"fs":{"readTextFile":true}}`),
+	capabilities("write-only", `{"fs":{"writeTextFile":true}}`),
+	capabilities("terminal-only", `{"terminal":true}`),
+	capabilities("form-only", `{"elicitation":{"form":{}}}`),
+	capabilities("url-only", `{"elicitation":{"url":{}}}`),
+	capabilities("empty-elicitation", `{"elicitation":{"form":null,"url":null},"session":{}}`),
+	capabilities("unknown", `{"fs":{"readTextFile":true,"writeTextFile":true,"deleteFile":true},"terminal":true,"telepathy":{"range":3},"_meta":{"acp.probe":{"deep":[[[null]]],"big":123456789012345678901234567890}}}`),
+}
+
+// capabilities is the scenario of a set of client capabilities: whatever the client can do, the agent copes, and uses
+// nothing else.
+func capabilities(name, set string) Scenario {
+	return Scenario{
+		Name:      "capabilities-" + name,
+		Text:      "A client that states " + strings.ReplaceAll(name, "-", " ") + " as its capabilities: the agent copes, and asks for nothing else.",
+		Exercises: []string{"INI-11", "SCH-17"},
+		Prompts:   []string{"read", "edit", "terminal", "form", "link", "notice", "compact"},
+		run: func(p *play) {
+			p.start()
+			params := `{"protocolVersion":1`
+			if set != leftOut {
+				params += `,"clientCapabilities":` + set
+			}
+			p.exercised("INI-11")
+			if name == "wrong-types" || name == "null" {
+				// The schema marks these members: a value of the wrong type counts as left out.
+				p.grant(name, noCapabilities)
+				m := p.call("initialize", params+`}`)
+				p.exercised("SCH-17")
+				if m == nil {
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("initialize is not answered"))
+					return
+				}
+				if m.kind == conformance.ErrorReply {
+					p.failAt("SCH-17", conformance.Should, "capabilities of wrong types, which count as left out, are refused: %s", clip(string(m.params)))
+					return
+				}
+				p.init, p.agent = m, m.params
+			} else {
+				p.initializeWith(name, set, params+`}`)
+			}
+			session := p.newSession()
+			p.file("notes.txt", "Notes of the probe.\n")
+			p.file("demo.txt", "A file of the probe.\n")
+			for _, kind := range []string{"read", "edit", "terminal", "form", "link", "notice", "compact"} {
+				m := p.prompt(session, kind)
+				if kind == "form" && !p.client.may("elicitation", "form") && m != nil && m.kind == conformance.Response {
+					p.trait("asked without a form")
+				}
+			}
+			p.trait("gate")
+		},
+	}
+}
+
+// version checks the version that initialize was answered with.
+func (p *play) version(m *message, want int) {
+	p.exercised("INI-8")
+	if version := versionOf(m); version != want {
+		p.fail("INI-8", "version %d was asked for, and %d is answered", want, version)
+	}
+}
+
+func versionOf(m *message) int {
+	if m == nil {
+		return 0
+	}
+	var version int
+	if json.Unmarshal(member(m.params, "protocolVersion"), &version) != nil {
+		return 0
+	}
+	return version
+}
+
+// settle waits for what was sent too late: until the agent has answered one more request, and a moment longer.
+func (p *play) settle() {
+	if p.call("_acp.probe/settled", "{}") != nil {
+		p.quiet(p.ctx, p.limits.quiet/10)
+	}
+}
+
+// each says which of several things it was.
+func each(what string, i int) string { return fmt.Sprintf("%s %d", what, i+1) }

@@ -1,0 +1,229 @@
+// Scenarios of params of wrong types, made from the schema.
+
+package probe
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/acpgo/sdk"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// property is what the schema says of a member of params.
+type property struct {
+	name     string
+	required bool
+	lenient  bool     // a wrong value counts as left out
+	types    []string // of JSON, that it may have
+}
+
+// wrongTypes are the requests whose params are sent with wrong types: right params, of which one member at a time is
+// replaced.
+var wrongTypes = []struct {
+	method, capability string
+	params             func(session, dir string) string
+	needs              string // what answers have to show for it: "modes" or "options"
+}{
+	{"session/new", "", func(_, dir string) string { return `{"cwd":` + quote(dir) + `,"mcpServers":[]}` }, ""},
+	{"session/prompt", "", func(session, _ string) string {
+		return `{"sessionId":` + quote(session) + `,"prompt":[{"type":"text","text":"Reply with OK."}]}`
+	}, ""},
+	{"session/set_mode", "", func(session, _ string) string { return `{"sessionId":` + quote(session) + `,"modeId":"acp-probe"}` }, "modes"},
+	{"session/set_config_option", "", func(session, _ string) string {
+		return `{"sessionId":` + quote(session) + `,"configId":"acp-probe","value":"acp-probe"}`
+	}, "options"},
+	{"authenticate", "", func(string, string) string { return `{"methodId":"acp-probe"}` }, ""},
+	{"session/load", loadSession, withSession(`,"mcpServers":[]`), ""},
+	{"session/resume", canResume, withSession(`,"mcpServers":[]`), ""},
+	{"session/list", canList, func(string, string) string { return `{}` }, ""},
+	{"session/close", canClose, func(string, string) string { return `{"sessionId":"` + noSession + `"}` }, ""},
+	{"session/delete", canDelete, func(string, string) string { return `{"sessionId":"` + noSession + `"}` }, ""},
+}
+
+// typeScenarios are the scenarios of wrong types, one for each method.
+func typeScenarios() []Scenario {
+	var all []Scenario
+	for _, w := range wrongTypes {
+		s := Scenario{
+			Name:      "types-" + strings.NewReplacer("/", "-", "_", "-").Replace(w.method),
+			Text:      "Params of " + w.method + " of every wrong type are refused with -32602, and the connection goes on.",
+			Exercises: []string{"ERR-4", "ADD-1", "SCH-17"},
+			run: func(p *play) {
+				session := p.ready()
+				if w.needs != "" && !p.saw(w.needs) {
+					p.stopf("the agent has no %s", w.needs)
+				}
+				p.refused("ERR-4", p.call(w.method, ""), w.method+" without params", wrongParams...)
+				for _, params := range []string{`[]`, `"text"`, `7`, `null`} {
+					if w.method == "session/list" && params == "null" {
+						continue // nothing in it is required
+					}
+					p.refused("ERR-4", p.call(w.method, params), w.method+" with the params "+params, wrongParams...)
+				}
+				right := w.params(session, p.dir)
+				for _, q := range propertiesOf(w.method) {
+					for _, value := range wrongValues(q) {
+						m := p.call(w.method, replace(right, q.name, value))
+						what := w.method + " with " + q.name + " " + value
+						switch {
+						case m == nil:
+							p.failAt("OVW-3", conformance.Must, "%s", p.why(what+": no answer"))
+							p.alive("ADD-1", what)
+						case q.lenient || value == "null" && !q.required:
+							p.exercised("SCH-17")
+						default:
+							p.refused("ERR-4", m, what, wrongParams...)
+						}
+					}
+					if q.required {
+						p.refused("ERR-4", p.call(w.method, replace(right, q.name, "")), w.method+" without "+q.name, wrongParams...)
+					}
+				}
+				p.alive("ADD-1", "params of wrong types")
+			},
+		}
+		if w.capability != "" {
+			s.Needs = []string{w.capability}
+		}
+		all = append(all, s)
+	}
+	return append(all, Scenario{
+		Name: "types-notifications", quiet: true,
+		Text:      "Notifications with params of wrong types are never answered, and the connection goes on.",
+		Exercises: []string{"OVW-4", "ADD-11", "ADD-1"},
+		run: func(p *play) {
+			p.ready()
+			before := p.count()
+			for _, params := range []string{"", `{}`, `[]`, `"text"`, `7`, `null`, `{"sessionId":7}`, `{"sessionId":null}`, `{"sessionId":{}}`} {
+				p.notify("session/cancel", params)
+			}
+			for _, params := range []string{"", `{}`, `[]`, `7`, `{"requestId":{}}`, `{"requestId":[]}`, `{"requestId":1.5}`, `{"requestId":true}`} {
+				p.notify("$/cancel_request", params)
+			}
+			p.alive("ADD-1", "notifications with params of wrong types")
+			p.quiet(p.ctx, p.limits.quiet)
+			p.exercised("OVW-4", "ADD-11")
+			for _, m := range p.errorsSince(before) {
+				if m.id == "null" || m.id == "" {
+					p.fail("OVW-4", "a notification is answered: %s", clip(string(m.params)))
+					break
+				}
+			}
+		},
+	})
+}
+
+// wrongParams are the codes for params that are wrong.
+var wrongParams = []int{-32602, -32600}
+
+// propertiesOf reads the members of a request's params from the stable schema.
+func propertiesOf(method string) []property {
+	var found []property
+	for _, d := range definitions() {
+		if d.Method != method || d.Side != "agent" || d.result() {
+			continue
+		}
+		for name, p := range d.Properties {
+			if name == "_meta" {
+				continue
+			}
+			found = append(found, property{
+				name: name, required: slices.Contains(d.Required, name), lenient: p.OnError || p.OnNull, types: p.kinds(),
+			})
+		}
+	}
+	slices.SortFunc(found, func(a, b property) int { return strings.Compare(a.name, b.name) })
+	return found
+}
+
+// definition is as much of a schema's definition as is needed here.
+type definition struct {
+	Method     string                `json:"x-method"`
+	Side       string                `json:"x-side"`
+	Properties map[string]definition `json:"properties"`
+	Required   []string              `json:"required"`
+	OnError    bool                  `json:"x-deserialize-default-on-error"`
+	OnNull     bool                  `json:"x-deserialize-default-on-null"`
+	Type       json.RawMessage       `json:"type"`
+	Ref        string                `json:"$ref"`
+	AllOf      []definition          `json:"allOf"`
+	AnyOf      []definition          `json:"anyOf"`
+
+	name string
+}
+
+func (d *definition) result() bool { return strings.HasSuffix(d.name, "Response") }
+
+// kinds are the types that a value may have; none if anything goes.
+func (d *definition) kinds() []string {
+	var one string
+	var list []string
+	if json.Unmarshal(d.Type, &one) == nil && one != "" {
+		list = append(list, one)
+	} else if err := json.Unmarshal(d.Type, &list); err != nil {
+		list = nil
+	}
+	if d.Ref != "" {
+		if named, ok := definitions()[strings.TrimPrefix(d.Ref, "#/$defs/")]; ok {
+			list = append(list, named.kinds()...)
+		}
+	}
+	for _, parts := range [][]definition{d.AllOf, d.AnyOf} {
+		for _, part := range parts {
+			list = append(list, part.kinds()...)
+		}
+	}
+	return list
+}
+
+// definitions are those of the stable schema.
+var definitions = sync.OnceValue(func() map[string]definition {
+	var root struct {
+		Defs map[string]definition `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(sdk.SchemaV1()), &root); err != nil {
+		panic("probe: the schema: " + err.Error()) // it is embedded; the tests read it
+	}
+	for name, d := range root.Defs {
+		d.name = name
+		root.Defs[name] = d
+	}
+	return root.Defs
+})
+
+// wrongValues are values of the types that a member may not have.
+func wrongValues(q property) []string {
+	if len(q.types) == 0 {
+		return nil
+	}
+	var wrong []string
+	for _, v := range []struct{ kind, text string }{
+		{"null", "null"}, {"boolean", "true"}, {"number", "1.5"}, {"string", `"acp-probe"`}, {"array", `[1]`}, {"object", `{"acp":1}`},
+	} {
+		if !slices.Contains(q.types, v.kind) && (v.kind != "number" || !slices.Contains(q.types, "integer")) {
+			wrong = append(wrong, v.text)
+		}
+	}
+	return wrong
+}
+
+// replace returns params with another value of a member, or without it if the value is "".
+func replace(params, name, value string) string {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(params), &members); err != nil {
+		panic("probe: " + err.Error()) // they are this package's own
+	}
+	if value == "" {
+		delete(members, name)
+	} else {
+		members[name] = json.RawMessage(value)
+	}
+	text, err := json.Marshal(members)
+	if err != nil {
+		panic("probe: " + err.Error())
+	}
+	return string(text)
+}

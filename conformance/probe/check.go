@@ -1,0 +1,92 @@
+// The probe of Go tests.
+
+package probe
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// CheckAgent plays all scenarios against an agent of this program, each as a subtest, and fails those in which the agent
+// breaks a MUST or what it advertises; recommendations that it does not follow are logged. connect starts a new instance
+// of the agent and returns the transport of a client to it, such as the end of an [rpc.Pipe]:
+//
+//	func TestProtocol(t *testing.T) {
+//		probe.CheckAgent(t, func() rpc.Transport {
+//			client, agent := rpc.Pipe()
+//			go acp.ServeAgent(t.Context(), agent, handlers(), nil)
+//			return client
+//		})
+//	}
+func CheckAgent(t *testing.T, connect func() rpc.Transport) {
+	t.Helper()
+	Check(t, InMemory(connect), nil)
+}
+
+// Check is CheckAgent for any launch, with options. In memory nothing takes long: without options an answer may take 5 s,
+// and a silence lasts 50 ms.
+func Check(t *testing.T, launch Launch, options *Options) *Report {
+	t.Helper()
+	o := Options{Answer: 5 * time.Second, Quiet: 50 * time.Millisecond, Jobs: 8}
+	if options != nil {
+		o = *options
+	}
+	if o.Scratch == "" {
+		o.Scratch = t.TempDir()
+	}
+	r, err := Agent(context.WithoutCancel(t.Context()), launch, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range r.Scenarios {
+		t.Run(out.Name, func(t *testing.T) {
+			if out.Skipped != "" {
+				t.Skip(out.Skipped)
+			}
+			failed := false
+			for _, row := range r.Rows {
+				for _, f := range row.Failures {
+					switch {
+					case f.Scenario != out.Name:
+					case row.Verdict == Fail && row.Known == "":
+						failed = true
+						t.Errorf("%s %s: %s\n\t%s", row.ID, row.Level, row.Text, f.describe())
+					default:
+						t.Logf("%s %s: %s\n\t%s", row.ID, row.Level, row.Text, f.describe())
+					}
+				}
+			}
+			if failed {
+				t.Logf("what passed:\n%s\n%s", strings.Join(out.Transcript, "\n"), out.Stderr)
+			}
+		})
+	}
+	for _, row := range r.Rows {
+		if row.Verdict == Fail && row.Known == "" && len(row.Failures) == 0 {
+			t.Errorf("%s %s: %s", row.ID, row.Text, row.Reason)
+		}
+	}
+	return r
+}
+
+// describe is one line.
+func (f *Failure) describe() string {
+	text := f.Message
+	if f.Pointer != "" {
+		text = f.Pointer + ": " + text
+	}
+	if f.Method != "" {
+		text = f.Method + ": " + text
+	}
+	if f.Excerpt != "" {
+		text += "\n\t\t" + f.Excerpt
+	}
+	for _, e := range f.Evidence {
+		text += "\n\t\t" + e
+	}
+	return text
+}

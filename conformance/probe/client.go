@@ -1,0 +1,347 @@
+// What the probe's client does when the agent asks for something.
+
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// client serves the agent's requests, for one launch.
+type client struct {
+	play *play
+	ctx  context.Context
+	stop context.CancelFunc
+
+	// What scenarios may change before they begin: how to answer. Nil is the usual way.
+	permission  func(m *message) (outcome, text string)
+	elicitation func(m *message) (outcome, text string)
+	refuse      map[string]string // the error that a method gets, as JSON text
+
+	roots     *local.Roots
+	files     *local.Files
+	terminals *local.Terminals
+	rpc       *rpc.Conn // what package local knows the connection by; nothing passes on it
+
+	mu        sync.Mutex
+	granted   json.RawMessage
+	commands  []string
+	cancelled map[string]chan struct{} // by session: made when it is about to be cancelled, closed when it is
+	hold      map[string]bool          // methods that are answered only when their session is cancelled
+	sessions  map[string]string        // and their directories
+}
+
+func newClient(p *play) *client {
+	c := &client{play: p, cancelled: map[string]chan struct{}{}, hold: map[string]bool{}, refuse: map[string]string{}, sessions: map[string]string{}}
+	c.ctx, c.stop = context.WithCancel(p.ctx)
+	var err error
+	if c.roots, err = local.OpenRoots(); err != nil {
+		p.stopf("the scratch folder: %v", err)
+	}
+	c.files = local.NewFiles(c.roots, nil)
+	c.terminals = local.NewTerminals(c.roots, &local.TerminalsOptions{Shell: local.DefaultShell(), KillGrace: -1})
+	one, other := rpc.Pipe()
+	if c.rpc, err = rpc.Connect(c.ctx, one, nil, nil); err != nil {
+		p.stopf("%v", err)
+	}
+	_ = other // whose end nobody needs
+	return c
+}
+
+// close ends what was served.
+func (c *client) close() {
+	c.stop()
+	errs := []error{c.terminals.Close(), c.rpc.Close(), c.roots.Close()}
+	if err := errors.Join(errs...); err != nil {
+		c.play.conn.mu.Lock()
+		c.play.conn.note("   ending the client: %v", err)
+		c.play.conn.mu.Unlock()
+	}
+}
+
+// localSession is a session as package local knows it.
+type localSession struct {
+	id   acp.SessionID
+	conn *rpc.Conn
+}
+
+func (s localSession) ID() acp.SessionID { return s.id }
+func (s localSession) RPC() *rpc.Conn    { return s.conn }
+
+// session makes a session known, and the directory that it may reach.
+func (c *client) session(id, dir string) {
+	c.mu.Lock()
+	c.sessions[id] = dir
+	c.mu.Unlock()
+	if err := c.roots.SetSession(localSession{acp.SessionID(id), c.rpc}, dir); err != nil {
+		c.play.stopf("the scratch folder: %v", err)
+	}
+}
+
+func (c *client) grant(capabilities string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.granted = json.RawMessage(capabilities)
+}
+
+// may reports whether the client has stated a capability.
+func (c *client) may(path ...string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := member(c.granted, path...)
+	return string(v) == "true" || len(v) > 0 && v[0] == '{'
+}
+
+// offers reports whether the agent has a slash command.
+func (c *client) offers(command string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.commands, command)
+}
+
+// cancel cancels the turn of a session by send: permissions that are asked for from now on are answered as cancelled, and
+// none before session/cancel is sent.
+func (c *client) cancel(session string, send func()) {
+	c.mu.Lock()
+	done := c.turn(session)
+	c.mu.Unlock()
+	send()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-done:
+	default:
+		close(done)
+	}
+}
+
+// turn is closed when the session's turn is cancelled. The lock is held.
+func (c *client) turn(session string) chan struct{} {
+	if c.cancelled[session] == nil {
+		c.cancelled[session] = make(chan struct{})
+	}
+	return c.cancelled[session]
+}
+
+// nextTurn begins another turn, for which an earlier cancellation does not count.
+func (c *client) nextTurn(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.cancelled, session)
+}
+
+// serve answers a request of the agent.
+func (c *client) serve(conn *conn, m *message) {
+	if m.kind != conformance.Request {
+		return
+	}
+	if text, ok := c.refuse[m.method]; ok {
+		conn.answer(m, "error", text)
+		return
+	}
+	switch m.method {
+	case "session/request_permission":
+		if c.permission != nil {
+			outcome, text := c.permission(m)
+			conn.answer(m, outcome, text)
+			return
+		}
+		c.allow(conn, m)
+	case "elicitation/create":
+		if mode := m.text("mode"); !c.may("elicitation", mode) {
+			conn.answer(m, "error", `{"code":-32602,"message":"the mode was not stated"}`)
+		} else if c.elicitation != nil {
+			outcome, text := c.elicitation(m)
+			conn.answer(m, outcome, text)
+		} else {
+			conn.answer(m, "result", accept(m))
+		}
+	case "fs/read_text_file":
+		serve(c, conn, m, c.may("fs", "readTextFile"), c.files.ReadTextFile)
+	case "fs/write_text_file":
+		serve(c, conn, m, c.may("fs", "writeTextFile"), c.files.WriteTextFile)
+	case "terminal/create":
+		serve(c, conn, m, c.may("terminal"), c.terminals.CreateTerminal)
+	case "terminal/output":
+		serve(c, conn, m, c.may("terminal"), c.terminals.TerminalOutput)
+	case "terminal/wait_for_exit":
+		serve(c, conn, m, c.may("terminal"), c.terminals.WaitForTerminalExit)
+	case "terminal/kill":
+		serve(c, conn, m, c.may("terminal"), c.terminals.KillTerminal)
+	case "terminal/release":
+		serve(c, conn, m, c.may("terminal"), c.terminals.ReleaseTerminal)
+	default:
+		conn.answer(m, "error", `{"code":-32601,"message":"method not found","data":{"method":`+quote(m.method)+`}}`)
+	}
+}
+
+// allow gives permission, or answers that the turn was cancelled.
+func (c *client) allow(conn *conn, m *message) {
+	session := m.text("sessionId")
+	c.mu.Lock()
+	cancelled := c.cancelled[session]
+	if c.hold[m.method] {
+		cancelled = c.turn(session)
+	}
+	c.mu.Unlock()
+	if cancelled == nil {
+		conn.answer(m, "result", choose(m, "allow_once", "allow_always"))
+		return
+	}
+	select {
+	case <-cancelled:
+		conn.answer(m, "result", `{"outcome":{"outcome":"cancelled"}}`)
+	case <-c.ctx.Done():
+	}
+}
+
+// choose is the outcome that selects the first option of one of the kinds, or else the first one.
+func choose(m *message, kinds ...string) string {
+	var first string
+	for _, kind := range kinds {
+		for _, option := range elements(member(m.params, "options")) {
+			var o struct{ OptionID, Kind string }
+			if json.Unmarshal(option, &o) != nil {
+				continue
+			}
+			if first == "" {
+				first = o.OptionID
+			}
+			if o.Kind == kind {
+				return `{"outcome":{"outcome":"selected","optionId":` + quote(o.OptionID) + `}}`
+			}
+		}
+	}
+	return `{"outcome":{"outcome":"selected","optionId":` + quote(first) + `}}`
+}
+
+// accept is the answer to an elicitation with a value for each property.
+func accept(m *message) string {
+	if m.text("mode") != "form" {
+		return `{"action":"accept"}`
+	}
+	content := map[string]json.RawMessage{}
+	var properties map[string]json.RawMessage
+	if json.Unmarshal(member(m.params, "requestedSchema", "properties"), &properties) == nil {
+		for name, schema := range properties {
+			content[name] = fill(schema)
+		}
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return `{"action":"decline"}`
+	}
+	return `{"action":"accept","content":` + string(text) + `}`
+}
+
+// fill is a value that a form's property takes.
+func fill(schema json.RawMessage) json.RawMessage {
+	var s struct {
+		Type    string
+		Default json.RawMessage
+		Enum    []json.RawMessage
+		OneOf   []struct{ Const json.RawMessage }
+		Items   struct {
+			Enum  []json.RawMessage
+			AnyOf []struct{ Const json.RawMessage }
+		}
+		Minimum   *json.Number
+		MinLength int
+		Format    string
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return json.RawMessage(`"probe"`)
+	}
+	switch {
+	case s.Default != nil:
+		return s.Default
+	case len(s.Enum) > 0:
+		return s.Enum[0]
+	case len(s.OneOf) > 0:
+		return s.OneOf[0].Const
+	}
+	switch s.Type {
+	case "boolean":
+		return json.RawMessage(`true`)
+	case "number", "integer":
+		if s.Minimum != nil {
+			return json.RawMessage(*s.Minimum)
+		}
+		return json.RawMessage(`1`)
+	case "array":
+		if len(s.Items.Enum) > 0 {
+			return json.RawMessage(`[` + string(s.Items.Enum[0]) + `]`)
+		}
+		if len(s.Items.AnyOf) > 0 {
+			return json.RawMessage(`[` + string(s.Items.AnyOf[0].Const) + `]`)
+		}
+		return json.RawMessage(`[]`)
+	}
+	switch s.Format {
+	case "email":
+		return json.RawMessage(`"probe@example.com"`)
+	case "uri":
+		return json.RawMessage(`"https://example.com/"`)
+	case "date":
+		return json.RawMessage(`"2026-01-01"`)
+	case "date-time":
+		return json.RawMessage(`"2026-01-01T00:00:00Z"`)
+	}
+	text := "probe"
+	for len(text) < s.MinLength {
+		text += "-probe"
+	}
+	return json.RawMessage(quote(text))
+}
+
+// serve serves a request by a handler of package local, if the capability was stated.
+func serve[P, R any](c *client, conn *conn, m *message, stated bool, handler func(context.Context, local.Session, *P) (*R, error)) {
+	fail := func(code int, text string) {
+		conn.answer(m, "error", `{"code":`+jsonOf(code)+`,"message":`+quote(text)+`}`)
+	}
+	if !stated {
+		fail(-32601, "the capability was not stated")
+		return
+	}
+	var params P
+	if err := json.Unmarshal(m.params, &params); err != nil {
+		fail(-32602, "invalid params: "+err.Error())
+		return
+	}
+	session := m.text("sessionId")
+	c.mu.Lock()
+	_, known := c.sessions[session]
+	c.mu.Unlock()
+	if !known {
+		conn.answer(m, "error", `{"code":-32002,"message":"unknown session","data":{"sessionId":`+quote(session)+`}}`)
+		return
+	}
+	result, err := handler(c.ctx, localSession{acp.SessionID(session), c.rpc}, &params)
+	if err == nil {
+		text, err := json.Marshal(result)
+		if err == nil {
+			conn.answer(m, "result", string(text))
+			return
+		}
+	}
+	if e, ok := errors.AsType[*acp.Error](err); ok {
+		if text, err := json.Marshal(e); err == nil {
+			conn.answer(m, "error", string(text))
+			return
+		}
+	}
+	fail(-32603, err.Error())
+}
+
+func jsonOf(code int) string {
+	text, _ := json.Marshal(code) // a number can always be encoded
+	return string(text)
+}

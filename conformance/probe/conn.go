@@ -1,0 +1,568 @@
+// The connection of a scenario: what passes, in order, how it is waited for, and the judge that looks at all of it.
+
+package probe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// message is one line that passed, taken apart as far as it is a message.
+type message struct {
+	number    int // on its connection, from 1
+	direction conformance.Direction
+	kind      conformance.Kind // empty if it is no message
+	method    string           // of an answer, that of its request
+	id        string           // JSON text, empty if there is none
+	params    json.RawMessage  // or the result, or the error
+	time      time.Time
+}
+
+// text returns the string at the end of a path of members, "" if there is none.
+func (m *message) text(path ...string) string {
+	var s string
+	if m == nil || json.Unmarshal(member(m.params, path...), &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// code is the code of an error answer, 0 otherwise.
+func (m *message) code() int {
+	var e struct{ Code int }
+	if m == nil || m.kind != conformance.ErrorReply || json.Unmarshal(m.params, &e) != nil {
+		return 0
+	}
+	return e.Code
+}
+
+// member is the value at the end of a path of members, nil if there is none.
+func member(value json.RawMessage, path ...string) json.RawMessage {
+	for _, name := range path {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(value, &members) != nil {
+			return nil
+		}
+		value = members[name]
+	}
+	return value
+}
+
+// given reports whether there is a value at the end of the path that is not null.
+func given(value json.RawMessage, path ...string) bool {
+	v := member(value, path...)
+	return v != nil && string(v) != "null"
+}
+
+// elements are the elements of an array, none if it is no array.
+func elements(value json.RawMessage) []json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(value, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+const (
+	maxKept    = 1 << 12 // messages that a connection remembers
+	maxParams  = 1 << 20 // of a message that is kept, in bytes
+	maxLog     = 400     // lines of a transcript
+	maxLogLine = 400     // bytes of such a line
+)
+
+// conn is the raw connection to a program under test, played as one side. Two goroutines belong to it, one reads and one
+// writes; close waits for both, and for the handlers.
+type conn struct {
+	target *Target
+	side   conformance.Side // that the probe plays
+	limits *limits
+	handle func(*conn, *message) // serves a request or a notification of the program, in a goroutine of its own
+	seen   func(*message)        // looks at each message while the lock is held
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced whenever something has happened
+	judge    *conformance.Judge
+	findings []finding
+	number   int
+	kept     []*message
+	log      []string            // the transcript; bounded in the middle
+	left     int                 // lines that were left out of it
+	asked    map[string]*message // own requests without an answer, by id
+	answers  map[string][]*message
+	requests map[string]string // methods of the program's requests, by id
+	nextID   int64
+	queue    []outgoing // to be written
+	ended    error      // how reading ended; nil while it goes on
+	shut     bool       // no more writing
+	paused   bool       // nothing is read
+	closed   bool
+	work     sync.WaitGroup
+	handlers sync.WaitGroup
+}
+
+// outgoing is what waits for the writer.
+type outgoing struct {
+	text []byte
+	line bool
+	end  bool // the end of the input
+}
+
+// finding is what the judge or a scenario found, with the message that it is about.
+type finding struct {
+	conformance.Finding
+	excerpt string
+}
+
+func newConn(target *Target, side conformance.Side, l *limits, handle func(*conn, *message), seen func(*message)) *conn {
+	c := &conn{
+		target: target, side: side, limits: l, handle: handle, seen: seen,
+		changed: make(chan struct{}), judge: conformance.NewJudge(nil, nil),
+		asked: map[string]*message{}, answers: map[string][]*message{}, requests: map[string]string{},
+	}
+	c.work.Go(c.read)
+	c.work.Go(c.write)
+	return c
+}
+
+// toPeer is the direction of what the probe writes.
+func (c *conn) toPeer() conformance.Direction {
+	if c.side == conformance.Client {
+		return conformance.ToAgent
+	}
+	return conformance.ToClient
+}
+
+func (c *conn) fromPeer() conformance.Direction {
+	if c.side == conformance.Client {
+		return conformance.ToClient
+	}
+	return conformance.ToAgent
+}
+
+// happened wakes all who wait. The lock is held.
+func (c *conn) happened() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (c *conn) read() {
+	for {
+		c.mu.Lock()
+		for c.paused && !c.closed {
+			changed := c.changed
+			c.mu.Unlock()
+			<-changed
+			c.mu.Lock()
+		}
+		c.mu.Unlock()
+		line, err := c.target.Stream.Read()
+		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
+			c.mu.Lock()
+			c.number++
+			c.note("%s message %d: longer than %d bytes, and skipped: %s", c.arrow(c.fromPeer()), c.number, long.Limit, clip(string(long.Head)))
+			c.report("INI-6", conformance.Should, fmt.Sprintf("a message of more than %d bytes", long.Limit))
+			if id, response, known := long.ID(); response && known {
+				text, _ := id.MarshalJSON()
+				c.answered(&message{number: c.number, direction: c.fromPeer(), kind: conformance.Response, id: string(text), time: time.Now()})
+			}
+			c.happened()
+			c.mu.Unlock()
+			continue
+		}
+		c.mu.Lock()
+		if err != nil {
+			c.ended = err
+			c.note("   the connection ended: %v", err)
+			c.happened()
+			c.mu.Unlock()
+			return
+		}
+		m := c.see(c.fromPeer(), line)
+		if (m.kind == conformance.Request || m.kind == conformance.Notification) && c.handle != nil && !c.closed {
+			c.handlers.Go(func() { c.handle(c, m) })
+		}
+		c.happened()
+		c.mu.Unlock()
+	}
+}
+
+// see takes a line that passes: the judge looks at it, and it is kept. The lock is held.
+func (c *conn) see(direction conformance.Direction, line []byte) *message {
+	c.number++
+	now := time.Now()
+	m := parse(line)
+	m.number, m.direction, m.time = c.number, direction, now
+	c.note("%s %s", c.arrow(direction), clip(string(line)))
+	own := direction == c.toPeer()
+	switch m.kind {
+	case conformance.Request:
+		if own {
+			c.asked[m.id] = m
+		} else if len(c.requests) < maxKept {
+			c.requests[m.id] = m.method
+		}
+	case conformance.Response, conformance.ErrorReply:
+		if own {
+			m.method = c.requests[m.id]
+			delete(c.requests, m.id)
+		} else {
+			c.answered(m)
+		}
+	}
+	if len(c.kept) < maxKept {
+		kept := *m
+		if len(kept.params) > maxParams {
+			kept.params = nil
+		}
+		c.kept = append(c.kept, &kept)
+	}
+	for _, f := range c.judge.Message(conformance.Message{Direction: direction, Line: line, Time: now}) {
+		c.found(f, string(line), false)
+	}
+	if c.seen != nil {
+		c.seen(m)
+	}
+	return m
+}
+
+// answered takes an answer of the program. The lock is held.
+func (c *conn) answered(m *message) {
+	if request := c.asked[m.id]; request != nil {
+		m.method = request.method
+	}
+	delete(c.asked, m.id)
+	if n := len(c.answers[m.id]); n < 8 {
+		c.answers[m.id] = append(c.answers[m.id], m)
+	}
+}
+
+// found keeps what the judge has found if the program is the one who must comply. The lock is held.
+func (c *conn) found(f conformance.Finding, line string, atEnd bool) {
+	if f.Rule == "" {
+		return
+	}
+	culprit := f.Direction.Sender()
+	if atEnd && f.Kind == conformance.Request {
+		culprit = culprit.Peer() // nothing was done about it
+	}
+	if r, ok := requirement(f.Rule); ok && r.Side != 0 {
+		culprit = r.Side
+	}
+	if culprit == c.side {
+		return
+	}
+	c.add(finding{f, clip(line)})
+}
+
+// report adds a finding of the probe's own. The lock is held.
+func (c *conn) report(id string, level conformance.Level, text string) {
+	c.add(finding{Finding: conformance.Finding{Rule: id, Level: level, Number: c.number, Message: text}})
+}
+
+// maxFindings bounds the findings of one scenario.
+const maxFindings = 100
+
+func (c *conn) add(f finding) {
+	for _, other := range c.findings { // once is enough
+		if other.Rule == f.Rule && other.Method == f.Method && other.Pointer == f.Pointer && other.Message == f.Message && other.Kind == f.Kind {
+			return
+		}
+	}
+	if len(c.findings) < maxFindings {
+		c.findings = append(c.findings, f)
+	}
+}
+
+func (c *conn) arrow(d conformance.Direction) string {
+	if d == conformance.ToAgent {
+		return "->"
+	}
+	return "<-"
+}
+
+// note adds a line to the transcript. The lock is held.
+func (c *conn) note(format string, args ...any) {
+	if len(c.log) == maxLog {
+		// The beginning says how it came to this, and the end what happened.
+		c.log = slices.Delete(c.log, maxLog/4, maxLog/4+1)
+		c.left++
+	}
+	c.log = append(c.log, clip(fmt.Sprintf(format, args...)))
+}
+
+// clip cuts a text to what a transcript shows, on one line.
+func clip(s string) string {
+	if len(s) > maxLogLine {
+		s = s[:maxLogLine] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// parse takes a line apart.
+func parse(line []byte) *message {
+	var e struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  *string         `json:"method"`
+		Params  json.RawMessage `json:"params"`
+		Result  json.RawMessage `json:"result"`
+		Error   json.RawMessage `json:"error"`
+	}
+	m := &message{}
+	if json.Unmarshal(line, &e) != nil {
+		return m
+	}
+	if e.ID != nil {
+		m.id = string(e.ID)
+	}
+	switch {
+	case e.Method != nil && e.ID != nil:
+		m.kind, m.method, m.params = conformance.Request, *e.Method, e.Params
+	case e.Method != nil:
+		m.kind, m.method, m.params = conformance.Notification, *e.Method, e.Params
+	case e.Error != nil && string(e.Error) != "null":
+		m.kind, m.params = conformance.ErrorReply, e.Error
+	case e.ID != nil && e.Result != nil:
+		m.kind, m.params = conformance.Response, e.Result
+	}
+	return m
+}
+
+func (c *conn) write() {
+	for {
+		c.mu.Lock()
+		for len(c.queue) == 0 && !c.closed {
+			changed := c.changed
+			c.mu.Unlock()
+			<-changed
+			c.mu.Lock()
+		}
+		if len(c.queue) == 0 {
+			c.mu.Unlock()
+			return
+		}
+		out := c.queue[0]
+		c.queue = c.queue[1:]
+		c.mu.Unlock()
+		var err error
+		switch fast, ok := c.target.Stream.(rpc.FastStream); {
+		case out.end:
+			if half, ok := c.target.Stream.(rpc.HalfCloser); ok {
+				err = half.CloseWrite()
+			} else {
+				err = c.target.Stream.Close()
+			}
+		case ok:
+			err = fast.WriteLines(out.text)
+		case out.line:
+			err = c.target.Stream.Write(bytes.TrimSuffix(out.text, []byte("\n")))
+		}
+		c.mu.Lock()
+		if err != nil && !c.shut {
+			c.shut = true
+			c.note("   the agent takes no more input: %v", err)
+		}
+		c.happened()
+		c.mu.Unlock()
+	}
+}
+
+// line sends one line, which may be no message.
+func (c *conn) line(text []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(text)
+}
+
+// put is line. The lock is held.
+func (c *conn) put(text []byte) *message {
+	m := c.see(c.toPeer(), text)
+	c.queue = append(c.queue, outgoing{text: append(bytes.Clone(text), '\n'), line: true})
+	c.happened()
+	return m
+}
+
+// part sends bytes that are no line. The judge does not see them.
+func (c *conn) part(text []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note("-> %s (without an end)", clip(string(text)))
+	c.queue = append(c.queue, outgoing{text: bytes.Clone(text)})
+	c.happened()
+}
+
+// endInput ends the program's input, behind all that was sent.
+func (c *conn) endInput() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note("-> the end of the input")
+	c.queue = append(c.queue, outgoing{end: true})
+	c.happened()
+}
+
+// pause stops reading, or goes on with it.
+func (c *conn) pause(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paused = on
+	c.happened()
+}
+
+// ask sends a request and returns its id. params is JSON text, "" for none; id is JSON text, "" for the next number.
+func (c *conn) ask(method, params, id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id == "" {
+		c.nextID++
+		id = strconv.FormatInt(c.nextID, 10)
+	}
+	delete(c.answers, id)
+	c.put(appendMessage(id, method, params))
+	return id
+}
+
+// notify sends a notification.
+func (c *conn) notify(method, params string) {
+	c.line(appendMessage("", method, params))
+}
+
+func appendMessage(id, method, params string) []byte {
+	name, _ := json.Marshal(method) // a string can always be encoded
+	text := `{"jsonrpc":"2.0"`
+	if id != "" {
+		text += `,"id":` + id
+	}
+	text += `,"method":` + string(name)
+	if params != "" {
+		text += `,"params":` + params
+	}
+	return []byte(text + "}")
+}
+
+// answer sends the answer to a request of the program: a result or an error, as JSON text. It is sent once.
+func (c *conn) answer(request *message, outcome, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, open := c.requests[request.id]; !open {
+		return
+	}
+	c.put([]byte(`{"jsonrpc":"2.0","id":` + request.id + `,"` + outcome + `":` + text + `}`))
+}
+
+// wait waits until done, which is called with the lock held, and reports whether that was within the time. It ends
+// early when the program has ended its output.
+func (c *conn) wait(ctx context.Context, limit time.Duration, done func() bool) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		ok, ended, changed := done(), c.ended != nil, c.changed
+		c.mu.Unlock()
+		if ok || ended {
+			return ok
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// quiet waits until nothing has come from the program for a while, or it has ended. It gives up after ten times that.
+func (c *conn) quiet(ctx context.Context, silence time.Duration) {
+	for range 10 {
+		c.mu.Lock()
+		number := c.number
+		c.mu.Unlock()
+		if !c.wait(ctx, silence, func() bool { return c.number != number }) {
+			return
+		}
+	}
+}
+
+// close ends the program by the ladder and everything of the connection. It reports whether the program ended when its
+// input did.
+func (c *conn) close() (byItself bool) {
+	c.mu.Lock()
+	by := c.side
+	if c.ended != nil {
+		by = c.side.Peer()
+	}
+	c.mu.Unlock()
+	c.endInput()
+	c.pause(false)
+	byItself = c.exits(c.limits.rung)
+	c.mu.Lock()
+	c.closed, c.shut = true, true
+	c.happened()
+	c.mu.Unlock()
+	if err := c.target.Stream.Close(); err != nil {
+		c.mu.Lock()
+		c.note("   closing: %v", err)
+		c.mu.Unlock()
+	}
+	c.work.Wait()
+	c.handlers.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.judge.Closed(by)
+	for _, f := range c.judge.End() {
+		c.found(f, "", true)
+	}
+	return byItself
+}
+
+// exits waits for the end of the program.
+func (c *conn) exits(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	if c.target.Exited != nil {
+		select {
+		case <-c.target.Exited:
+			return true
+		case <-timer.C:
+			return false
+		}
+	}
+	for {
+		c.mu.Lock()
+		ended, changed := c.ended != nil, c.changed
+		c.mu.Unlock()
+		if ended {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return false
+		}
+	}
+}
+
+// transcript is what passed, bounded.
+func (c *conn) transcript() []string {
+	lines := slices.Clone(c.log)
+	if c.left > 0 {
+		lines = slices.Insert(lines, maxLog/4, fmt.Sprintf("   … %d lines", c.left))
+	}
+	return lines
+}

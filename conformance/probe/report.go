@@ -1,0 +1,352 @@
+// The report: a verdict for each requirement.
+
+package probe
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// Verdict is what a probe says of one requirement.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass          Verdict = "pass"           // it was exercised, and kept
+	Fail          Verdict = "fail"           // a MUST, or what was advertised, is broken; or a MUST never ran
+	Warn          Verdict = "warn"           // a SHOULD is not followed
+	NotApplicable Verdict = "not applicable" // it binds clients, or needs a capability that is not advertised
+	NotExercised  Verdict = "not exercised"  // nothing happened that shows it
+	Flaky         Verdict = "flaky"          // it differs between runs
+)
+
+// Class says how a requirement counts.
+type Class string
+
+// The classes.
+const (
+	Mandatory   Class = "MUST"
+	Capability  Class = "capability" // a MUST for those who advertise something
+	Recommended Class = "SHOULD"
+	Information Class = "information"
+)
+
+// Row is the verdict on one requirement.
+type Row struct {
+	ID      string   `json:"id"`
+	Page    string   `json:"page"`
+	Class   Class    `json:"class"`
+	Level   string   `json:"level"`
+	Text    string   `json:"text"`
+	Verdict Verdict  `json:"verdict"`
+	Reason  string   `json:"reason,omitempty"` // why it is not applicable, was not exercised, or never ran
+	Known   string   `json:"known,omitempty"`  // the reason in the baseline why its failure does not count
+	Runs    []string `json:"runs,omitempty"`   // the verdict of each run, where they differ
+	// Exercised are the scenarios that exercised it, and Granted the sets of capabilities that the probe's client stated
+	// in them.
+	Exercised []string  `json:"exercised,omitempty"`
+	Granted   []string  `json:"granted,omitempty"`
+	Failures  []Failure `json:"failures,omitempty"`
+}
+
+// Failure is one way in which a requirement was broken.
+type Failure struct {
+	Scenario string   `json:"scenario"`
+	Level    string   `json:"level"`
+	Method   string   `json:"method,omitempty"`
+	Pointer  string   `json:"pointer,omitempty"`
+	Message  string   `json:"message"`
+	Number   int      `json:"number,omitempty"` // of the message on its connection
+	Excerpt  string   `json:"excerpt,omitempty"`
+	Evidence []string `json:"evidence,omitempty"`
+	Repeat   string   `json:"repeat,omitempty"` // the command that repeats the scenario alone
+
+	level conformance.Level
+}
+
+// Outcome is how a scenario went.
+type Outcome struct {
+	Name    string        `json:"name"`
+	Text    string        `json:"text"`
+	Run     int           `json:"run"`
+	Time    time.Duration `json:"-"`
+	Seconds float64       `json:"seconds"`
+	Skipped string        `json:"skipped,omitempty"` // why it was not played, or not to its end
+	Failed  []string      `json:"failed,omitempty"`  // the requirements that it found broken
+	// Transcript and Stderr are there if it found something: what passed, and the end of what the program wrote to
+	// standard error, both bounded.
+	Transcript []string `json:"transcript,omitempty"`
+	Stderr     string   `json:"stderr,omitempty"`
+
+	ran, traits, granted map[string]bool
+	findings             []finding
+	agent                json.RawMessage // what initialize was answered
+}
+
+// Summary counts.
+type Summary struct {
+	Verdicts map[Verdict]int `json:"verdicts"` // of all requirements
+	// Must are the MUSTs that fail, Broken the capabilities that are advertised and fail, Should the recommendations that
+	// are not followed, and Unstable the requirements whose verdict differs between runs.
+	Must, Broken, Should, Unstable []string
+	Known                          []string // failures that are in the baseline
+	Stale                          []string // entries of the baseline that did not fail
+}
+
+// Report is what a probe found out.
+type Report struct {
+	Tool         string          `json:"tool"`
+	Version      string          `json:"version,omitempty"`
+	Target       string          `json:"target"`          // the command
+	Agent        json.RawMessage `json:"agent,omitempty"` // agentInfo
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	Seconds      float64         `json:"seconds"`
+	Conforms     bool            `json:"conforms"`
+	Badge        string          `json:"badge"`
+	Summary      Summary         `json:"summary"`
+	Rows         []Row           `json:"requirements"`
+	Scenarios    []*Outcome      `json:"scenarios"`
+
+	partial bool // only some scenarios were played
+}
+
+// maxFailures is how many failures of a requirement are shown.
+const maxFailures = 10
+
+// judge makes the rows from the outcomes of all runs.
+func (r *Report) judge(o *Options, runs [][]*Outcome) {
+	for _, outcomes := range runs {
+		for _, out := range outcomes {
+			r.Scenarios = append(r.Scenarios, out)
+			if out.agent != nil && r.Capabilities == nil {
+				r.Agent, r.Capabilities = member(out.agent, "agentInfo"), member(out.agent, "agentCapabilities")
+			}
+		}
+	}
+	for _, req := range conformance.Requirements() {
+		if len(o.requirements) > 0 && !o.wanted(req.ID) || o.skipped(req.ID) {
+			continue
+		}
+		var row Row
+		for i, outcomes := range runs {
+			next := r.row(req, outcomes)
+			if i == 0 {
+				row = next
+				row.Runs = []string{string(next.Verdict)}
+				continue
+			}
+			row.Runs = append(row.Runs, string(next.Verdict))
+			if next.Verdict != row.Verdict && row.Verdict != Flaky {
+				if row.Failures == nil {
+					row.Failures = next.Failures
+				}
+				row.Verdict = Flaky
+			}
+		}
+		if row.Verdict != Flaky {
+			row.Runs = nil
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	r.follow()
+	r.summarize(o)
+}
+
+// row is the verdict of one run on one requirement.
+func (r *Report) row(req conformance.Requirement, outcomes []*Outcome) Row {
+	x, listed := agentRows[req.ID]
+	row := Row{ID: req.ID, Page: req.Page, Level: req.Level.String(), Text: req.Text}
+	switch {
+	case req.Level <= conformance.MustNot && x.need != "":
+		row.Class = Capability
+	case req.Level <= conformance.MustNot:
+		row.Class = Mandatory
+	case req.Level <= conformance.ShouldNot:
+		row.Class = Recommended
+	default:
+		row.Class = Information
+	}
+	traits := map[string]bool{}
+	granted := map[string]bool{}
+	for _, out := range outcomes {
+		exercised := out.ran[req.ID]
+		for trait := range out.traits {
+			traits[trait] = true
+			exercised = exercised || slices.Contains(x.on, trait)
+		}
+		if exercised {
+			row.Exercised = append(row.Exercised, out.Name)
+			for name := range out.granted {
+				granted[name] = true
+			}
+		}
+		for _, f := range out.findings {
+			if f.Rule == req.ID {
+				row.Failures = append(row.Failures, out.failure(f))
+			}
+		}
+	}
+	for name := range granted {
+		row.Granted = append(row.Granted, name)
+	}
+	slices.Sort(row.Granted)
+	slices.SortStableFunc(row.Failures, func(a, b Failure) int { return cmp.Compare(a.level, b.level) })
+	if len(row.Failures) > maxFailures {
+		row.Failures = row.Failures[:maxFailures]
+	}
+	switch why := applies(req); {
+	case len(row.Failures) > 0 && row.Failures[0].level <= conformance.MustNot:
+		row.Verdict = Fail
+	case len(row.Failures) > 0:
+		row.Verdict = Warn
+	case why != "":
+		row.Verdict, row.Reason = NotApplicable, why
+	case !listed && req.Method == conformance.ByPeople:
+		row.Verdict, row.Reason = NotExercised, "only people can judge it"
+	case x.need != "" && !r.has(x.need, traits):
+		row.Verdict, row.Reason = NotApplicable, "the agent does not advertise "+x.need
+		if x.need == "modes" || x.need == "options" {
+			row.Reason = "the agent has no " + x.need
+		}
+	case len(row.Exercised) > 0:
+		row.Verdict = Pass
+	case x.reach != "":
+		row.Verdict, row.Reason = NotExercised, x.reach
+	case req.Level <= conformance.MustNot && !r.partial:
+		row.Verdict, row.Reason = Fail, "it is mandatory, and never ran: "+whyNot(outcomes)
+	default:
+		row.Verdict, row.Reason = NotExercised, whyNot(outcomes)
+	}
+	return row
+}
+
+// whyNot says why scenarios did not run.
+func whyNot(outcomes []*Outcome) string {
+	for _, out := range outcomes {
+		if out.Skipped != "" {
+			return out.Skipped
+		}
+	}
+	return "no scenario came to it"
+}
+
+// has reports whether the agent advertises a capability, or has what the traits show.
+func (r *Report) has(need string, traits map[string]bool) bool {
+	if need == "modes" || need == "options" {
+		return traits[need]
+	}
+	v := member(r.Capabilities, strings.Split(need, ".")...)
+	return v != nil && string(v) != "null" && string(v) != "false"
+}
+
+// failure is a finding as the report shows it.
+func (o *Outcome) failure(f finding) Failure {
+	shown := Failure{
+		Scenario: o.Name, Level: f.Level.String(), level: f.Level, Method: f.Method, Pointer: f.Pointer, Message: f.Message,
+		Number: f.Number, Excerpt: f.excerpt,
+	}
+	if f.Definition != "" {
+		shown.Message += " (" + f.Definition + ")"
+	}
+	for _, e := range f.Evidence {
+		shown.Evidence = append(shown.Evidence, fmt.Sprintf("%s: message %d: %s", e.Why, e.Number, e.Excerpt))
+	}
+	return shown
+}
+
+// follow gives requirements that others say too the verdict of those.
+func (r *Report) follow() {
+	at := map[string]*Row{}
+	for i := range r.Rows {
+		at[r.Rows[i].ID] = &r.Rows[i]
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Verdict != Pass {
+			continue
+		}
+		for _, id := range mustRequirement(row.ID).As {
+			other := at[id]
+			if other == nil || other.Verdict != Fail && other.Verdict != Warn || len(other.Failures) == 0 {
+				continue
+			}
+			row.Verdict, row.Reason = Warn, "see "+id
+			if other.Verdict == Fail && mustRequirement(row.ID).Level <= conformance.MustNot {
+				row.Verdict = Fail
+			}
+			break
+		}
+	}
+}
+
+// summarize counts, and compares with the baseline.
+func (r *Report) summarize(o *Options) {
+	s := &r.Summary
+	s.Verdicts = map[Verdict]int{}
+	failed := map[string]bool{}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		s.Verdicts[row.Verdict]++
+		if reason, ok := o.Baseline[row.ID]; ok && (row.Verdict == Fail || row.Verdict == Warn || row.Verdict == Flaky) {
+			row.Known = cmp.Or(reason, "known")
+			failed[row.ID] = true
+			s.Known = append(s.Known, row.ID)
+			continue
+		}
+		switch {
+		case row.Verdict == Flaky:
+			s.Unstable = append(s.Unstable, row.ID)
+		case row.Verdict == Fail && row.Class == Capability:
+			s.Broken = append(s.Broken, row.ID)
+		case row.Verdict == Fail:
+			s.Must = append(s.Must, row.ID)
+		case row.Verdict == Warn:
+			s.Should = append(s.Should, row.ID)
+		}
+	}
+	for id := range o.Baseline {
+		if !failed[id] {
+			s.Stale = append(s.Stale, id)
+		}
+	}
+	slices.Sort(s.Stale)
+	r.Conforms = len(s.Must)+len(s.Broken) == 0 && !r.flakyMust()
+	r.Badge = r.badge()
+}
+
+// flakyMust reports whether a MUST failed in one of the runs.
+func (r *Report) flakyMust() bool {
+	return slices.ContainsFunc(r.Rows, func(row Row) bool {
+		return row.Verdict == Flaky && row.Known == "" && slices.Contains(row.Runs, string(Fail))
+	})
+}
+
+// badge is one line for a README.
+func (r *Report) badge() string {
+	exercised, must := 0, 0
+	for _, row := range r.Rows {
+		if row.Class == Mandatory || row.Class == Capability {
+			switch row.Verdict {
+			case Pass:
+				must++
+				exercised++
+			case Fail, Flaky:
+				exercised++
+			}
+		}
+	}
+	text := fmt.Sprintf("ACP probe: %d of %d MUSTs", must, exercised)
+	if n := r.Summary.Verdicts[Warn]; n > 0 {
+		text += fmt.Sprintf(", %d SHOULD not followed", n)
+	}
+	if n := r.Summary.Verdicts[NotExercised]; n > 0 {
+		text += fmt.Sprintf(", %d not exercised", n)
+	}
+	return text
+}

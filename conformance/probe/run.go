@@ -1,0 +1,309 @@
+// The runner: which scenarios are played, at most so many at a time, each in a folder and on a launch of its own.
+
+package probe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options configure a probe. The zero value of each field means its default.
+type Options struct {
+	// Target is how the program is named in the report.
+	Target string
+	// Version is that of the tool, for the report.
+	Version string
+	// Scratch is the folder in which each scenario gets its own; it must exist. It may not be in use by others.
+	Scratch string
+	// Prompts are the texts of prompts by their kind, in place of DefaultPrompts.
+	Prompts map[string]string
+	// Auth is the id of the method by which the probe authenticates when the agent asks for it.
+	Auth string
+	// Only and Skip are scenarios by their name, requirements by their id ("SES-7"), or pages ("SES").
+	Only, Skip []string
+	// Baseline are requirements whose failures are known, with the reason.
+	Baseline map[string]string
+	// Jobs is how many scenarios are played at a time. Default 1.
+	Jobs int
+	// Runs is how often everything is played. Default 1.
+	Runs int
+	// Answer bounds the start and each answer; default 30 s. Quiet is the silence after which nothing more is expected;
+	// default a tenth of Answer. Rung is each step of ending a program; default 2 s.
+	Answer, Quiet, Rung time.Duration
+	// ScenarioTime bounds a scenario, default four times Answer; Time bounds all of them, default none.
+	ScenarioTime, Time time.Duration
+	// MCP returns a command that serves MCP over its standard files, and writes a line into the file when it is spoken
+	// to. Nil: what needs one is not exercised.
+	MCP func(file string) (command string, args []string)
+	// Repeat returns the command that plays one scenario alone.
+	Repeat func(scenario string) string
+	// Progress is called, by one goroutine at a time, when a scenario has ended.
+	Progress func(done, all int, outcome *Outcome)
+
+	requirements []string // of Only
+	scenarios    []string // of Only
+}
+
+// Agent puts an agent through the protocol.
+func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error) {
+	o, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
+	if o.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.Time, errors.New("the time of the whole probe is over"))
+		defer cancel()
+	}
+	began := time.Now()
+	chosen := o.chosen(agentScenarios())
+	r := &Report{
+		Tool: "acp", Version: o.Version, Target: o.Target, Rows: []Row{}, Scenarios: []*Outcome{},
+		partial: len(o.Only)+len(o.Skip) > 0,
+	}
+	var runs [][]*Outcome
+	all := len(chosen) * o.Runs
+	done := 0
+	for run := range o.Runs {
+		runs = append(runs, o.playAll(ctx, launch, chosen, run+1, func(out *Outcome) {
+			done++
+			if o.Progress != nil {
+				o.Progress(done, all, out)
+			}
+		}))
+	}
+	r.Seconds = time.Since(began).Seconds()
+	r.judge(o, runs)
+	if o.Repeat != nil {
+		for i := range r.Rows {
+			for j := range r.Rows[i].Failures {
+				r.Rows[i].Failures[j].Repeat = o.Repeat(r.Rows[i].Failures[j].Scenario)
+			}
+		}
+	}
+	return r, ctx.Err()
+}
+
+// complete fills in the defaults and checks the names.
+func (options *Options) complete() (*Options, error) {
+	o := &Options{}
+	if options != nil {
+		*o = *options
+	}
+	o.Jobs, o.Runs = max(1, o.Jobs), max(1, o.Runs)
+	o.Answer = cmp.Or(o.Answer, 30*time.Second)
+	o.Quiet = cmp.Or(o.Quiet, o.Answer/10)
+	o.Rung = cmp.Or(o.Rung, 2*time.Second)
+	o.ScenarioTime = cmp.Or(o.ScenarioTime, 4*o.Answer)
+	known := map[string]bool{}
+	for _, s := range agentScenarios() {
+		known[s.Name] = true
+	}
+	for _, name := range slices.Concat(o.Only, o.Skip) {
+		if !known[name] && !isRequirement(name) {
+			return nil, fmt.Errorf("there is no scenario and no requirement %q", name)
+		}
+	}
+	for _, name := range o.Only {
+		if known[name] {
+			o.scenarios = append(o.scenarios, name)
+		} else {
+			o.requirements = append(o.requirements, name)
+		}
+	}
+	for id := range o.Baseline {
+		if _, ok := requirement(id); !ok {
+			return nil, fmt.Errorf("the baseline: there is no requirement %q", id)
+		}
+	}
+	for kind := range o.Prompts {
+		if _, ok := DefaultPrompts[kind]; !ok {
+			return nil, fmt.Errorf("there is no kind of prompt %q", kind)
+		}
+	}
+	return o, nil
+}
+
+// isRequirement reports whether a name is a requirement's or a page's.
+func isRequirement(name string) bool {
+	for id := range requirements() {
+		if matches(name, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether an id or the prefix of a page is about a requirement.
+func matches(name, id string) bool {
+	page, _, _ := strings.Cut(id, "-")
+	return strings.EqualFold(name, id) || strings.EqualFold(name, page)
+}
+
+func (o *Options) wanted(id string) bool {
+	return slices.ContainsFunc(o.requirements, func(name string) bool { return matches(name, id) })
+}
+
+func (o *Options) skipped(id string) bool {
+	return slices.ContainsFunc(o.Skip, func(name string) bool { return matches(name, id) })
+}
+
+// chosen are the scenarios to play. Which requirements a scenario exercises by what passes shows only when it is played;
+// so requirements alone choose all scenarios that may say something of them.
+func (o *Options) chosen(all []Scenario) []Scenario {
+	return slices.DeleteFunc(slices.Clone(all), func(s Scenario) bool {
+		if slices.Contains(o.Skip, s.Name) {
+			return true
+		}
+		if len(o.Only) == 0 || slices.Contains(o.scenarios, s.Name) {
+			return false
+		}
+		if len(o.requirements) == 0 {
+			return true
+		}
+		for id, x := range agentRows {
+			if o.wanted(id) && (len(x.on) > 0 || slices.Contains(s.Exercises, id)) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// playAll plays scenarios. The first one alone: if the program does not even start, there is no sense in the others.
+func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenario, run int, done func(*Outcome)) []*Outcome {
+	outcomes := make([]*Outcome, len(scenarios))
+	if len(scenarios) == 0 {
+		return outcomes
+	}
+	outcomes[0] = o.play(ctx, launch, &scenarios[0], run, nil)
+	done(outcomes[0])
+	if scenarios[0].Name == startScenario && outcomes[0].agent == nil {
+		for i := range scenarios[1:] {
+			s := &scenarios[i+1]
+			outcomes[i+1] = &Outcome{Name: s.Name, Text: s.Text, Run: run, Skipped: "the agent does not answer initialize"}
+			done(outcomes[i+1])
+		}
+		return outcomes
+	}
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	next := make(chan int)
+	for range o.Jobs {
+		workers.Go(func() {
+			for i := range next {
+				out := o.play(ctx, launch, &scenarios[i], run, outcomes[0])
+				mu.Lock()
+				outcomes[i] = out
+				done(out)
+				mu.Unlock()
+			}
+		})
+	}
+	// Those that wait for silence last longest: they go first.
+	order := make([]int, 0, len(scenarios))
+	for i := range scenarios[1:] {
+		order = append(order, i+1)
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(boolean(scenarios[b].quiet), boolean(scenarios[a].quiet))
+	})
+	for _, i := range order {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	return outcomes
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// play plays one scenario. The first one, if it was played, says what the program advertises.
+func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int, first *Outcome) *Outcome {
+	out := &Outcome{Name: s.Name, Text: s.Text, Run: run}
+	if err := context.Cause(ctx); err != nil {
+		out.Skipped = err.Error()
+		return out
+	}
+	if first != nil {
+		for _, need := range s.Needs {
+			if first.agent != nil && !advertised(first.agent, need) {
+				out.Skipped = "the agent does not advertise " + need
+				return out
+			}
+		}
+		if first.Skipped != "" {
+			out.Skipped = first.Skipped
+			if !s.bare {
+				return out
+			}
+		}
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, o.ScenarioTime, errors.New("the time of the scenario is over"))
+	defer cancel()
+	dir, err := os.MkdirTemp(o.Scratch, s.Name+"-")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		out.Skipped = fmt.Sprintf("the scratch folder: %v", err)
+		return out
+	}
+	defer os.RemoveAll(dir)
+	p := &play{
+		ctx: ctx, options: o, launch: launch, name: s.Name, dir: dir,
+		limits: limits{answer: o.Answer, quiet: o.Quiet, rung: o.Rung, scenario: o.ScenarioTime},
+		traits: map[string]bool{}, granted: map[string]bool{}, ran: map[string]bool{},
+	}
+	p.script(s)
+	out.Time = time.Since(began)
+	out.Seconds = out.Time.Seconds()
+	if p.skipped != "" {
+		out.Skipped = p.skipped
+	}
+	if p.agent != nil {
+		out.agent = p.agent
+	}
+	out.ran, out.traits, out.granted, out.findings = p.ran, p.traits, p.granted, p.findings
+	for _, f := range out.findings {
+		if !slices.Contains(out.Failed, f.Rule) {
+			out.Failed = append(out.Failed, f.Rule)
+		}
+	}
+	slices.Sort(out.Failed)
+	if len(out.findings) > 0 {
+		out.Transcript, out.Stderr = p.log, p.stderr
+	}
+	return out
+}
+
+// script runs the scenario's script and ends the program, whatever happens.
+func (p *play) script(s *Scenario) {
+	defer func() {
+		what := recover()
+		if p.ctx.Err() != nil && p.skipped == "" {
+			p.skipped = context.Cause(p.ctx).Error()
+		}
+		p.end()
+		if _, ok := what.(stop); what != nil && !ok {
+			// A defect of the probe ends this scenario, not the others, and is told as what it is.
+			p.skipped = fmt.Sprintf("a defect of the probe: %v\n%s", what, debug.Stack())
+		}
+	}()
+	s.run(p)
+}

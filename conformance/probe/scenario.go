@@ -1,0 +1,575 @@
+// Scenarios, and what they can do.
+
+package probe
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// Scenario is a small script against one fresh launch.
+type Scenario struct {
+	Name string // "cancel-in-permission"
+	Text string // what it does, one sentence
+	// Exercises are the requirements that it can show to be broken itself, beside those that the judge looks at in every
+	// scenario.
+	Exercises []string
+	// Needs are capabilities of the program ("loadSession", "sessionCapabilities.list") without which it is not played.
+	Needs []string
+	// Prompts are the kinds of prompt that it uses.
+	Prompts []string
+
+	quiet bool // it waits for silence, which takes time
+	bare  bool // it needs no session
+	run   func(*play)
+}
+
+// limits are how long things may take.
+type limits struct {
+	answer   time.Duration // the start, and each answer
+	quiet    time.Duration // a silence that says that nothing more comes
+	rung     time.Duration // each step of ending a program
+	scenario time.Duration
+}
+
+// play is a scenario that runs.
+type play struct {
+	*conn   // to the latest launch
+	ctx     context.Context
+	options *Options
+	launch  Launch
+	name    string
+	dir     string
+	limits  limits
+
+	client  *client // what the latest launch is served
+	caps    string  // the name of the capabilities that were stated
+	init    *message
+	agent   json.RawMessage // what initialize was answered in the last launch in which it was
+	traits  map[string]bool // what happened, for the table of requirements
+	granted map[string]bool // the sets of capabilities under which it did
+
+	tmu      sync.Mutex
+	findings []finding // of launches that are over, and of the scenario itself
+	ran      map[string]bool
+	log      []string
+	stderr   string
+	skipped  string // why it was not played to its end, if that is nobody's fault
+}
+
+// stop is the panic by which a scenario ends early.
+type stop struct{}
+
+// stopf ends the scenario: it cannot go on, and that is told elsewhere or nobody's fault.
+func (p *play) stopf(format string, args ...any) {
+	p.skipped = fmt.Sprintf(format, args...)
+	panic(stop{})
+}
+
+// fail reports that the program breaks a requirement.
+func (p *play) fail(id, format string, args ...any) {
+	r, ok := requirement(id)
+	if !ok {
+		panic(fmt.Sprintf("probe: scenario %s: there is no requirement %s", p.name, id)) // the tests play all scenarios
+	}
+	p.failAt(id, r.Level, format, args...)
+}
+
+// failAt is fail with a level that is milder than the requirement's.
+func (p *play) failAt(id string, level conformance.Level, format string, args ...any) {
+	p.exercised(id)
+	f := finding{Finding: conformance.Finding{Rule: id, Level: level, Message: fmt.Sprintf(format, args...)}}
+	if p.conn != nil {
+		p.conn.mu.Lock()
+		f.Number = p.conn.number
+		p.conn.mu.Unlock()
+	}
+	p.tmu.Lock()
+	defer p.tmu.Unlock()
+	p.findings = append(p.findings, f)
+}
+
+// exercised notes that the scenario has looked whether requirements hold.
+func (p *play) exercised(ids ...string) {
+	p.tmu.Lock()
+	defer p.tmu.Unlock()
+	for _, id := range ids {
+		p.ran[id] = true
+	}
+}
+
+// check is exercised, and fail unless ok.
+func (p *play) check(id string, ok bool, format string, args ...any) bool {
+	p.exercised(id)
+	if !ok {
+		p.fail(id, format, args...)
+	}
+	return ok
+}
+
+// trait notes that something happened that exercises requirements; see rows.go.
+func (p *play) trait(names ...string) {
+	p.tmu.Lock()
+	defer p.tmu.Unlock()
+	for _, name := range names {
+		p.traits[name] = true
+	}
+}
+
+func (p *play) saw(trait string) bool {
+	p.tmu.Lock()
+	defer p.tmu.Unlock()
+	return p.traits[trait]
+}
+
+// start launches the program, anew if it runs.
+func (p *play) start() {
+	p.end()
+	ctx, cancel := context.WithTimeout(p.ctx, p.limits.answer)
+	defer cancel()
+	target, err := p.launch(ctx, p.dir)
+	if err != nil {
+		p.exercised("INI-4")
+		p.failAt("INI-4", conformance.Must, "the agent does not start: %v", err)
+		panic(stop{})
+	}
+	p.client = newClient(p)
+	p.init, p.caps = nil, ""
+	p.conn = newConn(target, conformance.Client, &p.limits, p.client.serve, p.observe)
+}
+
+// end ends the program that runs, if one does, and keeps what is known of it.
+func (p *play) end() {
+	c := p.conn
+	if c == nil {
+		return
+	}
+	p.client.close()
+	byItself := c.close()
+	if !byItself && p.limits.rung > 0 && c.target.Exited != nil {
+		p.trait("survived")
+		p.failAt("TRN-10", conformance.Should, "the agent goes on for %v after the end of its input", p.limits.rung)
+	}
+	p.exercised("TRN-10")
+	p.tmu.Lock()
+	defer p.tmu.Unlock()
+	p.findings = append(p.findings, c.findings...)
+	p.log = append(p.log, c.transcript()...)
+	if c.target.Stderr != nil {
+		p.stderr = c.target.Stderr()
+	}
+	p.conn = nil
+}
+
+// Capabilities that clients state.
+const (
+	allCapabilities = `{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"elicitation":{"form":{},"url":{}},"session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}},"auth":{"terminal":true}}`
+	noCapabilities  = `{}`
+	leftOut         = ""
+	clientInfo      = `{"name":"acp-probe","title":"acp probe","version":"1"}`
+	noSession       = "acp-probe-no-such-session"
+)
+
+// initialize starts the program and initializes with capabilities, "" for a request without them. If the program does
+// not answer as it must, the scenario ends.
+func (p *play) initialize(name, capabilities string) {
+	p.start()
+	params := `{"protocolVersion":1`
+	if capabilities != leftOut {
+		params += `,"clientCapabilities":` + capabilities
+	}
+	p.initializeWith(name, capabilities, params+`,"clientInfo":`+clientInfo+`}`)
+}
+
+// initializeWith is initialize with the params as they are, on a program that was started.
+func (p *play) initializeWith(name, capabilities, params string) {
+	p.grant(name, capabilities)
+	m := p.call("initialize", params)
+	if m == nil {
+		p.failAt("INI-4", conformance.Must, "%s", p.why("initialize is not answered"))
+		panic(stop{})
+	}
+	if m.kind == conformance.ErrorReply {
+		p.failAt("INI-4", conformance.Must, "initialize is answered with an error: %s", clip(string(m.params)))
+		panic(stop{})
+	}
+	p.exercised("INI-4")
+	p.init, p.agent = m, m.params
+}
+
+// grant says what the client serves from now on.
+func (p *play) grant(name, capabilities string) {
+	p.caps = name
+	p.tmu.Lock()
+	p.granted[name] = true
+	p.tmu.Unlock()
+	p.client.grant(capabilities)
+}
+
+// why says what happened in place of an answer.
+func (p *play) why(text string) string {
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	if p.ended != nil {
+		return fmt.Sprintf("%s: the agent has ended: %v", text, p.ended)
+	}
+	return fmt.Sprintf("%s within %v", text, p.limits.answer)
+}
+
+// can reports whether the program states a capability.
+func (p *play) can(capability string) bool {
+	if p.init == nil {
+		return false
+	}
+	return advertised(p.init.params, capability)
+}
+
+// advertised reports whether the answer to initialize states a capability.
+func advertised(answer json.RawMessage, capability string) bool {
+	v := member(answer, append([]string{"agentCapabilities"}, strings.Split(capability, ".")...)...)
+	return v != nil && string(v) != "null" && string(v) != "false"
+}
+
+// call sends a request and waits for its answer; nil if there is none in time.
+func (p *play) call(method, params string) *message { return p.await(p.ask(method, params, "")) }
+
+// await waits for the answer to a request.
+func (p *play) await(id string) *message {
+	var m *message
+	p.wait(p.ctx, p.limits.answer, func() bool {
+		if answers := p.answers[id]; len(answers) > 0 {
+			m = answers[0]
+		}
+		return m != nil
+	})
+	if m == nil {
+		p.inTime()
+	}
+	return m
+}
+
+// inTime ends the scenario if its time is over: what did not happen in less than the program may take proves nothing.
+func (p *play) inTime() {
+	if p.ctx.Err() != nil {
+		p.stopf("%v", context.Cause(p.ctx))
+	}
+}
+
+// awaitTurn waits for the answer to a prompt for as long as updates come.
+func (p *play) awaitTurn(id string) *message {
+	for {
+		p.conn.mu.Lock()
+		number := p.number
+		p.conn.mu.Unlock()
+		if m := p.await(id); m != nil {
+			return m
+		}
+		p.conn.mu.Lock()
+		silent := p.number == number || p.ended != nil
+		p.conn.mu.Unlock()
+		if silent {
+			return nil
+		}
+	}
+}
+
+// must is call for a request that has to be served: nil and a failure of the requirement if it is not.
+func (p *play) must(id, method, params string) *message {
+	p.exercised(id)
+	m := p.call(method, params)
+	switch {
+	case m == nil:
+		p.fail(id, "%s", p.why(method+" is not answered"))
+	case m.kind == conformance.ErrorReply:
+		p.fail(id, "%s is answered with an error: %s", method, clip(string(m.params)))
+		return nil
+	}
+	return m
+}
+
+// refused looks at the answer to a request that is wrong: it has to be an error, with one of the codes if there are any.
+// What is wrong is said in words.
+func (p *play) refused(id string, m *message, what string, codes ...int) {
+	p.exercised(id)
+	switch {
+	case m == nil:
+		p.failAt("OVW-3", conformance.Must, "%s", p.why(what+": no answer"))
+	case m.kind != conformance.ErrorReply:
+		p.fail(id, "%s is answered with a result: %s", what, clip(string(m.params)))
+	case len(codes) > 0 && !slices.Contains(codes, m.code()):
+		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "%s is answered with the error %d, and not with %s: %s", what, m.code(), orList(codes), clip(string(m.params)))
+	}
+}
+
+func orList(codes []int) string {
+	var parts []string
+	for _, code := range codes {
+		parts = append(parts, strconv.Itoa(code))
+	}
+	return strings.Join(parts, " or ")
+}
+
+// alive checks that the program serves the next request: one that no agent knows, so that nothing depends on its state.
+func (p *play) alive(id, after string) {
+	m := p.call("_acp.probe/alive", "{}")
+	p.exercised(id)
+	if m == nil {
+		p.failAt(id, conformance.Must, "%s", p.why("the connection does not serve the next request after "+after))
+		panic(stop{})
+	}
+}
+
+// newSession makes a session in the scratch folder. If that needs authentication that was not asked for, or fails, the
+// scenario ends.
+func (p *play) newSession() string { return p.newSessionWith("") }
+
+// newSessionWith is newSession with more members, such as `,"additionalDirectories":[]`.
+func (p *play) newSessionWith(more string) string {
+	params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[]` + more + `}`
+	m := p.call("session/new", params)
+	if m != nil && m.code() == -32000 && p.authenticate() {
+		m = p.call("session/new", params)
+	}
+	switch {
+	case m == nil:
+		p.failAt("INI-16", conformance.Must, "%s", p.why("session/new is not answered"))
+		panic(stop{})
+	case m.code() == -32000:
+		p.stopf("the agent wants authentication: --auth METHOD, with one of %s", orNone(p.authMethods()))
+	case m.kind == conformance.ErrorReply:
+		p.failAt("INI-16", conformance.Must, "session/new is answered with an error: %s", clip(string(m.params)))
+		panic(stop{})
+	}
+	id := m.text("sessionId")
+	if id == "" {
+		p.failAt("SES-2", conformance.Must, "session/new answers no session id: %s", clip(string(m.params)))
+		panic(stop{})
+	}
+	p.client.session(id, p.dir)
+	return id
+}
+
+// authenticate uses the method that was chosen, and reports whether it was.
+func (p *play) authenticate() bool {
+	if p.options.Auth == "" {
+		return false
+	}
+	m := p.call("authenticate", `{"methodId":`+quote(p.options.Auth)+`}`)
+	if m == nil || m.kind == conformance.ErrorReply {
+		p.stopf("authentication with %s failed", p.options.Auth)
+	}
+	return true
+}
+
+// authMethods are the ids of what the program offers.
+func (p *play) authMethods() []string {
+	var ids []string
+	if p.init != nil {
+		for _, m := range elements(member(p.init.params, "authMethods")) {
+			var id string
+			if json.Unmarshal(member(m, "id"), &id) == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
+// ready is the usual beginning: everything that a client can do, and one session.
+func (p *play) ready() string {
+	p.initialize("all", allCapabilities)
+	return p.newSession()
+}
+
+// promptParams are the params of a prompt of some kind.
+func (p *play) promptParams(session, kind string) string {
+	return `{"sessionId":` + quote(session) + `,"prompt":[{"type":"text","text":` + quote(p.text(kind)) + `}]}`
+}
+
+// text is the prompt of some kind: the one that was chosen, a slash command that the agent offers for it, or plain words.
+func (p *play) text(kind string) string {
+	p.trait("prompt " + kind)
+	if p.client != nil && p.client.offers("probe-"+kind) {
+		return cmp.Or(p.options.Prompts[kind], "/probe-"+kind)
+	}
+	return cmp.Or(p.options.Prompts[kind], DefaultPrompts[kind])
+}
+
+// begin sends a prompt and does not wait for its answer.
+func (p *play) begin(session, kind string) string {
+	return p.ask("session/prompt", p.promptParams(session, kind), "")
+}
+
+// prompt plays a turn. If it is not answered or is an error, that is a failure of the requirement.
+func (p *play) prompt(session, kind string) *message {
+	return p.turn(p.begin(session, kind))
+}
+
+// turn waits for the end of a turn.
+func (p *play) turn(id string) *message {
+	p.exercised("PRM-5")
+	m := p.awaitTurn(id)
+	switch {
+	case m == nil:
+		p.fail("PRM-5", "%s", p.why("session/prompt is not answered"))
+		panic(stop{})
+	case m.kind == conformance.ErrorReply:
+		if m.code() == -32000 {
+			p.stopf("the agent wants authentication for prompts: %s", clip(m.text("message")))
+		}
+		p.fail("PRM-5", "session/prompt is answered with an error: %s", clip(string(m.params)))
+	default:
+		p.trait("turn")
+	}
+	return m
+}
+
+// updates waits until so many updates of some kind have come; "" is any kind that belongs to a turn.
+func (p *play) updates(id string, kind string, n int) bool {
+	return p.wait(p.ctx, p.limits.answer, func() bool {
+		if len(p.answers[id]) > 0 {
+			return true
+		}
+		count := 0
+		asked := false
+		for _, m := range p.kept {
+			if m.id == id && m.direction == p.toPeer() && m.kind == conformance.Request {
+				asked = true
+			}
+			if !asked || m.method != "session/update" {
+				continue
+			}
+			if k := m.text("update", "sessionUpdate"); k == kind || kind == "" && ofTurn(k) {
+				count++
+			}
+		}
+		return count >= n
+	}) && !p.hasAnswer(id)
+}
+
+// hasAnswer reports whether a request is answered.
+func (p *play) hasAnswer(id string) bool {
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	return len(p.answers[id]) > 0
+}
+
+// ofTurn reports whether an update of this kind is what a turn is made of.
+func ofTurn(kind string) bool {
+	switch kind {
+	case "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan":
+		return true
+	}
+	return false
+}
+
+// requested waits for a request of the program.
+func (p *play) requested(turn, method string) *message {
+	var found *message
+	p.wait(p.ctx, p.limits.answer, func() bool {
+		for _, m := range p.kept {
+			if m.kind == conformance.Request && m.direction == p.fromPeer() && m.method == method {
+				found = m
+			}
+		}
+		return found != nil || len(p.answers[turn]) > 0
+	})
+	return found
+}
+
+// cancel cancels the turn of a session.
+func (p *play) cancel(session string) {
+	p.client.cancel(session, func() { p.notify("session/cancel", `{"sessionId":`+quote(session)+`}`) })
+}
+
+// cancelled looks at the end of a turn that was cancelled in the middle: with the stop reason cancelled, or, if the
+// program may have ended the turn before it read the cancellation, with another one, which exercises nothing.
+func (p *play) cancelled(id string) *message {
+	m := p.awaitTurn(id)
+	switch {
+	case m == nil:
+		p.fail("PRM-11", "%s", p.why("the cancelled session/prompt is not answered"))
+		panic(stop{})
+	case m.kind == conformance.ErrorReply:
+		p.fail("PRM-12", "the cancelled turn ends with an error: %s", clip(string(m.params)))
+	case m.text("stopReason") == "cancelled":
+		p.trait("cancelled")
+	}
+	return m
+}
+
+// file writes a file into the scratch folder and returns its path.
+func (p *play) file(name, text string) string {
+	path := filepath.Join(p.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		p.stopf("the scratch folder: %v", err)
+	}
+	return path
+}
+
+// quote is a string as JSON text.
+func quote(s string) string {
+	text, _ := json.Marshal(s) // a string can always be encoded
+	return string(text)
+}
+
+// requirements finds the requirements by their ids.
+var requirements = sync.OnceValue(func() map[string]conformance.Requirement {
+	all := map[string]conformance.Requirement{}
+	for _, r := range conformance.Requirements() {
+		all[r.ID] = r
+	}
+	return all
+})
+
+func requirement(id string) (conformance.Requirement, bool) {
+	r, ok := requirements()[id]
+	return r, ok
+}
+
+func mustRequirement(id string) conformance.Requirement {
+	r, ok := requirement(id)
+	if !ok {
+		panic("probe: there is no requirement " + id)
+	}
+	return r
+}
+
+// DefaultPrompts are the prompts of each kind that scenarios need, in words that any agent understands.
+var DefaultPrompts = map[string]string{
+	"text":       "Reply with the single word OK. Use no tools.",
+	"long":       "Write a very long story of at least five thousand words. Use no tools.",
+	"read":       "Please read the file notes.txt in the working directory, and tell me what is in it.",
+	"missing":    "Please read the file no-such-file.txt in the working directory, and tell me what is in it.",
+	"edit":       "Please edit the file demo.txt in the working directory: append the line \"The probe was here.\"",
+	"terminal":   "Please run the command `echo acp-probe` and tell me what it prints.",
+	"wait":       "Please run the command `sleep 30`, and tell me when it has ended.",
+	"permission": "Please delete the file old.txt in the working directory. Ask for my permission first.",
+	"plan":       "Please make a plan of three steps, and follow it: read the file notes.txt, and tell me what is in it.",
+	"think":      "Please think step by step: which is larger, 9.9 or 9.11?",
+	"refusal":    "Please refuse to answer this prompt.",
+	"form":       "Please ask me for my name with a form.",
+	"link":       "Please ask me to open a link to https://example.com/ in my browser.",
+	"mode":       "Please switch your mode.",
+	"notice":     "Please send me a notice.",
+	"compact":    "Please compact the context of this conversation.",
+	"mcp":        "Please list the tools of the MCP servers of this session.",
+}

@@ -1,0 +1,36 @@
+// What is probed: a launch of the program.
+
+package probe
+
+import (
+	"context"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// Target is one fresh launch of the program under test.
+type Target struct {
+	// Stream carries the lines of both directions, also those that are no message. It should be a [rpc.FastStream] and a
+	// [rpc.HalfCloser], as the streams of package rpc are: then text that is no line can be sent, and the end of the
+	// input can come before the end of the connection. Its Close must end the program and all that it started.
+	Stream rpc.Stream
+	// Stderr returns the end of what the program has written to standard error. It may be nil.
+	Stderr func() string
+	// Exited is closed when the program has ended. Nil means that the end of the output is all that can be known, as it
+	// is in memory.
+	Exited <-chan struct{}
+}
+
+// Launch starts the program under test, in a directory of the scenario's own. The context bounds the start alone.
+type Launch func(ctx context.Context, dir string) (*Target, error)
+
+// InMemory returns a Launch for a program that runs in this process: connect returns the transport to a new instance.
+func InMemory(connect func() rpc.Transport) Launch {
+	return func(ctx context.Context, _ string) (*Target, error) {
+		stream, err := connect().Connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &Target{Stream: stream}, nil
+	}
+}

@@ -1,0 +1,41 @@
+// The requirements, for those who judge by other means than a stream of messages: probes.
+
+package conformance
+
+import "strings"
+
+// Requirement is one requirement of the protocol's pages.
+type Requirement struct {
+	ID    string // "SES-7"
+	Level Level
+	Side  Side   // who must comply; 0 for both
+	Page  string // "session-setup"
+	Text  string // in our own words
+	// Method is what can show that it is broken.
+	Method Method
+	// As are the ids of requirements that say the same, by whose rules this one is judged too.
+	As []string
+}
+
+// Method says what can show that a requirement is broken.
+type Method int
+
+// The methods.
+const (
+	ByRule     Method = Method(byRule)     // a rule of this package, over a stream that is only watched
+	BySchema   Method = Method(bySchema)   // the schema, or JSON-RPC: one message shows it
+	ByScenario Method = Method(byScenario) // a probe: somebody must send something, or look at files and processes
+	ByPeople   Method = Method(byPeople)   // only people
+)
+
+// Requirements returns all requirements, in the order of the pages.
+func Requirements() []Requirement {
+	var all []Requirement
+	for _, p := range pages {
+		for i := range p.requirements {
+			r := &p.requirements[i]
+			all = append(all, Requirement{r.id, r.level(), r.side, p.name, r.text, Method(r.how), strings.Fields(r.as)})
+		}
+	}
+	return all
+}
