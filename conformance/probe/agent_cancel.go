@@ -3,6 +3,8 @@
 package probe
 
 import (
+	"slices"
+
 	"github.com/acpgo/sdk/conformance"
 )
 
@@ -93,6 +95,24 @@ var cancelScenarios = []Scenario{
 				p.trait("cancelled with an open request")
 			}
 			p.after(session)
+		},
+	},
+	{
+		Name:      "terminal-that-lasts",
+		Text:      "The agent runs a command that lasts: if it kills it after some time, the terminal is released all the same.",
+		Exercises: []string{"PRM-5"}, Prompts: []string{"wait"}, quiet: true,
+		run: func(p *play) {
+			session := p.ready()
+			id := p.begin(session, "wait")
+			killed := p.wait(p.ctx, p.limits.quiet, func() bool {
+				return len(p.answers[id]) > 0 || slices.ContainsFunc(p.kept, func(m *message) bool { return m.method == "terminal/kill" })
+			})
+			if killed {
+				p.turn(id)
+				return
+			}
+			p.cancel(session)
+			p.cancelled(id)
 		},
 	},
 	{

@@ -159,6 +159,35 @@ var promptScenarios = []Scenario{
 		return "result", strings.TrimSuffix(choose(m, "allow_once"), "}}") + `,"future":[1],"_meta":null},"future":{},"_meta":{"acp.probe":1}}`
 	}),
 	{
+		Name:      "permission-empty",
+		Text:      "The agent asks for permission, and gets an answer with neither result nor error: nothing is sent for it, and the turn ends.",
+		Exercises: []string{"ADD-9"}, Prompts: []string{"permission"},
+		run: func(p *play) {
+			p.initialize("all", allCapabilities)
+			p.client.permission = func(*message) (string, string) { return "", "" }
+			session := p.newSession()
+			p.file("old.txt", "Old.\n")
+			id := p.begin(session, "permission")
+			request := p.requested(id, "session/request_permission")
+			if request == nil {
+				return
+			}
+			p.exercised("ADD-9")
+			if p.awaitTurn(id) == nil {
+				// It may wait for a proper answer: the user can still cancel.
+				p.cancel(session)
+				if p.awaitTurn(id) == nil {
+					p.fail("PRM-5", "%s", p.why("after an empty answer to a request for permission the cancelled prompt is not answered"))
+				}
+			}
+			for _, m := range p.errorsSince(request.number) {
+				if m.id == request.id {
+					p.fail("ADD-9", "the empty answer is answered: %s", clip(string(m.params)))
+				}
+			}
+		},
+	},
+	{
 		Name:      "plan",
 		Text:      "The agent makes a plan.",
 		Exercises: []string{"PRM-5"}, Prompts: []string{"plan"},

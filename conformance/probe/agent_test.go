@@ -2,6 +2,8 @@ package probe_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -30,12 +32,34 @@ func exampleAgent(t *testing.T) probe.Launch {
 	}
 }
 
+// TestMain makes this program a server of MCP when a test's agent starts it as such.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "mcp" {
+		log, err := os.Create(os.Args[2])
+		if err == nil {
+			err = probe.ServeMCP(os.Stdin, os.Stdout, log)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// mcp is the command of a fake MCP server: this program.
+func mcp(file string) (string, []string) { return os.Args[0], []string{"mcp", file} }
+
 func TestExampleAgent(t *testing.T) {
-	r := probe.Check(t, exampleAgent(t), &probe.Options{Answer: 10 * time.Second, Quiet: 300 * time.Millisecond, Jobs: 4})
+	r := probe.Check(t, exampleAgent(t), &probe.Options{Answer: 10 * time.Second, Quiet: 300 * time.Millisecond, Jobs: 4, MCP: mcp})
 	t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
 	for _, row := range r.Rows {
 		if row.Verdict == probe.NotExercised && row.Reason != "only people can judge it" || row.Verdict == probe.Warn {
 			t.Logf("%s %s %s: %s", row.Verdict, row.ID, row.Level, row.Reason)
+			for _, f := range row.Failures {
+				t.Logf("\t%s: %s: %s %s", f.Scenario, f.Method, f.Message, f.Excerpt)
+			}
 		}
 	}
 }

@@ -56,15 +56,19 @@ func typeScenarios() []Scenario {
 				if w.needs != "" && !p.saw(w.needs) {
 					p.stopf("the agent has no %s", w.needs)
 				}
-				p.refused("ERR-4", p.call(w.method, ""), w.method+" without params", wrongParams...)
+				properties := propertiesOf(w.method)
+				needed := slices.ContainsFunc(properties, func(q property) bool { return q.required })
+				if needed {
+					p.refused("ERR-4", p.call(w.method, ""), w.method+" without params", wrongParams...)
+				}
 				for _, params := range []string{`[]`, `"text"`, `7`, `null`} {
-					if w.method == "session/list" && params == "null" {
-						continue // nothing in it is required
+					if !needed && params == "null" {
+						continue
 					}
 					p.refused("ERR-4", p.call(w.method, params), w.method+" with the params "+params, wrongParams...)
 				}
 				right := w.params(session, p.dir)
-				for _, q := range propertiesOf(w.method) {
+				for _, q := range properties {
 					for _, value := range wrongValues(q) {
 						m := p.call(w.method, replace(right, q.name, value))
 						what := w.method + " with " + q.name + " " + value

@@ -192,7 +192,7 @@ var wireScenarios = []Scenario{
 			} {
 				p.line([]byte(line))
 				var m message
-				id := string(parse([]byte(line)).id)
+				id := parse([]byte(line)).id
 				if answer := p.await(id); answer == nil {
 					m.id = id
 					p.failAt("EXT-4", conformance.Must, "%s", p.why("the request "+clip(line)+" is not answered"))
@@ -250,7 +250,7 @@ var wireScenarios = []Scenario{
 			for _, line := range []string{
 				`{"jsonrpc":"2.0","id":4711,"result":{}}`, `{"jsonrpc":"2.0","id":"nobody","result":null}`,
 				`{"jsonrpc":"2.0","id":4712,"error":{"code":-32603,"message":"nobody asked"}}`,
-				`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"nobody asked"}}`, `{"jsonrpc":"2.0","id":1}`,
+				`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"nobody asked"}}`,
 				`{"jsonrpc":"2.0","id":0,"result":{},"error":{"code":1,"message":"both"}}`,
 			} {
 				p.line([]byte(line))

@@ -99,6 +99,7 @@ type conn struct {
 	log      []string            // the transcript; bounded in the middle
 	left     int                 // lines that were left out of it
 	asked    map[string]*message // own requests without an answer, by id
+	ids      map[string]bool     // of all that was sent, also where it is no message
 	answers  map[string][]*message
 	requests map[string]string // methods of the program's requests, by id
 	nextID   int64
@@ -128,7 +129,7 @@ func newConn(target *Target, side conformance.Side, l *limits, handle func(*conn
 	c := &conn{
 		target: target, side: side, limits: l, handle: handle, seen: seen,
 		changed: make(chan struct{}), judge: conformance.NewJudge(nil, nil),
-		asked: map[string]*message{}, answers: map[string][]*message{}, requests: map[string]string{},
+		asked: map[string]*message{}, ids: map[string]bool{}, answers: map[string][]*message{}, requests: map[string]string{},
 	}
 	c.work.Go(c.read)
 	c.work.Go(c.write)
@@ -202,9 +203,13 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	c.number++
 	now := time.Now()
 	m := parse(line)
+	m.id = canonical(m.id)
 	m.number, m.direction, m.time = c.number, direction, now
 	c.note("%s %s", c.arrow(direction), clip(string(line)))
 	own := direction == c.toPeer()
+	if own && m.id != "" {
+		c.ids[m.id] = true
+	}
 	switch m.kind {
 	case conformance.Request:
 		if own {
@@ -215,7 +220,6 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	case conformance.Response, conformance.ErrorReply:
 		if own {
 			m.method = c.requests[m.id]
-			delete(c.requests, m.id)
 		} else {
 			c.answered(m)
 		}
@@ -261,6 +265,9 @@ func (c *conn) found(f conformance.Finding, line string, atEnd bool) {
 	}
 	if culprit == c.side {
 		return
+	}
+	if f.Rule == "SCH-2" && c.ids[canonical(f.ID)] {
+		return // it answers something of ours that is no request
 	}
 	c.add(finding{f, clip(line)})
 }
@@ -432,9 +439,20 @@ func (c *conn) ask(method, params, id string) string {
 		c.nextID++
 		id = strconv.FormatInt(c.nextID, 10)
 	}
-	delete(c.answers, id)
+	key := canonical(id)
+	c.ids[key] = true
+	delete(c.answers, key)
 	c.put(appendMessage(id, method, params))
-	return id
+	return key
+}
+
+// canonical is the one way to write an id: a text is written in many.
+func canonical(id string) string {
+	var text string
+	if !strings.HasPrefix(id, `"`) || json.Unmarshal([]byte(id), &text) != nil {
+		return id
+	}
+	return quote(text)
 }
 
 // notify sends a notification.
@@ -455,14 +473,19 @@ func appendMessage(id, method, params string) []byte {
 	return []byte(text + "}")
 }
 
-// answer sends the answer to a request of the program: a result or an error, as JSON text. It is sent once.
+// answer sends the answer to a request of the program: a result or an error, as JSON text, or neither if
+// the outcome is empty. It is sent once.
 func (c *conn) answer(request *message, outcome, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, open := c.requests[request.id]; !open {
 		return
 	}
-	c.put([]byte(`{"jsonrpc":"2.0","id":` + request.id + `,"` + outcome + `":` + text + `}`))
+	defer delete(c.requests, request.id)
+	if outcome != "" {
+		text = `,"` + outcome + `":` + text
+	}
+	c.put([]byte(`{"jsonrpc":"2.0","id":` + request.id + text + `}`))
 }
 
 // wait waits until done, which is called with the lock held, and reports whether that was within the time. It ends

@@ -225,7 +225,7 @@ var agentRows = map[string]exercise{
 	"ADD-5":  on("result initialize"),
 	"ADD-6":  on("error"),
 	"ADD-7":  {},
-	"ADD-9":  {},
+	"ADD-9":  exercise{}.by(byPermission),
 	"ADD-10": on("message"),
 	"ADD-11": on("-> session/cancel"),
 	"ADD-12": on("result session/load").needs(loadSession),
