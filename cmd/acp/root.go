@@ -17,6 +17,7 @@ import (
 // The groups of commands, in the order of the help.
 const (
 	groupRecordings   = "recordings"
+	groupPrograms     = "programs"
 	groupRequirements = "requirements"
 	groupOther        = "other"
 )
@@ -63,6 +64,7 @@ It does not need to know the programs: what passes between an editor and an agen
 	root.SetErr(p.stderr)
 	root.AddGroup(
 		&cobra.Group{ID: groupRecordings, Title: "Recordings:"},
+		&cobra.Group{ID: groupPrograms, Title: "Programs:"},
 		&cobra.Group{ID: groupRequirements, Title: "Requirements:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
@@ -78,8 +80,9 @@ It does not need to know the programs: what passes between an editor and an agen
 		}
 	}
 	add(groupRecordings, newCheckCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
+	add(groupPrograms, newProbeCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
-	add(groupOther, newVersionCommand(p))
+	add(groupOther, newVersionCommand(p), newMCPCommand(p))
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.SetVersionTemplate("{{.Version}}")

@@ -558,20 +558,13 @@ func (c *conn) close() (byItself bool) {
 func (c *conn) exits(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	if c.target.Exited != nil {
-		select {
-		case <-c.target.Exited:
-			return true
-		case <-timer.C:
-			return false
-		}
-	}
 	for {
 		c.mu.Lock()
-		ended, changed := c.ended != nil, c.changed
+		ended, changed := c.ended, c.changed
 		c.mu.Unlock()
-		if ended {
-			return true
+		if ended != nil {
+			_, exited := errors.AsType[*rpc.ExitError](ended)
+			return exited || !c.target.Process
 		}
 		select {
 		case <-changed:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,7 +158,7 @@ func (p *play) end() {
 	}
 	p.client.close()
 	byItself := c.close()
-	if !byItself && p.limits.rung > 0 && c.target.Exited != nil {
+	if !byItself && c.target.Process {
 		p.trait("survived")
 		p.failAt("TRN-10", conformance.Should, "the agent goes on for %v after the end of its input", p.limits.rung)
 	}
@@ -573,3 +574,9 @@ var DefaultPrompts = map[string]string{
 	"compact":    "Please compact the context of this conversation.",
 	"mcp":        "Please list the tools of the MCP servers of this session.",
 }
+
+// PromptKinds are the kinds of prompts, in alphabetical order.
+func PromptKinds() []string { return slices.Sorted(maps.Keys(DefaultPrompts)) }
+
+// AgentScenarios returns the scenarios for agents, in the order in which they are reported.
+func AgentScenarios() []Scenario { return agentScenarios() }

@@ -16,9 +16,9 @@ type Target struct {
 	Stream rpc.Stream
 	// Stderr returns the end of what the program has written to standard error. It may be nil.
 	Stderr func() string
-	// Exited is closed when the program has ended. Nil means that the end of the output is all that can be known, as it
-	// is in memory.
-	Exited <-chan struct{}
+	// Process says that it is a process, whose Read ends with an [*rpc.ExitError] when it has ended; it may close its output
+	// and go on. In memory, the end of the output is all that can be known.
+	Process bool
 }
 
 // Launch starts the program under test, in a directory of the scenario's own. The context bounds the start alone.

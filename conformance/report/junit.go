@@ -60,19 +60,6 @@ func (r *Report) writeJUnit(w io.Writer) error {
 		doc.Suites = append(doc.Suites, s)
 		return s
 	}
-	add := func(page string, c junitCase) {
-		s := suite(page)
-		s.Tests++
-		switch {
-		case c.Failure != nil:
-			s.Failures++
-		case c.Error != nil:
-			s.Errors++
-		case c.Skipped != nil:
-			s.Skipped++
-		}
-		s.Cases = append(s.Cases, c)
-	}
 	for _, s := range r.sources {
 		c := junitCase{Classname: "acp.recordings", Name: plain.Line(s.Name)}
 		if len(s.Problems) > 0 {
@@ -82,24 +69,43 @@ func (r *Report) writeJUnit(w io.Writer) error {
 			}
 			c.Error = message("error", plain.Line(s.Problems[0].Text), "recording", text.String())
 		}
-		add("recordings", c)
+		suite("recordings").add(c)
 	}
 	seen := map[string]bool{}
 	for _, rule := range r.rules {
 		seen[rule.ID] = true
-		add(rule.Page, r.junitCase(rule.ID, rule.Page, rule.Text))
+		suite(rule.Page).add(r.junitCase(rule.ID, rule.Page, rule.Text))
 	}
 	for _, g := range r.sorted() {
 		if !seen[g.rule.ID] {
-			add("other", r.junitCase(g.rule.ID, "other", ""))
+			suite("other").add(r.junitCase(g.rule.ID, "other", ""))
 		}
 	}
-	for _, s := range doc.Suites {
-		doc.Tests += s.Tests
-		doc.Failures += s.Failures
-		doc.Errors += s.Errors
+	return doc.write(w)
+}
+
+// add adds a test and counts it.
+func (s *junitSuite) add(c junitCase) {
+	s.Tests++
+	switch {
+	case c.Failure != nil:
+		s.Failures++
+	case c.Error != nil:
+		s.Errors++
+	case c.Skipped != nil:
+		s.Skipped++
 	}
-	text, err := xml.MarshalIndent(doc, "", "  ")
+	s.Cases = append(s.Cases, c)
+}
+
+// write writes the document with its counts.
+func (d *junitSuites) write(w io.Writer) error {
+	for _, s := range d.Suites {
+		d.Tests += s.Tests
+		d.Failures += s.Failures
+		d.Errors += s.Errors
+	}
+	text, err := xml.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return err
 	}

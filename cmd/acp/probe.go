@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/launch"
+	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/conformance/report"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// probeFlags are the flags of acp probe.
+type probeFlags struct {
+	format               oneOf
+	prompts              []string
+	env                  []string
+	dir, auth            string
+	only, skip           []string
+	baseline             string
+	jobs, runs, max      int
+	timeout, quiet, rung time.Duration
+	scenarioTime, time   time.Duration
+	list, noProgress     bool
+}
+
+// newProbeCommand is acp probe.
+func newProbeCommand(p *program) *cobra.Command {
+	f := &probeFlags{format: oneOf{value: string(report.Text), values: formatNames()}}
+	c := &cobra.Command{
+		Use:   "probe [FLAGS] -- AGENT [ARG...]",
+		Short: "Put an agent through the protocol",
+		Long: `Put an agent through the protocol: play many clients to it, each in a scenario with a fresh launch, and say
+requirement by requirement what it does. It needs to know nothing of the agent.
+
+The prompts ask in plain words for files to be read and edited and a command to be run, in a folder made for
+each scenario. What the agent then does not do is "not exercised", never passed; --prompt KIND=TEXT sets a
+prompt after which this agent does it, and an agent made for tests may offer the slash command probe-KIND.
+
+It ends with 0 if no MUST and nothing that is advertised fails, 1 if something does, and 3 if the agent could
+not be started at all. A baseline file has one known failure in each line, with its reason:
+
+  PRM-10   # our model's library cannot be stopped
+  SES-24`,
+		Example: `  acp probe -- my-agent --acp
+  acp probe --jobs 4 --format junit -- my-agent >acp.xml    for a CI server
+  acp probe --only cancel-in-the-stream -- my-agent         one scenario
+  acp probe --prompt 'permission=rm old.txt' -- my-agent    a prompt of your own`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if f.list {
+				return listScenarios(p)
+			}
+			if len(args) == 0 {
+				return usagef("want the agent's command")
+			}
+			return runProbe(p, f, args)
+		},
+	}
+	flags := c.Flags()
+	flags.SetInterspersed(false) // the agent's flags are its own
+	flags.Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
+	flags.StringArrayVar(&f.prompts, "prompt", nil, "the prompt of a kind, as `KIND=TEXT`; --list shows the kinds")
+	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
+	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the agent starts; default: this one")
+	flags.StringVar(&f.auth, "auth", "", "the `METHOD` by which to authenticate when the agent asks for it")
+	flags.StringSliceVar(&f.only, "only", nil, "only these: a `SCENARIO`, a requirement such as SES-7, or a page such as SES")
+	flags.StringSliceVar(&f.skip, "skip", nil, "not these: a `SCENARIO`, a requirement or a page")
+	flags.StringVar(&f.baseline, "baseline", "", "a `FILE` of failures that are known")
+	flags.IntVar(&f.jobs, "jobs", 1, "play so `MANY` scenarios at a time")
+	flags.IntVar(&f.runs, "runs", 1, "play everything so `MANY` times, and say what differs")
+	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "the `TIME` for the start and for each answer")
+	flags.DurationVar(&f.quiet, "quiet", 0, "the `TIME` of a silence after which nothing more is expected; default a tenth of --timeout")
+	flags.DurationVar(&f.rung, "end-timeout", 2*time.Second, "the `TIME` of each step of ending the agent: closed input, TERM, KILL")
+	flags.DurationVar(&f.scenarioTime, "scenario-timeout", 0, "the `TIME` for a scenario; default four times --timeout")
+	flags.DurationVar(&f.time, "total-timeout", 0, "the `TIME` for everything; default none")
+	flags.IntVar(&f.max, "max", 0, "show so `MANY` failures of each requirement; -1 is all (default 10)")
+	flags.BoolVar(&f.noProgress, "no-progress", false, "show no progress on a terminal")
+	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
+	complete(c, "format", f.format.values...)
+	return c
+}
+
+// listScenarios lists what there is.
+func listScenarios(p *program) error {
+	w := bufio.NewWriter(p.stdout)
+	fmt.Fprintln(w, "Scenarios:")
+	for _, s := range probe.AgentScenarios() {
+		fmt.Fprintf(w, "  %s\n    %s\n", s.Name, s.Text)
+		if len(s.Needs) > 0 {
+			fmt.Fprintf(w, "    needs: %s\n", strings.Join(s.Needs, ", "))
+		}
+		if len(s.Prompts) > 0 {
+			fmt.Fprintf(w, "    prompts: %s\n", strings.Join(s.Prompts, ", "))
+		}
+	}
+	fmt.Fprintln(w, "\nKinds of prompts, and their texts:")
+	for _, kind := range probe.PromptKinds() {
+		fmt.Fprintf(w, "  %-10s  %s\n", kind, probe.DefaultPrompts[kind])
+	}
+	return w.Flush()
+}
+
+// options are the options of the probe, as the flags want them. The scratch folder is the caller's to remove.
+func (f *probeFlags) options(p *program, command []string) (*probe.Options, error) {
+	o := &probe.Options{
+		Target: strings.Join(command, " "), Version: moduleVersion(), Auth: f.auth, Only: f.only, Skip: f.skip,
+		Prompts: map[string]string{}, Jobs: f.jobs, Runs: f.runs, Answer: f.timeout, Quiet: f.quiet, Rung: f.rung,
+		ScenarioTime: f.scenarioTime, Time: f.time, Repeat: func(scenario string) string { return f.repeat(scenario, command) },
+	}
+	for _, prompt := range f.prompts {
+		kind, text, ok := strings.Cut(prompt, "=")
+		if _, known := probe.DefaultPrompts[kind]; !ok || !known {
+			return nil, usagef("--prompt %q: want KIND=TEXT, with one of %s", prompt, strings.Join(probe.PromptKinds(), ", "))
+		}
+		o.Prompts[kind] = text
+	}
+	for _, variable := range f.env {
+		if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
+			return nil, usagef("--env %q: want NAME=VALUE", variable)
+		}
+	}
+	if f.jobs < 1 || f.runs < 1 {
+		return nil, usagef("--jobs and --runs are 1 or more")
+	}
+	if f.timeout <= 0 || f.quiet < 0 || f.rung <= 0 || f.scenarioTime < 0 || f.time < 0 {
+		return nil, usagef("times are more than 0")
+	}
+	var err error
+	if f.baseline != "" {
+		if o.Baseline, err = readBaseline(f.baseline); err != nil {
+			return nil, err
+		}
+	}
+	if program, err := os.Executable(); err == nil {
+		o.MCP = func(file string) (string, []string) { return program, []string{mcpCommand, file} }
+	}
+	if o.Scratch, err = os.MkdirTemp("", "acp-probe-"); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// readBaseline reads the failures that are known: a requirement in each line, and after # the reason.
+func readBaseline(name string) (map[string]string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	known := map[string]string{}
+	lines := bufio.NewScanner(file)
+	for number := 1; lines.Scan(); number++ {
+		id, reason, _ := strings.Cut(lines.Text(), "#")
+		if id = strings.TrimSpace(id); id == "" {
+			continue
+		}
+		if strings.ContainsAny(id, " \t") {
+			return nil, usagef("%s:%d: want a requirement, and after # the reason", name, number)
+		}
+		known[id] = strings.TrimSpace(reason)
+	}
+	return known, lines.Err()
+}
+
+// repeat is the command that plays one scenario alone.
+func (f *probeFlags) repeat(scenario string, command []string) string {
+	words := []string{"acp", "probe", "--only", scenario}
+	add := func(flag string, values ...string) {
+		for _, value := range values {
+			if value != "" {
+				words = append(words, flag, value)
+			}
+		}
+	}
+	add("--prompt", f.prompts...)
+	add("--env", f.env...)
+	add("--cwd", f.dir)
+	add("--auth", f.auth)
+	words = append(append(words, "--"), command...)
+	for i, word := range words {
+		words[i] = shellWord(word)
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord is a word as a shell reads it.
+func shellWord(word string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:@%+,", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !safe(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func runProbe(p *program, f *probeFlags, args []string) (err error) {
+	command := &launch.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung}
+	if err := command.Resolve(); err != nil {
+		return err
+	}
+	o, err := f.options(p, args)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(o.Scratch)) }()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	progress := newProgress(p.stderr, f.noProgress)
+	o.Progress = progress.show
+	r, err := probe.Agent(ctx, command.Launch, o)
+	progress.end()
+	if r == nil {
+		return usagef("%w", err)
+	}
+	interrupted := err
+	if err := report.WriteProbe(p.stdout, r, report.Format(f.format.value), &report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
+		return err
+	}
+	if interrupted != nil {
+		return fmt.Errorf("not played to the end: %w", interrupted)
+	}
+	if !r.Conforms {
+		return &exit{statusFindings, nil}
+	}
+	return nil
+}
+
+// progress is one line on a terminal that says how far a probe is.
+type progress struct {
+	w     io.Writer // nil shows nothing
+	width int
+}
+
+func newProgress(w io.Writer, no bool) *progress {
+	file, ok := w.(*os.File)
+	if no || !ok || !term.IsTerminal(int(file.Fd())) {
+		return &progress{}
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width < 20 {
+		width = 80
+	}
+	return &progress{w, width}
+}
+
+func (p *progress) show(done, all int, out *probe.Outcome) {
+	if p.w == nil {
+		return
+	}
+	how := "ok"
+	switch {
+	case len(out.Failed) > 0:
+		how = strings.Join(out.Failed, " ")
+	case out.Skipped != "":
+		how = "not played"
+	}
+	line := []rune(plain.Line(fmt.Sprintf("%d/%d %s: %s", done, all, out.Name, how)))
+	fmt.Fprintf(p.w, "\r\x1b[K%s", string(line[:min(len(line), p.width-1)]))
+}
+
+func (p *progress) end() {
+	if p.w != nil {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// mcpCommand is the name of the command that agents under test start as a server of MCP.
+const mcpCommand = "mcp-of-the-probe"
+
+// newMCPCommand is the fake server of MCP; it is not for people.
+func newMCPCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:    mcpCommand + " FILE",
+		Short:  "Serve MCP to an agent that is probed",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			log, err := os.Create(filepath.Clean(args[0]))
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, log.Close()) }()
+			return probe.ServeMCP(p.stdin, p.stdout, log)
+		},
+	}
+}

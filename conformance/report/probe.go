@@ -1,0 +1,355 @@
+package report
+
+// This file owns the reports of probes, in all formats.
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/gen/text"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// WriteProbe writes the report of a probe. Options are those of the text, and may be nil.
+func WriteProbe(w io.Writer, r *probe.Report, format Format, options *TextOptions) error {
+	switch format {
+	case Text:
+		return probeText(w, r, options)
+	case JSON:
+		return WriteJSON(w, r)
+	case JUnit:
+		return probeJUnit(w, r)
+	case SARIF:
+		return probeSARIF(w, r)
+	case Markdown:
+		return probeMarkdown(w, r)
+	}
+	return fmt.Errorf("report: unknown format %q", format)
+}
+
+// probePages are the rows by page.
+func probePages(r *probe.Report) (names []string, rows map[string][]*probe.Row) {
+	rows = map[string][]*probe.Row{}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if rows[row.Page] == nil {
+			names = append(names, row.Page)
+		}
+		rows[row.Page] = append(rows[row.Page], row)
+	}
+	return names, rows
+}
+
+// verdictColors are the colours of verdicts.
+var verdictColors = map[probe.Verdict]string{
+	probe.Pass: green, probe.Fail: red, probe.Flaky: red, probe.Warn: yellow, probe.NotExercised: cyan, probe.NotApplicable: dim,
+}
+
+// verdictOf is the verdict of a row, as people read it.
+func verdictOf(row *probe.Row) string {
+	if row.Known != "" {
+		return "known " + string(row.Verdict)
+	}
+	return string(row.Verdict)
+}
+
+// reasonOf says why a row has its verdict, or under what it passed.
+func reasonOf(row *probe.Row) string {
+	reason := row.Reason
+	if row.Known != "" {
+		reason = row.Known
+	}
+	if len(row.Runs) > 0 {
+		reason = "in its runs: " + strings.Join(row.Runs, ", ")
+	}
+	if reason == "" && row.Verdict == probe.Pass {
+		reason = "client capabilities: " + some(row.Granted, 4)
+	}
+	return reason
+}
+
+// some are the first of a list.
+func some(list []string, most int) string {
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}
+
+func probeText(w io.Writer, r *probe.Report, options *TextOptions) error {
+	p := newPainter(w, options)
+	names, rows := probePages(r)
+	for _, name := range names {
+		fmt.Fprintln(p, p.paint(bold, name))
+		folded := map[string][]string{} // the ids of rows that are not about this program, by reason
+		var reasons []string
+		for _, row := range rows[name] {
+			if row.Verdict == probe.NotApplicable || row.Reason == "only people can judge it" {
+				reason := string(row.Verdict) + ", " + row.Reason
+				if folded[reason] == nil {
+					reasons = append(reasons, reason)
+				}
+				folded[reason] = append(folded[reason], row.ID)
+				continue
+			}
+			verdict := verdictOf(row)
+			fmt.Fprintf(p, "  %s%s  %-6s  %-11s  %s\n", p.paint(verdictColors[row.Verdict], verdict), strings.Repeat(" ", max(0, 13-len(verdict))),
+				row.ID, row.Class, plain.Line(cut(row.Text, 84)))
+			if reason := reasonOf(row); reason != "" {
+				fmt.Fprintf(p, "  %s%s\n", strings.Repeat(" ", 36), p.paint(dim, plain.Line(reason)))
+			}
+		}
+		for _, reason := range reasons {
+			for i, line := range wrap(reason+": "+strings.Join(folded[reason], " "), textWidth-4) {
+				fmt.Fprintf(p, "  %s%s\n", strings.Repeat("  ", min(i, 1)), p.paint(dim, plain.Line(line)))
+			}
+		}
+		fmt.Fprintln(p)
+	}
+	shown := map[string]bool{}
+	for i := range r.Rows {
+		if row := &r.Rows[i]; len(row.Failures) > 0 {
+			p.failures(r, row, shown)
+		}
+	}
+	p.probeSummary(r)
+	return p.Flush()
+}
+
+// cut is the beginning of a text.
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return strings.TrimRight(string(runes[:most-1]), " ") + "…"
+	}
+	return text
+}
+
+// maxTranscript is how many lines of a transcript people are shown: the last ones.
+const maxTranscript = 25
+
+// failures shows how a requirement was broken. The transcript of a scenario is shown once.
+func (p *painter) failures(r *probe.Report, row *probe.Row, shown map[string]bool) {
+	fmt.Fprintf(p, "%s  %s  %s, %s\n", p.paint(verdictColors[row.Verdict], strings.ToUpper(verdictOf(row))), p.paint(bold, row.ID), row.Class, row.Page)
+	for _, line := range wrap(row.Text, textWidth-2) {
+		fmt.Fprintf(p, "  %s\n", line)
+	}
+	for i, f := range row.Failures {
+		if p.Max > 0 && i == p.Max {
+			fmt.Fprintf(p, "  and %d more\n", len(row.Failures)-i)
+			break
+		}
+		fmt.Fprintf(p, "  %s: %s\n", p.paint(bold, f.Scenario), plain.Line(describeFailure(&f)))
+		if f.Excerpt != "" {
+			fmt.Fprintf(p, "      %s\n", plain.Line(f.Excerpt))
+		}
+		for _, e := range f.Evidence {
+			fmt.Fprintf(p, "      %s\n", plain.Line(e))
+		}
+		if f.Repeat != "" {
+			fmt.Fprintf(p, "      %s %s\n", p.paint(dim, "alone:"), plain.Line(f.Repeat))
+		}
+		if out := outcomeOf(r, f.Scenario); out != nil && !shown[f.Scenario] {
+			shown[f.Scenario] = true
+			from := max(0, len(out.Transcript)-maxTranscript)
+			if from > 0 {
+				fmt.Fprintf(p, "      %s\n", p.paint(dim, fmt.Sprintf("… %d lines before", from)))
+			}
+			for _, line := range out.Transcript[from:] {
+				fmt.Fprintf(p, "      %s\n", p.paint(dim, plain.Line(cut(line, 200))))
+			}
+			for _, line := range lastLines(out.Stderr, 10) {
+				fmt.Fprintf(p, "      %s %s\n", p.paint(dim, "stderr:"), plain.Line(cut(line, 200)))
+			}
+		}
+	}
+	fmt.Fprintln(p)
+}
+
+// outcomeOf is the outcome of a scenario that found something.
+func outcomeOf(r *probe.Report, name string) *probe.Outcome {
+	for _, out := range r.Scenarios {
+		if out.Name == name && len(out.Failed) > 0 {
+			return out
+		}
+	}
+	return nil
+}
+
+// lastLines are the last lines of a text.
+func lastLines(text string, most int) []string {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	return lines[max(0, len(lines)-most):]
+}
+
+func describeFailure(f *probe.Failure) string {
+	text := f.Message
+	if f.Pointer != "" {
+		text = f.Pointer + ": " + text
+	}
+	if f.Method != "" {
+		text = f.Method + ": " + text
+	}
+	return text
+}
+
+func (p *painter) probeSummary(r *probe.Report) {
+	skipped := map[string][]string{}
+	var reasons []string
+	for _, out := range r.Scenarios {
+		if out.Skipped != "" {
+			if skipped[out.Skipped] == nil {
+				reasons = append(reasons, out.Skipped)
+			}
+			skipped[out.Skipped] = append(skipped[out.Skipped], out.Name)
+		}
+	}
+	for _, reason := range reasons {
+		for i, line := range wrap("not played, "+plain.Line(reason)+": "+strings.Join(skipped[reason], " "), textWidth-2) {
+			fmt.Fprintf(p, "%s%s\n", strings.Repeat("  ", min(i, 1)), line)
+		}
+	}
+	if len(reasons) > 0 {
+		fmt.Fprintln(p)
+	}
+	list := func(color, what string, ids []string) {
+		if len(ids) > 0 {
+			fmt.Fprintf(p, "%s %s\n", p.paint(color, what+":"), strings.Join(ids, " "))
+		}
+	}
+	s := &r.Summary
+	list(red, "MUSTs that fail", s.Must)
+	list(red, "what is advertised and broken", s.Broken)
+	list(yellow, "recommendations that are not followed", s.Should)
+	list(red, "differ between runs", s.Unstable)
+	list(dim, "known from the baseline", s.Known)
+	list(yellow, "in the baseline, and no longer found", s.Stale)
+	var counts []string
+	for _, verdict := range probeVerdicts {
+		if n := s.Verdicts[verdict]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, verdict))
+		}
+	}
+	fmt.Fprintf(p, "%s of %s in %.1f s: %s\n", plural(len(r.Scenarios), "scenario"), plain.Line(r.Target), r.Seconds, strings.Join(counts, ", "))
+	color := green
+	if !r.Conforms {
+		color = red
+	}
+	fmt.Fprintln(p, p.paint(color, r.Badge))
+}
+
+// probeVerdicts are all verdicts.
+var probeVerdicts = []probe.Verdict{probe.Pass, probe.Fail, probe.Flaky, probe.Warn, probe.NotExercised, probe.NotApplicable}
+
+func probeMarkdown(w io.Writer, r *probe.Report) error {
+	b := bufio.NewWriter(w)
+	verdict := "conforms"
+	if !r.Conforms {
+		verdict = fmt.Sprintf("%s, %s broken", plural(len(r.Summary.Must), "MUST"), plural(len(r.Summary.Broken), "advertised thing"))
+	}
+	fmt.Fprintf(b, "## Agent Client Protocol: %s\n\n%s\n\n%s, %s, %.1f s\n", verdict, text.Markdown(r.Badge), text.Code(r.Target), plural(len(r.Scenarios), "scenario"), r.Seconds)
+	names, rows := probePages(r)
+	for _, name := range names {
+		fmt.Fprintf(b, "\n### %s\n\n| id | class | verdict | requirement | |\n|---|---|---|---|---|\n", name)
+		var other []string
+		for _, row := range rows[name] {
+			if row.Verdict == probe.NotApplicable {
+				other = append(other, row.ID)
+				continue
+			}
+			verdict := verdictOf(row)
+			if row.Verdict == probe.Fail || row.Verdict == probe.Flaky {
+				verdict = "**" + verdict + "**"
+			}
+			detail := reasonOf(row)
+			if len(row.Failures) > 0 && row.Known == "" {
+				detail = row.Failures[0].Scenario + ": " + describeFailure(&row.Failures[0])
+			}
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", row.ID, row.Class, verdict, cell(row.Text), cell(cut(detail, 300)))
+		}
+		if len(other) > 0 {
+			fmt.Fprintf(b, "\nNot applicable: %s\n", strings.Join(other, ", "))
+		}
+	}
+	return b.Flush()
+}
+
+// cell is a text in a table of Markdown.
+func cell(s string) string { return strings.ReplaceAll(text.Markdown(s), "|", "\\|") }
+
+func probeJUnit(w io.Writer, r *probe.Report) error {
+	doc := junitSuites{Name: cmp.Or(r.Tool, "acp") + " probe"}
+	names, rows := probePages(r)
+	for _, name := range names {
+		s := &junitSuite{Name: name}
+		for _, row := range rows[name] {
+			c := junitCase{Classname: "acp." + name, Name: strings.TrimSpace(row.ID + " " + row.Text)}
+			switch {
+			case row.Known != "":
+				c.Skipped = message("skipped", "known: "+plain.Line(row.Known), "", "")
+			case row.Verdict == probe.Fail || row.Verdict == probe.Flaky || row.Verdict == probe.Warn && len(row.Failures) > 0:
+				var b strings.Builder
+				p := newPainter(&b, nil)
+				p.failures(r, row, map[string]bool{})
+				p.Flush() // to a strings.Builder: it cannot fail
+				about := reasonOf(row)
+				if len(row.Failures) > 0 {
+					about = describeFailure(&row.Failures[0])
+				}
+				if row.Verdict == probe.Warn {
+					c.Skipped = message("skipped", "SHOULD: "+plain.Line(about), "", b.String())
+				} else {
+					c.Failure = message("failure", plain.Line(about), row.Level, "\n"+b.String())
+				}
+			case row.Verdict == probe.NotApplicable, row.Verdict == probe.NotExercised:
+				c.Skipped = message("skipped", string(row.Verdict)+": "+plain.Line(row.Reason), "", "")
+			}
+			s.add(c)
+		}
+		doc.Suites = append(doc.Suites, s)
+	}
+	return doc.write(w)
+}
+
+// probeSARIF writes the failures as findings whose places are scenarios.
+func probeSARIF(w io.Writer, r *probe.Report) error {
+	findings, err := New(Options{Tool: cmp.Or(r.Tool, "acp"), Version: r.Version, Level: conformance.Advice, Keep: -1})
+	if err != nil {
+		return err
+	}
+	sources := map[string]*Source{}
+	for _, row := range r.Rows {
+		if !slices.ContainsFunc(findings.rules, func(rule conformance.Rule) bool { return rule.ID == row.ID }) {
+			findings.rules = append(findings.rules, conformance.Rule{ID: row.ID, Level: levelNamed(row.Level), Page: row.Page, Text: row.Text})
+		}
+		for _, f := range row.Failures {
+			if sources[f.Scenario] == nil {
+				sources[f.Scenario] = findings.Source("acp-probe/" + f.Scenario)
+			}
+			sources[f.Scenario].Add(&Entry{
+				Finding: conformance.Finding{Rule: row.ID, Level: levelNamed(f.Level), Number: f.Number, Method: f.Method, Pointer: f.Pointer, Message: f.Message},
+				Line:    f.Number, Excerpt: f.Excerpt, Accepted: row.Known,
+			})
+		}
+	}
+	return findings.writeSARIF(w)
+}
+
+// levelNamed is the level of a name.
+func levelNamed(name string) conformance.Level {
+	for level := conformance.Must; level < conformance.Advice; level++ {
+		if level.String() == name {
+			return level
+		}
+	}
+	return conformance.Advice
+}
