@@ -221,15 +221,15 @@ var sessionScenarios = []Scenario{
 			session := p.ready()
 			p.prompt(session, "text")
 			p.exercised("LST-5")
-			sessions, _ := p.list(`"cwd":` + quote(p.dir))
+			sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
 			for _, s := range sessions {
 				if s.cwd != p.dir {
 					p.failAt("LST-5", conformance.Should, "session/list with the cwd %s lists a session in %s", p.dir, s.cwd)
 				}
 			}
-			none, _ := p.list(`"cwd":` + quote(p.folder("never used")))
+			none, _ := p.list("LST-8", `"cwd":`+quote(p.folder("never used")))
 			p.check("LST-8", len(none) == 0, "a directory that was never used has %d sessions", len(none))
-			if _, pages := p.list(""); pages > 1 {
+			if _, pages := p.list("LST-5", ""); pages > 1 {
 				p.exercised("LST-12")
 			}
 			p.refused("LST-11", p.call("session/list", `{"cursor":"acp-probe-bogus"}`), "session/list with a cursor that nobody gave", -32602)
@@ -256,7 +256,7 @@ var sessionScenarios = []Scenario{
 			p.must("DEL-5", "session/delete", onlySession(noSession, ""))
 			if p.can(canList) {
 				p.trait("listed after deletion")
-				sessions, _ := p.list(`"cwd":` + quote(p.dir))
+				sessions, _ := p.list("LST-5", `"cwd":`+quote(p.dir))
 				for _, s := range sessions {
 					if s.id == session {
 						p.fail("DEL-4", "a deleted session is still listed")
@@ -571,11 +571,11 @@ type listed struct{ id, cwd string }
 // maxPages bounds how much of a list is read.
 const maxPages = 50
 
-// list reads a list of sessions to its end.
-func (p *play) list(filter string) (sessions []listed, pages int) {
+// list reads a list of sessions to its end. That it is served is what the requirement wants.
+func (p *play) list(id, filter string) (sessions []listed, pages int) {
 	cursor := ""
 	for pages = 1; pages <= maxPages; pages++ {
-		m := p.must("LST-5", "session/list", `{`+strings.Trim(filter+`,`+cursor, ",")+`}`)
+		m := p.must(id, "session/list", `{`+strings.Trim(filter+`,`+cursor, ",")+`}`)
 		if m == nil {
 			return sessions, pages
 		}

@@ -28,7 +28,7 @@ func exampleAgent(t *testing.T) probe.Launch {
 		if err != nil {
 			return nil, err
 		}
-		return &probe.Target{Stream: stream, Process: true}, nil
+		return &probe.Target{Stream: stream, Raw: stream.(rpc.FastStream).WriteLines, Process: true}, nil
 	}
 }
 

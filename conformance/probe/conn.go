@@ -27,6 +27,7 @@ type message struct {
 	id        string           // JSON text, empty if there is none
 	params    json.RawMessage  // or the result, or the error
 	time      time.Time
+	broken    bool // the envelope is, or it is no JSON
 }
 
 // text returns the string at the end of a path of members, "" if there is none.
@@ -99,7 +100,7 @@ type conn struct {
 	log      []string            // the transcript; bounded in the middle
 	left     int                 // lines that were left out of it
 	asked    map[string]*message // own requests without an answer, by id
-	ids      map[string]bool     // of all that was sent, also where it is no message
+	odd      map[string]bool     // ids of what was sent that is no message, and may be answered all the same
 	answers  map[string][]*message
 	requests map[string]string // methods of the program's requests, by id
 	nextID   int64
@@ -129,7 +130,7 @@ func newConn(target *Target, side conformance.Side, l *limits, handle func(*conn
 	c := &conn{
 		target: target, side: side, limits: l, handle: handle, seen: seen,
 		changed: make(chan struct{}), judge: conformance.NewJudge(nil, nil),
-		asked: map[string]*message{}, ids: map[string]bool{}, answers: map[string][]*message{}, requests: map[string]string{},
+		asked: map[string]*message{}, odd: map[string]bool{}, answers: map[string][]*message{}, requests: map[string]string{},
 	}
 	c.work.Go(c.read)
 	c.work.Go(c.write)
@@ -207,9 +208,6 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	m.number, m.direction, m.time = c.number, direction, now
 	c.note("%s %s", c.arrow(direction), clip(string(line)))
 	own := direction == c.toPeer()
-	if own && m.id != "" {
-		c.ids[m.id] = true
-	}
 	switch m.kind {
 	case conformance.Request:
 		if own {
@@ -232,7 +230,11 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 		c.kept = append(c.kept, &kept)
 	}
 	for _, f := range c.judge.Message(conformance.Message{Direction: direction, Line: line, Time: now}) {
+		m.broken = m.broken || f.Definition == conformance.Envelope
 		c.found(f, string(line), false)
+	}
+	if own && m.broken {
+		c.odd[m.id] = true
 	}
 	if c.seen != nil {
 		c.seen(m)
@@ -266,7 +268,7 @@ func (c *conn) found(f conformance.Finding, line string, atEnd bool) {
 	if culprit == c.side {
 		return
 	}
-	if f.Rule == "SCH-2" && c.ids[canonical(f.ID)] {
+	if f.Rule == "SCH-2" && c.odd[canonical(f.ID)] {
 		return // it answers something of ours that is no request
 	}
 	c.add(finding{f, clip(line)})
@@ -375,9 +377,12 @@ func (c *conn) write() {
 			} else {
 				err = c.target.Stream.Close()
 			}
+		case !out.line && c.target.Raw == nil:
+		case !out.line:
+			err = c.target.Raw(out.text)
 		case ok:
 			err = fast.WriteLines(out.text)
-		case out.line:
+		default:
 			err = c.target.Stream.Write(bytes.TrimSuffix(out.text, []byte("\n")))
 		}
 		c.mu.Lock()
@@ -440,9 +445,10 @@ func (c *conn) ask(method, params, id string) string {
 		id = strconv.FormatInt(c.nextID, 10)
 	}
 	key := canonical(id)
-	c.ids[key] = true
 	delete(c.answers, key)
-	c.put(appendMessage(id, method, params))
+	if c.put(appendMessage(id, method, params)).broken {
+		c.odd[key] = true
+	}
 	return key
 }
 

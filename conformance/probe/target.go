@@ -11,9 +11,11 @@ import (
 // Target is one fresh launch of the program under test.
 type Target struct {
 	// Stream carries the lines of both directions, also those that are no message. It should be a [rpc.FastStream] and a
-	// [rpc.HalfCloser], as the streams of package rpc are: then text that is no line can be sent, and the end of the
-	// input can come before the end of the connection. Its Close must end the program and all that it started.
+	// [rpc.HalfCloser], as the streams of package rpc are: then lines are sent byte for byte, and the end of the input can
+	// come before the end of the connection. Its Close must end the program and all that it started.
 	Stream rpc.Stream
+	// Raw writes bytes that are no line. It is called between writes of Stream. Nil: no scenario sends any.
+	Raw func(text []byte) error
 	// Stderr returns the end of what the program has written to standard error. It may be nil.
 	Stderr func() string
 	// Process says that it is a process, whose Read ends with an [*rpc.ExitError] when it has ended; it may close its output

@@ -59,7 +59,7 @@ func verdictOf(row *probe.Row) string {
 	return string(row.Verdict)
 }
 
-// reasonOf says why a row has its verdict, or under what it passed.
+// reasonOf says why a row has its verdict, if it does not say it by itself.
 func reasonOf(row *probe.Row) string {
 	reason := row.Reason
 	if row.Known != "" {
@@ -67,9 +67,6 @@ func reasonOf(row *probe.Row) string {
 	}
 	if len(row.Runs) > 0 {
 		reason = "in its runs: " + strings.Join(row.Runs, ", ")
-	}
-	if reason == "" && row.Verdict == probe.Pass {
-		reason = "client capabilities: " + some(row.Granted, 4)
 	}
 	return reason
 }
@@ -79,11 +76,12 @@ func some(list []string, most int) string {
 	if len(list) <= most {
 		return strings.Join(list, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+	return fmt.Sprintf("%s, +%d", strings.Join(list[:most], ", "), len(list)-most)
 }
 
 func probeText(w io.Writer, r *probe.Report, options *TextOptions) error {
 	p := newPainter(w, options)
+	fmt.Fprintf(p, "%s\n\n", p.paint(dim, "In brackets: the capabilities that the probe's client stated when the requirement was exercised."))
 	names, rows := probePages(r)
 	for _, name := range names {
 		fmt.Fprintln(p, p.paint(bold, name))
@@ -99,8 +97,12 @@ func probeText(w io.Writer, r *probe.Report, options *TextOptions) error {
 				continue
 			}
 			verdict := verdictOf(row)
-			fmt.Fprintf(p, "  %s%s  %-6s  %-11s  %s\n", p.paint(verdictColors[row.Verdict], verdict), strings.Repeat(" ", max(0, 13-len(verdict))),
-				row.ID, row.Class, plain.Line(cut(row.Text, 84)))
+			fmt.Fprintf(p, "  %s%s  %-6s  %-11s  %s", p.paint(verdictColors[row.Verdict], verdict), strings.Repeat(" ", max(0, 13-len(verdict))),
+				row.ID, row.Class, plain.Line(cut(row.Text, 76)))
+			if row.Verdict == probe.Pass && len(row.Granted) > 0 {
+				fmt.Fprint(p, "  ", p.paint(dim, "["+some(row.Granted, 3)+"]"))
+			}
+			fmt.Fprintln(p)
 			if reason := reasonOf(row); reason != "" {
 				fmt.Fprintf(p, "  %s%s\n", strings.Repeat(" ", 36), p.paint(dim, plain.Line(reason)))
 			}

@@ -74,7 +74,7 @@ func (c *Command) Launch(ctx context.Context, _ string) (*probe.Target, error) {
 		sweep(id)
 		return err
 	}})
-	return &probe.Target{Stream: stream, Stderr: stderr.String, Process: true}, nil
+	return &probe.Target{Stream: stream, Stderr: stderr.String, Raw: inner.(rpc.FastStream).WriteLines, Process: true}, nil
 }
 
 // maxTail is how much of the end of standard error is kept, in bytes.

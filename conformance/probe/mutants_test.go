@@ -1,0 +1,589 @@
+package probe_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance/probe"
+)
+
+// mutant is the example agent with one fault, and what a scenario must find of it.
+type mutant struct {
+	scenario string
+	rules    string // the requirements that are found broken, and no other
+	fault    fault
+}
+
+// fault changes what passes. It may return any number of lines in place of one, and answer the client itself.
+type fault struct {
+	// toAgent is given each line of the client, and returns what the agent gets; reply is sent to the client.
+	toAgent func(s *state, m *line) (lines []string, reply []string)
+	// toClient is given each line of the agent.
+	toClient func(s *state, m *line) []string
+	// deaf keeps the end of the input from the agent.
+	deaf bool
+}
+
+// line is a message, taken apart.
+type line struct {
+	text          string
+	method        string // of an answer, that of its request
+	id            string
+	params        json.RawMessage // of an answer, those of its request
+	request       bool
+	answer, error bool
+	outcome       json.RawMessage // the result or the error
+}
+
+// state is what a fault knows.
+type state struct {
+	asked map[string]*line // by the client
+	count map[string]int   // for faults that happen once
+	all   []*line          // of the client
+}
+
+// once counts how often a name came.
+func (s *state) nth(name string) int {
+	s.count[name]++
+	return s.count[name]
+}
+
+func readLine(text []byte) *line {
+	var e struct {
+		ID, Params, Result, Error json.RawMessage
+		Method                    *string
+	}
+	m := &line{text: string(text)}
+	if json.Unmarshal(text, &e) != nil {
+		return m
+	}
+	m.id, m.params = string(e.ID), e.Params
+	switch {
+	case e.Method != nil:
+		m.method, m.request = *e.Method, e.ID != nil
+	case e.Error != nil:
+		m.answer, m.error, m.outcome = true, true, e.Error
+	case e.Result != nil:
+		m.answer, m.outcome = true, e.Result
+	}
+	return m
+}
+
+// mutate puts a fault round a launch.
+func mutate(launch probe.Launch, f fault) probe.Launch {
+	return func(ctx context.Context, dir string) (*probe.Target, error) {
+		target, err := launch(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		inner := target.Stream
+		var mu sync.Mutex
+		s := &state{asked: map[string]*line{}, count: map[string]int{}}
+		type read struct {
+			text []byte
+			err  error
+		}
+		lines := make(chan read, 1024)
+		closed := make(chan struct{})
+		send := func(r read) {
+			select {
+			case lines <- r:
+			case <-closed:
+			}
+		}
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			for {
+				text, err := inner.Read()
+				if err != nil {
+					send(read{nil, err})
+					if _, long := errors.AsType[*rpc.TooLongError](err); long {
+						continue
+					}
+					return
+				}
+				mu.Lock()
+				m := readLine(text)
+				if m.answer {
+					if asked := s.asked[m.id]; asked != nil {
+						m.method, m.params = asked.method, asked.params
+					}
+				}
+				out := []string{m.text}
+				if f.toClient != nil {
+					out = f.toClient(s, m)
+				}
+				mu.Unlock()
+				for _, text := range out {
+					send(read{[]byte(text), nil})
+				}
+			}
+		})
+		var once sync.Once
+		wrapper := rpc.Wrapper{
+			Read: func(_ func() ([]byte, error), _ func()) ([]byte, error) {
+				select {
+				case r := <-lines:
+					return r.text, r.err
+				case <-closed:
+					return nil, io.EOF
+				}
+			},
+			Write: func(text []byte) ([]byte, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				m := readLine(text)
+				if m.request {
+					s.asked[m.id] = m
+				}
+				s.all = append(s.all, m)
+				if f.toAgent == nil {
+					return text, nil
+				}
+				out, reply := f.toAgent(s, m)
+				for _, text := range reply {
+					send(read{[]byte(text), nil})
+				}
+				return []byte(strings.Join(out, "\n")), nil
+			},
+			Close: func() error {
+				once.Do(func() { close(closed) })
+				err := inner.Close()
+				reading.Wait()
+				return err
+			},
+		}
+		if f.deaf {
+			wrapper.CloseWrite = func() error { return nil }
+		}
+		target.Stream = rpc.Wrap(inner, wrapper)
+		return target, nil
+	}
+}
+
+// The faults that many mutants have.
+
+// failing answers an error in place of a result.
+func failing(method string, when func(*state, *line) bool) fault {
+	return fault{toClient: func(s *state, m *line) []string {
+		if m.answer && !m.error && m.method == method && when(s, m) {
+			return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"error":{"code":-32603,"message":"Mutant"}}`}
+		}
+		return []string{m.text}
+	}}
+}
+
+// silent does not answer.
+func silent(method string, when func(*state, *line) bool) fault {
+	return fault{toClient: func(s *state, m *line) []string {
+		if m.answer && m.method == method && when(s, m) {
+			return nil
+		}
+		return []string{m.text}
+	}}
+}
+
+// refusing answers an error for the client's request, which the agent never sees.
+func refusing(method, code string, when func(*state, *line) bool) fault {
+	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
+		if m.request && m.method == method && when(s, m) {
+			return nil, []string{`{"jsonrpc":"2.0","id":` + m.id + `,"error":{"code":` + code + `,"message":"Mutant"}}`}
+		}
+		return []string{m.text}, nil
+	}}
+}
+
+// granting answers a result for the client's request, which the agent never sees.
+func granting(method, result string, when func(*state, *line) bool) fault {
+	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
+		if m.request && m.method == method && when(s, m) {
+			return nil, []string{`{"jsonrpc":"2.0","id":` + m.id + `,"result":` + result + `}`}
+		}
+		return []string{m.text}, nil
+	}}
+}
+
+// recoding answers another code of errors.
+func recoding(method, from, to string) fault {
+	return fault{toClient: func(_ *state, m *line) []string {
+		if m.error && m.method == method {
+			return []string{strings.Replace(m.text, `"code":`+from, `"code":`+to, 1)}
+		}
+		return []string{m.text}
+	}}
+}
+
+// answering answers what the client sends and no one may answer.
+func answering(text string, when func(*state, *line) bool) fault {
+	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
+		if when(s, m) {
+			return []string{m.text}, []string{text}
+		}
+		return []string{m.text}, nil
+	}}
+}
+
+// before sends lines before the answer to a request, after sends them behind it.
+func before(method string, lines func(s *state, m *line) []string) fault {
+	return fault{toClient: func(s *state, m *line) []string {
+		if m.answer && !m.error && m.method == method {
+			return append(lines(s, m), m.text)
+		}
+		return []string{m.text}
+	}}
+}
+
+func after(method string, lines func(s *state, m *line) []string) fault {
+	return fault{toClient: func(s *state, m *line) []string {
+		if m.answer && !m.error && m.method == method {
+			return append([]string{m.text}, lines(s, m)...)
+		}
+		return []string{m.text}
+	}}
+}
+
+// dropping does not send updates of a kind, or requests of a method.
+func dropping(what string) fault {
+	return fault{toClient: func(_ *state, m *line) []string {
+		if strings.Contains(m.text, what) && !m.answer {
+			return nil
+		}
+		return []string{m.text}
+	}}
+}
+
+// asking sends a request of the agent's own in the first turn, and keeps the answer to it.
+func asking(request func(session string) string) fault {
+	f := before("session/prompt", func(s *state, m *line) []string {
+		if s.nth("asked") > 1 {
+			return nil
+		}
+		return []string{request(sessionOf(m))}
+	})
+	f.toAgent = func(_ *state, m *line) ([]string, []string) {
+		if m.answer && m.id == `"mutant"` {
+			return nil, nil
+		}
+		return []string{m.text}, nil
+	}
+	return f
+}
+
+func sessionOf(m *line) string {
+	var p struct{ SessionID string }
+	if json.Unmarshal(m.params, &p) != nil {
+		return ""
+	}
+	return p.SessionID
+}
+
+func request(method, members string) func(string) string {
+	return func(session string) string {
+		return `{"jsonrpc":"2.0","id":"mutant","method":"` + method + `","params":{"sessionId":"` + session + `",` + members + `}}`
+	}
+}
+
+func chunk(session string) string {
+	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + session + `","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"mutant"}}}}`
+}
+
+// lateChunk says something after the answer to the first prompt.
+var lateChunk = after("session/prompt", func(s *state, m *line) []string {
+	if s.nth("late") > 1 {
+		return nil
+	}
+	return []string{chunk(sessionOf(m))}
+})
+
+// What faults look for.
+
+func always(*state, *line) bool { return true }
+
+func has(text string) func(*state, *line) bool {
+	return func(_ *state, m *line) bool { return strings.Contains(m.text, text) }
+}
+
+func params(text string) func(*state, *line) bool {
+	return func(_ *state, m *line) bool { return strings.Contains(string(m.params), text) }
+}
+
+// nthTime is from the nth time on that it is asked.
+func nthTime(n int) func(*state, *line) bool {
+	return func(s *state, _ *line) bool { return s.nth("nth") >= n }
+}
+
+// afterA is after the client has sent a text.
+func afterA(text string) func(*state, *line) bool {
+	return func(s *state, _ *line) bool {
+		return slices.ContainsFunc(s.all, func(m *line) bool { return strings.Contains(m.text, text) })
+	}
+}
+
+// replacing writes one text in place of another in what the agent sends.
+func replacing(from, to string) fault {
+	return fault{toClient: func(_ *state, m *line) []string { return []string{strings.ReplaceAll(m.text, from, to)} }}
+}
+
+// editing changes the members of a result.
+func editing(method string, edit func(result map[string]json.RawMessage)) fault {
+	return fault{toClient: func(_ *state, m *line) []string {
+		var result map[string]json.RawMessage
+		if !m.answer || m.error || m.method != method || json.Unmarshal(m.outcome, &result) != nil {
+			return []string{m.text}
+		}
+		edit(result)
+		text, err := json.Marshal(result)
+		if err != nil {
+			panic(err)
+		}
+		return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"result":` + string(text) + `}`}
+	}}
+}
+
+// cancelledNext ends the turn after a session/cancel as cancelled.
+var cancelledNext = fault{toClient: func(s *state, m *line) []string {
+	if m.answer && m.method == "session/prompt" && strings.Contains(m.text, "end_turn") && afterA("session/cancel")(s, m) {
+		return []string{strings.Replace(m.text, "end_turn", "cancelled", 1)}
+	}
+	return []string{m.text}
+}}
+
+const readAnywhere = `"path":"/etc/hosts"`
+
+const fsRead = "fs/read_text_file"
+
+var mutants = []mutant{
+	{"start", "PRM-5", failing("session/prompt", always)},
+	{"start", "INI-5", editing("initialize", func(result map[string]json.RawMessage) { delete(result, "agentInfo") })},
+	{"start", "TRN-5", before("session/prompt", func(*state, *line) []string { return []string{"Loading the model..."} })},
+	{"start", "PRM-13", lateChunk},
+	{"start", "SCH-2", after("session/new", func(_ *state, m *line) []string { return []string{m.text} })},
+	{"version-newer", "ADD-7", granting("initialize", `{"protocolVersion":65535,"agentCapabilities":{},"agentInfo":{"name":"mutant","version":"1"}}`, always)},
+	{"version-older", "INI-9 ADD-7", replacing(`"protocolVersion":1`, `"protocolVersion":0`)},
+	{"version-of-wrong-type", "OVW-3", silent("initialize", func(_ *state, m *line) bool { return m.error })},
+	{"before-initialize", "ERR-6", granting("session/new", `{"sessionId":"early"}`, func(s *state, _ *line) bool { return s.nth("new") == 1 })},
+	{"initialize-twice", "OVW-3", silent("initialize", nthTime(2))},
+	{"authentication", "ERR-4", granting("authenticate", `{}`, params("acp-probe-no-such-method"))},
+	{"capabilities-left-out", "FS-2", asking(request(fsRead, readAnywhere))},
+	{"capabilities-none", "FS-2", asking(request("fs/write_text_file", readAnywhere+`,"content":""`))},
+	{"capabilities-all-off", "TRM-2", asking(request("terminal/create", `"command":"true"`))},
+	{"capabilities-null", "FS-2", asking(request(fsRead, readAnywhere))},
+	{"capabilities-wrong-types", "SCH-17", refusing("initialize", "-32602", always)},
+	{"capabilities-read-only", "FS-2", asking(request("fs/write_text_file", readAnywhere+`,"content":""`))},
+	{"capabilities-write-only", "FS-2", asking(request(fsRead, readAnywhere))},
+	{"capabilities-terminal-only", "FS-2", asking(request(fsRead, readAnywhere))},
+	{"capabilities-form-only", "ELI-5", asking(request("elicitation/create", `"mode":"url","message":"Open it","url":"https://example.com/","elicitationId":"e"`))},
+	{"capabilities-url-only", "ELI-5", asking(request("elicitation/create", `"mode":"form","message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}`))},
+	{"capabilities-empty-elicitation", "ELI-5", asking(request("elicitation/create", `"mode":"form","message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}`))},
+	{"capabilities-unknown", "ELI-5", asking(request("elicitation/create", `"mode":"form","message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}`))},
+	{"ids", "SCH-2", replacing(`"id":9007199254740993`, `"id":9007199254740992`)},
+	{"ids", "EXT-4", dropping(`nothing`).and(silent("_acp.probe/id", func(_ *state, m *line) bool { return m.id == "-1" }))},
+	{"ids-of-strings", "SCH-2", replacing(`"id":"init-ä"`, `"id":"INIT"`)},
+	{"unknown-methods", "OVW-4", answering(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`, has(`"_acp.probe/note"`))},
+	{"unknown-methods", "EXT-5", recoding("_acp.probe/unknown", "-32601", "-32603")},
+	{"unknown-methods", "ERR-3", recoding("rpc.discover", "-32601", "-32603")},
+	{"not-advertised", "INI-14", replacing(`"close":{}`, `"close":null`)},
+	{"garbage", "ERR-7", dead(func(m *line) bool { return m.text == "42" })},
+	{"batch", "TRN-3", dead(func(m *line) bool { return m.text == "[1,2,3]" })},
+	{"invalid-utf8", "ERR-7", dead(func(m *line) bool { return strings.HasPrefix(m.text, "\xff") })},
+	{"deep-nesting", "ADD-1", dead(func(m *line) bool { return strings.Count(m.text, "[") > 1000 })},
+	{"long-lines", "EXT-4", dead(func(m *line) bool { return len(m.text) > 4<<20 })},
+	{"answers-to-nobody", "ADD-9", answering(`{"jsonrpc":"2.0","id":4711,"error":{"code":-32600,"message":"Nobody asked"}}`, has(`"id":4711,"result"`))},
+	{"end-at-once", "TRN-10", fault{deaf: true}},
+	{"end-in-a-turn", "TRN-10", fault{deaf: true}},
+	{"slow-reader", "PRM-12", failing("session/prompt", has("cancelled"))},
+	{"exotic-client", "SCH-1", refusing("session/new", "-32602", params("traceparent"))},
+	{"types-session-new", "ERR-4", recoding("session/new", "-32602", "-32000")},
+	{"types-session-prompt", "ERR-4", recoding("session/prompt", "-32602", "-32603")},
+	{"types-session-set-mode", "ERR-4", recoding("session/set_mode", "-32602", "-32603")},
+	{"types-session-set-config-option", "ERR-4", recoding("session/set_config_option", "-32602", "-32603")},
+	{"types-authenticate", "ERR-4", recoding("authenticate", "-32602", "-32603")},
+	{"types-session-load", "ERR-4", recoding("session/load", "-32602", "-32603")},
+	{"types-session-resume", "ERR-4", recoding("session/resume", "-32602", "-32603")},
+	{"types-session-list", "ERR-4", recoding("session/list", "-32602", "-32603")},
+	{"types-session-close", "ERR-4", recoding("session/close", "-32602", "-32603")},
+	{"types-session-delete", "ERR-4", recoding("session/delete", "-32602", "-32603")},
+	{"types-notifications", "OVW-4", answering(`{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"Invalid params"}}`, has(`{"sessionId":7}`))},
+	{"sessions", "SES-2", fault{toClient: func(s *state, m *line) []string {
+		if m.answer && m.method == "session/new" {
+			return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"result":{"sessionId":"the only one"}}`}
+		}
+		return dropping("session/update").toClient(s, m)
+	}}},
+	{"working-directory", "SES-21", replacing("/a folder, with ä and spaces/notes.txt", "/notes.txt")},
+	{"bad-directories", "ERR-4", granting("session/new", `{"sessionId":"relative"}`, params("relative/path"))},
+	{"additional-directories", "ADD-3", refusing("session/new", "-32602", params("additionalDirectories"))},
+	{"unknown-session", "ERR-5", recoding("session/prompt", "-32002", "-32603")},
+	{"load", "SES-6", dropping("user_message_chunk")},
+	{"load", "SES-7", after("session/load", func(_ *state, m *line) []string { return []string{chunk(sessionOf(m))} })},
+	{"load-here", "OVW-3", silent("session/load", always)},
+	{"resume", "SES-11", before("session/resume", func(_ *state, m *line) []string { return []string{chunk(sessionOf(m))} })},
+	{"resume-terse", "SES-11", refusing("session/resume", "-32602", func(_ *state, m *line) bool { return !strings.Contains(m.text, "mcpServers") })},
+	{"list", "LST-11", granting("session/list", `{"sessions":[]}`, params("bogus"))},
+	{"list", "LST-8", refusing("session/list", "-32602", params("never used"))},
+	{"delete", "DEL-5", refusing("session/delete", "-32602", params("no-such-session"))},
+	{"close", "SES-15", granting("session/prompt", `{"stopReason":"end_turn"}`, func(s *state, m *line) bool { return afterA("session/close")(s, m) })},
+	{"close-in-a-turn", "SES-15", failing("session/prompt", has("cancelled"))},
+	{"modes", "ERR-4", granting("session/set_mode", `{}`, params("no-such-mode"))},
+	{"options", "ERR-4", recoding("session/set_config_option", "-32602", "-32603")},
+	{"mcp-stdio", "SES-25", withoutMCP},
+	{"mcp-http", "SES-26", withoutMCP.and(replacing(`"sessionCapabilities":{`, `"mcpCapabilities":{"http":true},"sessionCapabilities":{`))},
+	{"mcp-unknown", "OVW-3", dead(func(m *line) bool { return strings.Contains(m.text, "pigeon") }).only("session/new")},
+	{"content", "INI-15", refusing("session/prompt", "-32602", func(_ *state, m *line) bool { return strings.Contains(m.text, `"prompt":[{"type":"resource_link"`) })},
+	{"content-advertised", "ADD-3", refusing("session/prompt", "-32602", params("image/png"))},
+	{"content-odd", "PRM-5", silent("session/prompt", params("hologram"))},
+	{"tools", "TOL-1", dropping(`"sessionUpdate":"tool_call",`)},
+	{"outside", "SES-24", asking(func(session string) string { return request(fsRead, readAnywhere)(session) })},
+	{"missing-file", "PRM-5", silent("session/prompt", params("no-such-file.txt"))},
+	{"client-errors", "ERR-1", silent("session/prompt", params("notes.txt"))},
+	{"client-positive-errors", "ERR-1", silent("session/prompt", params("notes.txt"))},
+	{"client-internal-errors", "ERR-1", silent("session/prompt", params("notes.txt"))},
+	{"permission", "PRM-6", dropping(`"status":"in_progress"`)},
+	{"permission-rejected", "PRM-5", silent("session/prompt", always)},
+	{"permission-forever", "PRM-5", silent("session/prompt", always)},
+	{"permission-unknown", "PRM-5", silent("session/prompt", always)},
+	{"permission-error", "PRM-5", silent("session/prompt", always)},
+	{"permission-dismissed", "PRM-5", silent("session/prompt", always)},
+	{"permission-odd", "PRM-5", silent("session/prompt", always)},
+	{"permission-empty", "ADD-9", fault{toAgent: func(_ *state, m *line) ([]string, []string) {
+		if !m.answer && m.method == "" && m.id != "" {
+			return []string{m.text}, []string{`{"jsonrpc":"2.0","id":` + m.id + `,"error":{"code":-32600,"message":"Invalid request"}}`}
+		}
+		return []string{m.text}, nil
+	}}},
+	{"plan", "PLN-3", fault{toClient: func(s *state, m *line) []string {
+		begin, end := strings.Index(m.text, `"entries":[{`), strings.Index(m.text, "},{")
+		if strings.Contains(m.text, `"sessionUpdate":"plan"`) && end > 0 && s.nth("plan") == 2 {
+			return []string{m.text[:begin+len(`"entries":[`)] + m.text[end+2:]}
+		}
+		return []string{m.text}
+	}}},
+	{"other-turns", "PRM-13", lateChunk},
+	{"elicitation", "ELI-21", replacing(`"elicitation/complete","params":{"elicitationId":"`, `"elicitation/complete","params":{"elicitationId":"other`)},
+	{"elicitation-declined", "ELI-18", failing("session/prompt", params("form"))},
+	{"elicitation-dismissed", "ELI-18", failing("session/prompt", params("form"))},
+	{"elicitation-failed", "ELI-18", failing("session/prompt", params("form"))},
+	{"elicitation-unknown", "SCH-9", failing("session/prompt", params("form"))},
+	{"elicitation-wrong", "ELI-9", failing("session/prompt", params("form"))},
+	{"prompts-at-once", "PRM-5", silent("session/prompt", nthTime(1))},
+	{"sessions-at-once", "ADD-2", before("session/prompt", func(*state, *line) []string { return []string{chunk("a session of somebody else")} })},
+	{"cancel-at-once", "PRM-12", failing("session/prompt", has("cancelled"))},
+	{"cancel-in-the-stream", "PRM-12", failing("session/prompt", has("cancelled"))},
+	{"cancel-in-the-stream", "PRM-11", silent("session/prompt", has("cancelled"))},
+	{"cancel-twice", "PRM-16", cancelledNext},
+	{"cancel-in-a-permission", "PRM-11", replacing(`"stopReason":"cancelled"`, `"stopReason":"end_turn"`)},
+	{"cancel-in-a-terminal", "TRM-7", replacing(`"terminal/release"`, `"terminal/output"`)},
+	{"terminal-that-lasts", "PRM-12", failing("session/prompt", has("cancelled"))},
+	{"cancel-idle", "OVW-4", answering(`{"jsonrpc":"2.0","id":null,"error":{"code":-32002,"message":"No turn"}}`, has(`"session/cancel"`))},
+	{"cancel-behind-the-end", "PRM-16", cancelledNext},
+	{"cancel-and-prompt", "PRM-7", cancelledNext},
+	{"cancel-one-of-two", "PRM-12", failing("session/prompt", has("cancelled"))},
+	{"cancel-request", "CAN-1", fault{toClient: func(s *state, m *line) []string {
+		if m.answer && m.method == "session/prompt" && s.nth("prompt") == 1 {
+			return []string{`{"jsonrpc":"2.0","id":` + m.id + `,"error":{"code":-32603,"message":"Aborted"}}`}
+		}
+		return []string{m.text}
+	}}},
+	{"cancel-request-unknown", "OVW-4", answering(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`, has("$/cancel_request"))},
+}
+
+// dead reads nothing more after a line.
+func dead(when func(*line) bool) fault {
+	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
+		if s.count["dead"] > 0 || when(m) {
+			s.count["dead"]++
+			return nil, nil
+		}
+		return []string{m.text}, nil
+	}}
+}
+
+// only makes a dead agent one that does not answer the first request of a method for which it died.
+func (f fault) only(method string) fault {
+	inner := f.toAgent
+	f.toAgent = func(s *state, m *line) ([]string, []string) {
+		before := s.count["dead"]
+		lines, reply := inner(s, m)
+		if before > 0 || m.method != method {
+			return []string{m.text}, nil
+		}
+		return lines, reply
+	}
+	return f
+}
+
+// and has another fault's way to the client.
+func (f fault) and(other fault) fault {
+	f.toClient = other.toClient
+	return f
+}
+
+// withoutMCP does not hand the MCP servers of a session on.
+var withoutMCP = fault{toAgent: func(_ *state, m *line) ([]string, []string) {
+	var e map[string]json.RawMessage
+	var p map[string]json.RawMessage
+	if m.method != "session/new" || json.Unmarshal([]byte(m.text), &e) != nil || json.Unmarshal(e["params"], &p) != nil {
+		return []string{m.text}, nil
+	}
+	p["mcpServers"] = json.RawMessage(`[]`)
+	var text bytes.Buffer
+	inner, err := json.Marshal(p)
+	if err == nil {
+		e["params"] = inner
+		err = json.NewEncoder(&text).Encode(e)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return []string{strings.TrimSpace(text.String())}, nil
+}}
+
+// TestMutants plays each scenario against an agent with one fault, which it must find, and nothing else.
+func TestMutants(t *testing.T) {
+	launch := exampleAgent(t)
+	played := map[string]bool{}
+	for _, m := range mutants {
+		played[m.scenario] = true
+		t.Run(m.scenario+"/"+m.rules, func(t *testing.T) {
+			t.Parallel()
+			r, err := probe.Agent(t.Context(), mutate(launch, m.fault), &probe.Options{
+				Scratch: t.TempDir(), Only: []string{m.scenario}, Answer: 2 * time.Second, Quiet: 200 * time.Millisecond,
+				Rung: 300 * time.Millisecond, ScenarioTime: 30 * time.Second, MCP: mcp,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, row := range r.Rows {
+				if len(row.Failures) > 0 {
+					found = append(found, row.ID)
+				}
+			}
+			if got := strings.Join(found, " "); got != m.rules {
+				for _, row := range r.Rows {
+					for _, f := range row.Failures {
+						t.Logf("%s %s: %s %s", row.ID, f.Method, f.Message, f.Excerpt)
+					}
+				}
+				for _, out := range r.Scenarios {
+					t.Logf("%s: skipped %q\n%s", out.Name, out.Skipped, strings.Join(out.Transcript, "\n"))
+				}
+				t.Errorf("found %q, want %q", got, m.rules)
+			}
+		})
+	}
+	for _, s := range probe.AgentScenarios() {
+		if !played[s.Name] {
+			t.Errorf("the scenario %s has no mutant", s.Name)
+		}
+	}
+}
