@@ -367,7 +367,7 @@ var mutants = []mutant{
 	{"start", "TRN-5", before("session/prompt", func(*state, *line) []string { return []string{"Loading the model..."} })},
 	{"start", "PRM-13", lateChunk},
 	{"start", "SCH-2", after("session/new", func(_ *state, m *line) []string { return []string{m.text} })},
-	{"version-newer", "ADD-7", granting("initialize", `{"protocolVersion":65535,"agentCapabilities":{},"agentInfo":{"name":"mutant","version":"1"}}`, always)},
+	{"version-newer", "ADD-7", granting("initialize", `{"protocolVersion":65535,"capabilities":{},"info":{"name":"mutant","version":"1"}}`, always)},
 	{"version-older", "INI-9 ADD-7", replacing(`"protocolVersion":1`, `"protocolVersion":0`)},
 	{"version-of-wrong-type", "OVW-3", silent("initialize", func(_ *state, m *line) bool { return m.error })},
 	{"before-initialize", "ERR-6", granting("session/new", `{"sessionId":"early"}`, func(s *state, _ *line) bool { return s.nth("new") == 1 })},

@@ -187,13 +187,9 @@ func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenar
 	}
 	outcomes[0] = o.play(ctx, launch, &scenarios[0], run, nil)
 	done(outcomes[0])
-	if scenarios[0].Name == startScenario && outcomes[0].agent == nil {
-		for i := range scenarios[1:] {
-			s := &scenarios[i+1]
-			outcomes[i+1] = &Outcome{Name: s.Name, Text: s.Text, Run: run, Skipped: "the agent does not answer initialize"}
-			done(outcomes[i+1])
-		}
-		return outcomes
+	var first *Outcome
+	if scenarios[0].Name == startScenario {
+		first = outcomes[0]
 	}
 	var mu sync.Mutex
 	var workers sync.WaitGroup
@@ -201,7 +197,7 @@ func (o *Options) playAll(ctx context.Context, launch Launch, scenarios []Scenar
 	for range o.Jobs {
 		workers.Go(func() {
 			for i := range next {
-				out := o.play(ctx, launch, &scenarios[i], run, outcomes[0])
+				out := o.play(ctx, launch, &scenarios[i], run, first)
 				mu.Lock()
 				outcomes[i] = out
 				done(out)
@@ -240,17 +236,8 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 		return out
 	}
 	if first != nil {
-		for _, need := range s.Needs {
-			if first.agent != nil && !advertised(first.agent, need) {
-				out.Skipped = "the agent does not advertise " + need
-				return out
-			}
-		}
-		if first.Skipped != "" {
-			out.Skipped = first.Skipped
-			if !s.bare {
-				return out
-			}
+		if out.Skipped = first.rulesOut(s); out.Skipped != "" {
+			return out
 		}
 	}
 	began := time.Now()
@@ -290,6 +277,30 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 		out.Transcript, out.Stderr = p.log, p.stderr
 	}
 	return out
+}
+
+// rulesOut says why a scenario is not played after how the first one went: what fails there fails everywhere, each time
+// as slowly.
+func (first *Outcome) rulesOut(s *Scenario) string {
+	if first.agent == nil {
+		return "the agent does not answer initialize"
+	}
+	for _, need := range s.Needs {
+		if !advertised(first.agent, need) {
+			return "the agent does not advertise " + need
+		}
+	}
+	switch {
+	case s.bare:
+		return ""
+	case first.Skipped != "":
+		return first.Skipped
+	case !first.traits["result session/new"]:
+		return "the agent makes no session"
+	case len(s.Prompts) > 0 && !first.traits["turn"]:
+		return "the agent does not end a turn without an error"
+	}
+	return ""
 }
 
 // script runs the scenario's script and ends the program, whatever happens.

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/conformance/probe"
+)
+
+// badAgent is a program of its own, an agent that does what its argument says.
+func badAgent() {
+	how := os.Args[1]
+	switch how {
+	case "dies":
+		fmt.Fprintln(os.Stderr, "no configuration")
+		os.Exit(3)
+	case "silent":
+		io.Copy(io.Discard, os.Stdin)
+		return
+	case "banner":
+		fmt.Print("Welcome to the agent!\n\x1b[31mLoading\x1b[0m the model\n")
+	case "floods":
+		go func() {
+			for line := bytes.Repeat([]byte("noise "), 1000); ; {
+				os.Stderr.Write(append(line, '\n'))
+			}
+		}()
+	case "forks":
+		for _, args := range [][]string{{"sleep", "1000"}, {"setsid", "sleep", "1000"}} {
+			exec.Command(args[0], args[1:]...).Start()
+		}
+	case "stays":
+		signal.Ignore(syscall.SIGTERM)
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
+			continue
+		}
+		switch {
+		case how == "errors":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"No"}}`+"\n", m.ID)
+		case how == "huge" && m.Method == "initialize":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"x":"`, m.ID)
+			for text := strings.Repeat("x", 1<<20); len(text) > 0; {
+				for range 100 {
+					io.WriteString(os.Stdout, text)
+				}
+				break
+			}
+			fmt.Println(`"}}`)
+		case m.Method == "initialize":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentInfo":{"name":"bad","version":"1"},"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":true},"sessionCapabilities":{"list":{},"delete":{},"resume":{},"close":{},"additionalDirectories":{}},"auth":{"logout":{}}}}}`+"\n", m.ID)
+		}
+	}
+	if how == "stays" {
+		for {
+			time.Sleep(time.Hour)
+		}
+	}
+}
+
+// TestProbeBadAgents probes agents that do what they must not: each gets a verdict within its time, and leaves nothing.
+func TestProbeBadAgents(t *testing.T) {
+	for _, c := range []struct {
+		how, fails string // requirements that must be among those that fail
+		within     time.Duration
+	}{
+		{"dies", "INI-4", 20 * time.Second},
+		{"silent", "INI-4", 20 * time.Second},
+		{"banner", "TRN-5 INI-16", time.Minute},
+		{"floods", "INI-16", time.Minute},
+		{"forks", "INI-16", time.Minute},
+		{"stays", "INI-16", time.Minute},
+		{"errors", "INI-4", 20 * time.Second},
+		{"huge", "INI-16", time.Minute},
+		{"nothing", "INI-16", time.Minute},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			mark := "ACP_TEST_AGENT=" + t.Name() + fmt.Sprint(os.Getpid())
+			ctx, cancel := context.WithTimeout(t.Context(), c.within)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "acp", "probe", "--format", "json", "--jobs", "4", "--timeout", "1s", "--end-timeout", "200ms",
+				"--env", mark, "--", "badagent", c.how)
+			var out, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &stderr
+			err := cmd.Run()
+			if ctx.Err() != nil {
+				t.Fatalf("no verdict within %v", c.within)
+			}
+			if cmd.ProcessState.ExitCode() != statusFindings {
+				t.Fatalf("%v\n%s", err, stderr.String())
+			}
+			var r probe.Report
+			if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+				t.Fatal(err)
+			}
+			if len(out.Bytes()) > 4<<20 {
+				t.Errorf("the report has %d bytes", out.Len())
+			}
+			failed := " " + strings.Join(append(r.Summary.Must, r.Summary.Broken...), " ") + " "
+			for id := range strings.FieldsSeq(c.fails) {
+				if !strings.Contains(failed, " "+id+" ") {
+					t.Errorf("%s does not fail; what fails is%s", id, failed)
+				}
+			}
+			for _, s := range r.Scenarios {
+				if strings.Contains(s.Skipped, "defect") {
+					t.Errorf("%s: %s", s.Name, s.Skipped)
+				}
+			}
+			if left := processesWith(t, mark); len(left) > 0 {
+				t.Errorf("still there: %s", strings.Join(left, ", "))
+			}
+		})
+	}
+}
+
+// processesWith are the processes whose environment has a variable, where the system tells.
+func processesWith(t *testing.T, variable string) []string {
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(variable)) {
+			command, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline")) // it may have just ended
+			found = append(found, strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	return found
+}
