@@ -155,6 +155,7 @@ var startScenarios = []Scenario{
 			if p.options.Auth == "" {
 				return
 			}
+			p.authenticated = true
 			before := p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[]}`)
 			needed := before.code() == -32000
 			p.authenticate()

@@ -54,12 +54,14 @@ type play struct {
 	dir     string
 	limits  limits
 
-	client  *client // what the latest launch is served
-	caps    string  // the name of the capabilities that were stated
-	init    *message
-	agent   json.RawMessage // what initialize was answered in the last launch in which it was
-	traits  map[string]bool // what happened, for the table of requirements
-	granted map[string]bool // the sets of capabilities under which it did
+	client *client // what the latest launch is served
+	caps   string  // the name of the capabilities that were stated
+	init   *message
+	// authenticated says that the latest launch is, or that the scenario does that itself.
+	authenticated bool
+	agent         json.RawMessage // what initialize was answered in the last launch in which it was
+	traits        map[string]bool // what happened, for the table of requirements
+	granted       map[string]bool // the sets of capabilities under which it did
 
 	tmu      sync.Mutex
 	findings []finding // of launches that are over, and of the scenario itself
@@ -146,7 +148,7 @@ func (p *play) start() {
 		panic(stop{})
 	}
 	p.client = newClient(p)
-	p.init, p.caps = nil, ""
+	p.init, p.caps, p.authenticated = nil, "", false
 	p.conn = newConn(target, conformance.Client, &p.limits, p.client.serve, p.observe)
 }
 
@@ -242,8 +244,19 @@ func advertised(answer json.RawMessage, capability string) bool {
 	return v != nil && string(v) != "null" && string(v) != "false"
 }
 
-// call sends a request and waits for its answer; nil if there is none in time.
-func (p *play) call(method, params string) *message { return p.await(p.ask(method, params, "")) }
+// call sends a request and waits for its answer; nil if there is none in time. It authenticates first if the agent asks
+// for it and the user has said how.
+func (p *play) call(method, params string) *message {
+	m := p.await(p.ask(method, params, ""))
+	if m.code() == codeAuth && p.options.Auth != "" && p.init != nil && !p.authenticated {
+		p.authenticate()
+		m = p.await(p.ask(method, params, ""))
+	}
+	return m
+}
+
+// codeAuth is the error of an agent that wants authentication.
+const codeAuth = -32000
 
 // await waits for the answer to a request.
 func (p *play) await(id string) *message {
@@ -339,14 +352,11 @@ func (p *play) newSession() string { return p.newSessionWith("") }
 func (p *play) newSessionWith(more string) string {
 	params := `{"cwd":` + quote(p.dir) + `,"mcpServers":[]` + more + `}`
 	m := p.call("session/new", params)
-	if m != nil && m.code() == -32000 && p.authenticate() {
-		m = p.call("session/new", params)
-	}
 	switch {
 	case m == nil:
 		p.failAt("INI-16", conformance.Must, "%s", p.why("session/new is not answered"))
 		panic(stop{})
-	case m.code() == -32000:
+	case m.code() == codeAuth:
 		p.stopf("the agent wants authentication: --auth METHOD, with one of %s", orNone(p.authMethods()))
 	case m.kind == conformance.ErrorReply:
 		p.failAt("INI-16", conformance.Must, "session/new is answered with an error: %s", clip(string(m.params)))
@@ -361,16 +371,13 @@ func (p *play) newSessionWith(more string) string {
 	return id
 }
 
-// authenticate uses the method that was chosen, and reports whether it was.
-func (p *play) authenticate() bool {
-	if p.options.Auth == "" {
-		return false
-	}
-	m := p.call("authenticate", `{"methodId":`+quote(p.options.Auth)+`}`)
+// authenticate uses the method that was chosen. If that fails, the scenario ends.
+func (p *play) authenticate() {
+	p.authenticated = true
+	m := p.await(p.ask("authenticate", `{"methodId":`+quote(p.options.Auth)+`}`, ""))
 	if m == nil || m.kind == conformance.ErrorReply {
-		p.stopf("authentication with %s failed", p.options.Auth)
+		p.stopf("authentication with %s failed: %s", p.options.Auth, answerText(m))
 	}
-	return true
 }
 
 // authMethods are the ids of what the program offers.
@@ -433,7 +440,7 @@ func (p *play) turn(id string) *message {
 		p.fail("PRM-5", "%s", p.why("session/prompt is not answered"))
 		panic(stop{})
 	case m.kind == conformance.ErrorReply:
-		if m.code() == -32000 {
+		if m.code() == codeAuth {
 			p.stopf("the agent wants authentication for prompts: %s", clip(m.text("message")))
 		}
 		p.fail("PRM-5", "session/prompt is answered with an error: %s", clip(string(m.params)))

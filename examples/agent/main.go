@@ -2,7 +2,7 @@
 // and output, and plays turns that the words of a prompt choose. It is the project's reference: whole
 // in what it implements and the same on every run, so that clients can be tried against it.
 //
-//	agent [-state DIR] [-require-auth]
+//	agent [-state DIR] [-require-auth] [-command-time DURATION]
 //
 // # Words
 //
@@ -35,6 +35,8 @@
 // another process can load them; by default in acp-example-agent within the user's cache directory. Without such a
 // directory -state must name one. It is refused if everybody may write in it.
 //
+// A command that runs for longer than -command-time says is killed.
+//
 // With -require-auth, nothing but initialize and authenticate is served before authenticate, or before somebody ran the
 // program with -login, which clients that can do that in a terminal are told of. Logout ends the turns in progress.
 package main
@@ -49,6 +51,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/internal/plain"
@@ -57,6 +60,7 @@ import (
 func main() {
 	state := flag.String("state", "", "directory for sessions (default: in the user's cache directory)")
 	requireAuth := flag.Bool("require-auth", false, "serve nothing before authentication")
+	commandTime := flag.Duration("command-time", defaultCommandTime, "how long a command may run in a terminal")
 	login := flag.Bool("login", false, "log in, in a terminal, and end")
 	flag.Parse()
 
@@ -72,7 +76,7 @@ func main() {
 	}
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		err = run(ctx, config{state: *state, requireAuth: *requireAuth, log: logger})
+		err = run(ctx, config{state: *state, requireAuth: *requireAuth, commandTime: *commandTime, log: logger})
 		stop()
 	}
 	if err != nil {
@@ -89,6 +93,8 @@ func serve(ctx context.Context, c config) error {
 	}
 	opts := a.options()
 	opts.Conn.Logger = c.log
+	// A client that has closed our input waits two seconds or so, and then ends us.
+	opts.Conn.DrainTime = time.Second
 	err = acp.ServeAgent(ctx, acp.Stdio(), a.handlers(), opts)
 	if ctx.Err() != nil {
 		err = nil
