@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -232,6 +234,58 @@ func TestTRN5_TRN10_Streams(t *testing.T) {
 	lines := slices.Collect(bytes.Lines(out.Bytes()))
 	if len(lines) != 2 || !bytes.Contains(lines[0], []byte(`"id":1`)) || !bytes.Contains(lines[1], []byte("-32700")) {
 		t.Errorf("got %q", lines)
+	}
+}
+
+// TRN-10: the end of the input in the middle of a turn ends the agent before a client that waits for two seconds loses its
+// patience.
+func TestTRN10_EndInATurn(t *testing.T) {
+	cmd := agentCommand(t, t.TempDir())
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	send := func(line string) {
+		if _, err := io.WriteString(in, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(text string) string {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), text) {
+				return lines.Text()
+			}
+		}
+		t.Fatalf("no line has %s: %v", text, lines.Err())
+		return ""
+	}
+	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
+	until(`"id":1`)
+	send(`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":` + strconv.Quote(t.TempDir()) + `,"mcpServers":[]}}`)
+	_, rest, _ := strings.Cut(until(`"id":2`), `"sessionId":"`)
+	session, _, _ := strings.Cut(rest, `"`)
+	send(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"` + session + `","prompt":[{"type":"text","text":"Write a very long poem"}]}}`)
+	until("agent_message_chunk")
+	began := time.Now()
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, out); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if took := time.Since(began); took >= 2*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
