@@ -306,6 +306,7 @@ func failing(name, what, text string) Scenario {
 					p.exercised("ERR-1")
 				}
 			}
+			p.client.nextTurn(session)
 			p.prompt(session, "text")
 		},
 	}
@@ -332,6 +333,7 @@ func permission(name, what string, answer func(*message) (outcome, text string))
 			if _, err := os.Stat(file); err != nil {
 				p.stopf("the scratch folder: %v", err)
 			}
+			p.client.nextTurn(session)
 			p.prompt(session, "text")
 		},
 	}
@@ -372,6 +374,7 @@ func elicitation(name, what, outcome, text, trait string) Scenario {
 					p.failAt(rule, conformance.Should, "after an elicitation that %s, the prompt is answered with an error: %s", what, clip(string(m.params)))
 				}
 			}
+			p.client.nextTurn(session)
 			p.prompt(session, "text")
 		},
 	}

@@ -145,13 +145,16 @@ var sessionScenarios = []Scenario{
 		Text:      "A session of two turns is loaded by another launch: all that was said comes again, before the answer, and it can be prompted.",
 		Exercises: []string{"SES-6", "SES-7", "ADD-12"}, Prompts: []string{"text", "read"}, quiet: true,
 		run: func(p *play) {
-			session := p.ready()
-			p.file("notes.txt", "Notes of the probe.\n")
-			first := p.said(func() { p.prompt(session, "text") })
-			second := p.said(func() { p.prompt(session, "read") })
-			p.settle()
-			p.initialize("all", allCapabilities)
-			p.client.session(session, p.dir)
+			var first, second turnText
+			talk := func() string {
+				session := p.ready()
+				p.file("notes.txt", "Notes of the probe.\n")
+				first = p.said(func() { p.prompt(session, "text") })
+				second = p.said(func() { p.prompt(session, "read") })
+				p.settle()
+				return session
+			}
+			session := p.again("SES-6", "session/load", talk)
 			p.exercised("SES-6")
 			before := p.count()
 			m := p.must("SES-6", "session/load", withSession(`,"mcpServers":[]`)(session, p.dir))
@@ -190,11 +193,12 @@ var sessionScenarios = []Scenario{
 		Text:      "A session is resumed by another launch without a replay, and can be prompted.",
 		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
 		run: func(p *play) {
-			session := p.ready()
-			p.prompt(session, "text")
-			p.settle()
-			p.initialize("all", allCapabilities)
-			p.client.session(session, p.dir)
+			session := p.again("SES-11", "session/resume", func() string {
+				session := p.ready()
+				p.prompt(session, "text")
+				p.settle()
+				return session
+			})
 			if p.must("SES-11", "session/resume", withSession(`,"mcpServers":[]`)(session, p.dir)) != nil {
 				p.prompt(session, "text")
 			}
@@ -205,11 +209,13 @@ var sessionScenarios = []Scenario{
 		Text:      "A session is resumed by a client that leaves mcpServers out.",
 		Exercises: []string{"SES-11"}, Prompts: []string{"text"},
 		run: func(p *play) {
-			session := p.ready()
-			p.prompt(session, "text")
-			p.settle()
-			p.initialize("none", noCapabilities)
-			p.client.session(session, p.dir)
+			session := p.again("SES-11", "session/resume", func() string {
+				p.initialize("none", noCapabilities)
+				session := p.newSession()
+				p.prompt(session, "text")
+				p.settle()
+				return session
+			})
 			p.must("SES-11", "session/resume", withSession("")(session, p.dir))
 		},
 	},
@@ -451,6 +457,26 @@ var sessionScenarios = []Scenario{
 			p.alive("ADD-1", "wrong MCP servers")
 		},
 	},
+}
+
+// again makes a session by talk, and starts the agent anew for it to be loaded or resumed there. An agent that keeps its
+// sessions in memory does not know it: then it is one of the same launch, closed if it can be.
+func (p *play) again(id, method string, talk func() string) string {
+	session := talk()
+	caps, granted := p.caps, string(p.client.granted)
+	p.initialize(caps, granted)
+	p.client.session(session, p.dir)
+	if m := p.call(method, withSession(`,"mcpServers":[]`)(session, p.dir)); m.code() == -32002 {
+		p.failAt(id, conformance.Advice, "a session is not known to the next launch of the agent: %s", clip(string(m.params)))
+		session = talk()
+		if p.can(canClose) {
+			p.call("session/close", onlySession(session, ""))
+		}
+		return session
+	}
+	p.initialize(caps, granted)
+	p.client.session(session, p.dir)
+	return session
 }
 
 // folder makes a folder in the scratch folder.

@@ -3,7 +3,6 @@
 package probe
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -23,10 +22,11 @@ var wireScenarios = []Scenario{
 				`0`, `-1`, `2147483648`, `9007199254740993`, `9223372036854775807`, `-9223372036854775808`,
 				`""`, `"1"`, `"null"`, `"a b/ä\u20ac😀"`, `"` + strings.Repeat("x", 4096) + `"`, `"0e0"`,
 			} {
+				before := p.count()
 				if p.await(p.ask("_acp.probe/id", `{}`, id)) != nil {
 					continue
 				}
-				if near := p.near(id); near != "" {
+				if near := p.near(before); near != "" {
 					p.fail("SCH-2", "the request with the id %s is answered with the id %s", clip(id), clip(near))
 				} else {
 					p.fail("EXT-4", "%s", p.why("the request with the id "+clip(id)+" is not answered"))
@@ -429,8 +429,9 @@ func (p *play) errorsSince(number int) []*message {
 	return found
 }
 
-// near is the id of an answer that must have been meant for a request: the latest one whose id nobody has used.
-func (p *play) near(id string) string {
+// near is the id of an answer since a message that answers nothing that was asked: it must have been meant for the latest
+// request.
+func (p *play) near(number int) string {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	used := map[string]bool{}
@@ -440,11 +441,8 @@ func (p *play) near(id string) string {
 		}
 	}
 	for _, m := range p.kept {
-		if m.direction == p.fromPeer() && (m.kind == conformance.Response || m.kind == conformance.ErrorReply) && !used[m.id] {
-			var a, b any
-			if json.Unmarshal([]byte(m.id), &a) == nil && json.Unmarshal([]byte(id), &b) == nil {
-				return m.id
-			}
+		if m.number > number && m.direction == p.fromPeer() && (m.kind == conformance.Response || m.kind == conformance.ErrorReply) && !used[m.id] {
+			return m.id
 		}
 	}
 	return ""

@@ -131,11 +131,14 @@ func (c *client) turn(session string) chan struct{} {
 	return c.cancelled[session]
 }
 
-// nextTurn begins another turn, for which an earlier cancellation does not count.
+// nextTurn begins another turn, for which an earlier cancellation does not count, and which is served as usual.
 func (c *client) nextTurn(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.cancelled, session)
+	clear(c.hold)
+	clear(c.refuse)
+	c.permission, c.elicitation = nil, nil
 }
 
 // serve answers a request of the agent.
@@ -143,14 +146,18 @@ func (c *client) serve(conn *conn, m *message) {
 	if m.kind != conformance.Request {
 		return
 	}
-	if text, ok := c.refuse[m.method]; ok {
-		conn.answer(m, "error", text)
+	c.mu.Lock()
+	refusal, refused := c.refuse[m.method]
+	permission, elicitation := c.permission, c.elicitation
+	c.mu.Unlock()
+	if refused {
+		conn.answer(m, "error", refusal)
 		return
 	}
 	switch m.method {
 	case "session/request_permission":
-		if c.permission != nil {
-			outcome, text := c.permission(m)
+		if permission != nil {
+			outcome, text := permission(m)
 			conn.answer(m, outcome, text)
 			return
 		}
@@ -158,8 +165,8 @@ func (c *client) serve(conn *conn, m *message) {
 	case "elicitation/create":
 		if mode := m.text("mode"); !c.may("elicitation", mode) {
 			conn.answer(m, "error", `{"code":-32602,"message":"the mode was not stated"}`)
-		} else if c.elicitation != nil {
-			outcome, text := c.elicitation(m)
+		} else if elicitation != nil {
+			outcome, text := elicitation(m)
 			conn.answer(m, outcome, text)
 		} else {
 			conn.answer(m, "result", accept(m))

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -235,6 +236,9 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	}
 	if own && m.broken {
 		c.odd[m.id] = true
+		for _, id := range anID.FindAllSubmatch(line[:min(len(line), maxLogLine)], -1) {
+			c.odd[canonical(string(id[1]))] = true // of what is no JSON to us, and to others perhaps is
+		}
 	}
 	if c.seen != nil {
 		c.seen(m)
@@ -451,6 +455,9 @@ func (c *conn) ask(method, params, id string) string {
 	}
 	return key
 }
+
+// anID is what looks like an id.
+var anID = regexp.MustCompile(`"id" *: *("[^"]*"|-?[0-9]+)`)
 
 // canonical is the one way to write an id: a text is written in many.
 func canonical(id string) string {

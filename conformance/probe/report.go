@@ -50,9 +50,11 @@ type Row struct {
 	Runs    []string `json:"runs,omitempty"`   // the verdict of each run, where they differ
 	// Exercised are the scenarios that exercised it, and Granted the sets of capabilities that the probe's client stated
 	// in them.
-	Exercised []string  `json:"exercised,omitempty"`
-	Granted   []string  `json:"granted,omitempty"`
-	Failures  []Failure `json:"failures,omitempty"`
+	Exercised []string `json:"exercised,omitempty"`
+	Granted   []string `json:"granted,omitempty"`
+	// Failures are the ways in which it was broken. Those of the level advice are information: they do not change the
+	// verdict.
+	Failures []Failure `json:"failures,omitempty"`
 }
 
 // Failure is one way in which a requirement was broken.
@@ -203,7 +205,7 @@ func (r *Report) row(req conformance.Requirement, outcomes []*Outcome) Row {
 	switch why := applies(req); {
 	case len(row.Failures) > 0 && row.Failures[0].level <= conformance.MustNot:
 		row.Verdict = Fail
-	case len(row.Failures) > 0:
+	case len(row.Failures) > 0 && row.Failures[0].level <= conformance.ShouldNot:
 		row.Verdict = Warn
 	case why != "":
 		row.Verdict, row.Reason = NotApplicable, why
