@@ -95,6 +95,7 @@ var cancelScenarios = []Scenario{
 				p.trait("cancelled with an open request")
 			}
 			p.after(session)
+			p.released()
 		},
 	},
 	{

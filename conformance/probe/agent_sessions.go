@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -60,9 +59,12 @@ var sessionScenarios = []Scenario{
 			for i, kind := range []string{"read", "edit"} {
 				before := p.count()
 				p.prompt(session, kind)
+				id, name := []string{"SES-21", "SES-22"}[i], []string{"notes.txt", "demo.txt"}[i]
 				for _, path := range p.pathsSince(before) {
-					id := []string{"SES-21", "SES-22"}[i]
-					p.check(id, within(p.dir, path), "the agent uses %s, which is outside the session's directory %s", path, p.dir)
+					if filepath.Base(path) != name {
+						continue // a file of its own choice
+					}
+					p.check(id, within(p.dir, path), "the agent takes %s for %s, which is outside the session's directory %s", path, name, p.dir)
 				}
 			}
 		},
@@ -102,8 +104,10 @@ var sessionScenarios = []Scenario{
 			p.file("notes.txt", "Notes of the probe.\n")
 			before := p.count()
 			p.prompt(session, "read")
-			if paths := p.pathsSince(before); len(paths) > 0 {
-				p.check("SES-23", slices.ContainsFunc(paths, func(path string) bool { return within(p.dir, path) }), "no path that the agent uses is in the working directory: %s", strings.Join(paths, ", "))
+			for _, path := range p.pathsSince(before) {
+				if filepath.Base(path) == "notes.txt" {
+					p.check("SES-23", within(p.dir, path), "the agent takes %s for notes.txt, which is outside the working directory", path)
+				}
 			}
 			m = p.call("session/new", `{"cwd":`+quote(p.dir)+`,"mcpServers":[],"additionalDirectories":["relative"]}`)
 			p.refused("ERR-4", m, "session/new with a relative additional directory", wrongParams...)

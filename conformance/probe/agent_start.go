@@ -172,28 +172,28 @@ var startScenarios = []Scenario{
 			}
 		},
 	},
-	capabilities("left-out", leftOut),
-	capabilities("none", noCapabilities),
-	capabilities("all-off", `{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"auth":{"terminal":false}}`),
-	capabilities("null", `{"fs":null,"terminal":null,"elicitation":null,"session":null,"auth":null,"_meta":null}`),
-	capabilities("wrong-types", `{"fs":{"readTextFile":"yes","writeTextFile":1},"terminal":"true","elicitation":[],"session":{"notices":false,"compaction":0,"configOptions":"x"},"auth":{"terminal":"yes"}}`),
-	capabilities("read-only", `{"fs":{"readTextFile":true}}`),
-	capabilities("write-only", `{"fs":{"writeTextFile":true}}`),
-	capabilities("terminal-only", `{"terminal":true}`),
-	capabilities("form-only", `{"elicitation":{"form":{}}}`),
-	capabilities("url-only", `{"elicitation":{"url":{}}}`),
-	capabilities("empty-elicitation", `{"elicitation":{"form":null,"url":null},"session":{}}`),
-	capabilities("unknown", `{"fs":{"readTextFile":true,"writeTextFile":true,"deleteFile":true},"terminal":true,"telepathy":{"range":3},"_meta":{"acp.probe":{"deep":[[[null]]],"big":123456789012345678901234567890}}}`),
+	capabilities("left-out", leftOut, "read", "terminal"),
+	capabilities("none", noCapabilities, "read", "edit", "terminal", "form", "link", "notice", "compact"),
+	capabilities("all-off", `{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"auth":{"terminal":false}}`, "edit", "terminal"),
+	capabilities("null", `{"fs":null,"terminal":null,"elicitation":null,"session":null,"auth":null,"_meta":null}`, "read"),
+	capabilities("wrong-types", `{"fs":{"readTextFile":"yes","writeTextFile":1},"terminal":"true","elicitation":[],"session":{"notices":false,"compaction":0,"configOptions":"x"},"auth":{"terminal":"yes"}}`, "edit", "terminal"),
+	capabilities("read-only", `{"fs":{"readTextFile":true}}`, "edit", "terminal"),
+	capabilities("write-only", `{"fs":{"writeTextFile":true}}`, "read"),
+	capabilities("terminal-only", `{"terminal":true}`, "read", "edit"),
+	capabilities("form-only", `{"elicitation":{"form":{}}}`, "link", "read"),
+	capabilities("url-only", `{"elicitation":{"url":{}}}`, "form"),
+	capabilities("empty-elicitation", `{"elicitation":{"form":null,"url":null},"session":{}}`, "form", "notice"),
+	capabilities("unknown", `{"fs":{"readTextFile":true,"writeTextFile":true,"deleteFile":true},"terminal":true,"telepathy":{"range":3},"_meta":{"acp.probe":{"deep":[[[null]]],"big":123456789012345678901234567890}}}`, "form", "compact"),
 }
 
 // capabilities is the scenario of a set of client capabilities: whatever the client can do, the agent copes, and uses
-// nothing else.
-func capabilities(name, set string) Scenario {
+// nothing else. The prompts ask for what the client cannot do.
+func capabilities(name, set string, prompts ...string) Scenario {
 	return Scenario{
 		Name:      "capabilities-" + name,
 		Text:      "A client that states " + strings.ReplaceAll(name, "-", " ") + " as its capabilities: the agent copes, and asks for nothing else.",
 		Exercises: []string{"INI-11", "SCH-17"},
-		Prompts:   []string{"read", "edit", "terminal", "form", "link", "notice", "compact"},
+		Prompts:   prompts,
 		run: func(p *play) {
 			p.start()
 			params := `{"protocolVersion":1`
@@ -221,7 +221,7 @@ func capabilities(name, set string) Scenario {
 			session := p.newSession()
 			p.file("notes.txt", "Notes of the probe.\n")
 			p.file("demo.txt", "A file of the probe.\n")
-			for _, kind := range []string{"read", "edit", "terminal", "form", "link", "notice", "compact"} {
+			for _, kind := range prompts {
 				m := p.prompt(session, kind)
 				if kind == "form" && !p.client.may("elicitation", "form") && m != nil && m.kind == conformance.Response {
 					p.trait("asked without a form")

@@ -266,7 +266,8 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 	if p.agent != nil {
 		out.agent = p.agent
 	}
-	out.ran, out.traits, out.granted, out.findings = p.ran, p.traits, p.granted, p.findings
+	out.ran, out.traits, out.granted = p.ran, p.traits, p.granted
+	out.findings = slices.DeleteFunc(p.findings, func(f finding) bool { return slices.Contains(s.ignore, f.Rule) })
 	for _, f := range out.findings {
 		if !slices.Contains(out.Failed, f.Rule) {
 			out.Failed = append(out.Failed, f.Rule)

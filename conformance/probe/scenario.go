@@ -31,9 +31,10 @@ type Scenario struct {
 	// Prompts are the kinds of prompt that it uses.
 	Prompts []string
 
-	quiet bool // it waits for silence, which takes time
-	bare  bool // it needs no session
-	run   func(*play)
+	ignore []string // requirements that say nothing here, because the scenario itself does what it must not
+	quiet  bool     // it waits for silence, which takes time
+	bare   bool     // it needs no session
+	run    func(*play)
 }
 
 // limits are how long things may take.
