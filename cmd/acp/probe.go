@@ -280,7 +280,7 @@ func (p *progress) end() {
 }
 
 // mcpCommand is the name of the command that agents under test start as a server of MCP.
-const mcpCommand = "mcp-of-the-probe"
+const mcpCommand = "mcp-server"
 
 // newMCPCommand is the fake server of MCP; it is not for people.
 func newMCPCommand(p *program) *cobra.Command {

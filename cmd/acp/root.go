@@ -46,12 +46,14 @@ func run(p *program, args []string) int {
 func newRoot(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "acp",
-		Short: "Judge, record and replay connections of the Agent Client Protocol",
-		Long: `Acp judges, records and replays connections of the Agent Client Protocol, of programs in any language.
-It does not need to know the programs: what passes between an editor and an agent is enough.`,
+		Short: "Judge, record and replay connections of the Agent Client Protocol, and probe its agents",
+		Long: `Acp judges, records and replays connections of the Agent Client Protocol, and puts agents through it. The
+programs may be in any language. It does not need to know them: what passes between an editor and an agent is
+enough.`,
 		Example: `  acp record -o run.jsonl -- my-agent   in place of "my-agent" in the editor's configuration
   acp check run.jsonl                   what in it breaks the protocol
   acp show run.jsonl                    what was said
+  acp probe -- my-agent                 what the agent does in a hundred scenarios
   acp explain PRM-9                     one requirement, with a right and a wrong example`,
 		Version:       version(),
 		SilenceErrors: true,

@@ -161,6 +161,7 @@ var promptScenarios = []Scenario{
 	}),
 	{
 		Name:      "permission-empty",
+		ignore:    []string{"PRM-5"},
 		Text:      "The agent asks for permission, and gets an answer with neither result nor error: nothing is sent for it, and the turn ends.",
 		Exercises: []string{"ADD-9"}, Prompts: []string{"permission"},
 		run: func(p *play) {
@@ -178,7 +179,7 @@ var promptScenarios = []Scenario{
 				// It may wait for a proper answer: the user can still cancel.
 				p.cancel(session)
 				if p.awaitTurn(id) == nil {
-					p.fail("PRM-5", "%s", p.why("after an empty answer to a request for permission the cancelled prompt is not answered"))
+					p.fail("ADD-9", "%s", p.why("after an empty answer to a request for permission the cancelled prompt is not answered"))
 				}
 			}
 			for _, m := range p.errorsSince(request.number) {

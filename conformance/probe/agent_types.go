@@ -56,6 +56,9 @@ func typeScenarios() []Scenario {
 				if w.needs != "" && !p.saw(w.needs) {
 					p.stopf("the agent has no %s", w.needs)
 				}
+				if m := p.call(w.method, w.params(noSession, p.dir)); m.code() == -32601 {
+					p.stopf("the agent has no %s", w.method)
+				}
 				properties := propertiesOf(w.method)
 				needed := slices.ContainsFunc(properties, func(q property) bool { return q.required })
 				if needed {

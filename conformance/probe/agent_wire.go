@@ -114,6 +114,7 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "garbage", bare: true, quiet: true,
+		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
 		Text:      "Lines that are no message are answered as JSON-RPC says or not at all, and the connection goes on.",
 		Exercises: []string{"ERR-7", "TRN-3", "ADD-1"},
 		run: func(p *play) {
@@ -153,6 +154,7 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "batch", bare: true,
+		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
 		Text:      "A batch, which the protocol does not have, is refused, and the connection goes on.",
 		Exercises: []string{"TRN-3", "ERR-7"},
 		run: func(p *play) {
@@ -165,6 +167,7 @@ var wireScenarios = []Scenario{
 	},
 	{
 		Name: "invalid-utf8", bare: true,
+		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
 		Text:      "Bytes that are no UTF-8 neither end the agent nor change what it serves afterwards; other writings of text are read.",
 		Exercises: []string{"ERR-7", "ADD-1"},
 		run: func(p *play) {
@@ -191,18 +194,15 @@ var wireScenarios = []Scenario{
 				"{\"jsonrpc\":\"2.0\",\"id\":805,\"method\":\"_acp.probe/crlf\",\"params\":{}}\r",
 			} {
 				p.line([]byte(line))
-				var m message
-				id := parse([]byte(line)).id
-				if answer := p.await(id); answer == nil {
-					m.id = id
-					p.failAt("EXT-4", conformance.Must, "%s", p.why("the request "+clip(line)+" is not answered"))
+				if p.await(parse([]byte(line)).id) == nil {
+					p.failAt("OVW-3", conformance.Must, "%s", p.why("the request "+clip(line)+" is not answered"))
 				}
 			}
-			p.exercised("EXT-4")
 		},
 	},
 	{
 		Name: "deep-nesting", bare: true,
+		ignore:    []string{"EXT-4"}, // what is not answered any more is told as what it was sent behind
 		Text:      "Values nested ten thousand deep neither end the agent nor what comes after them.",
 		Exercises: []string{"ADD-1", "SCH-1"},
 		run: func(p *play) {

@@ -1,0 +1,138 @@
+package probe_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance/probe"
+)
+
+// echo is a small agent: it repeats what it is told.
+type echo struct {
+	mu       sync.Mutex
+	sessions map[acp.SessionID]bool
+}
+
+func (e *echo) newSession(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+	if !strings.HasPrefix(req.Cwd, "/") {
+		return nil, acp.ErrInvalidParams.WithMessagef("cwd is no absolute path")
+	}
+	id := acp.SessionID(rand.Text())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sessions[id] = true
+	return &acp.NewSessionResponse{SessionID: id}, nil
+}
+
+func (e *echo) prompt(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	e.mu.Lock()
+	known := e.sessions[req.SessionID]
+	e.mu.Unlock()
+	if !known {
+		return nil, acp.SessionNotFound(req.SessionID)
+	}
+	for _, block := range req.Prompt {
+		text, ok := block.Variant.(*acp.ContentBlockText)
+		if !ok {
+			continue
+		}
+		for strings.HasPrefix(text.Text, "Write a very long") {
+			if err := s.Update(ctx, acp.AgentMessageText("On and on. ")); err != nil {
+				return nil, err
+			}
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		if err := s.Update(ctx, acp.AgentMessageText(text.Text)); err != nil {
+			return nil, err
+		}
+	}
+	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+}
+
+// connect starts an echo in memory.
+func connect(t *testing.T) func() rpc.Transport {
+	return func() rpc.Transport {
+		client, agent := rpc.Pipe()
+		e := &echo{sessions: map[acp.SessionID]bool{}}
+		ctx := context.WithoutCancel(t.Context())
+		go func() {
+			err := acp.ServeAgent(ctx, agent, acp.AgentHandlers{NewSession: e.newSession, Prompt: e.prompt},
+				&acp.AgentOptions{Info: acp.Implementation{Name: "echo", Version: "1"}})
+			if err != nil && !errors.Is(err, rpc.ErrClosed) {
+				t.Logf("the agent ended: %v", err)
+			}
+		}()
+		return client
+	}
+}
+
+// SES-25 is a MUST that the echo cannot keep: it has no use for MCP servers. Without a fake server it is not exercised.
+func TestCheckAgent(t *testing.T) {
+	began := time.Now()
+	probe.CheckAgent(t, connect(t))
+	t.Logf("in %v", time.Since(began))
+}
+
+// TestRuns: an agent that breaks a rule in every second launch is flaky there, and nowhere else.
+func TestRuns(t *testing.T) {
+	start, n := connect(t), 0
+	r, err := probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
+		n++
+		f := fault{}
+		if n%2 == 0 {
+			f = lateChunk
+		}
+		return mutate(probe.InMemory(start), f)(ctx, dir)
+	}, &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Runs: 4, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(r.Summary.Unstable, " "); got != "PRM-13" || r.Conforms {
+		t.Errorf("flaky: %q, conforms: %v", got, r.Conforms)
+	}
+}
+
+// TestTenRuns: ten runs of the reference agent have the same verdicts.
+func TestTenRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	r := probe.Check(t, exampleAgent(t), &probe.Options{Answer: 10 * time.Second, Quiet: 200 * time.Millisecond, Jobs: 4, Runs: 10, MCP: mcp})
+	if len(r.Summary.Unstable) > 0 {
+		t.Errorf("differ between runs: %s", strings.Join(r.Summary.Unstable, " "))
+	}
+	t.Logf("%.1f s, %s", r.Seconds, r.Badge)
+}
+
+// TestBaseline: a failure that is known does not count, and an entry that does not fail is named.
+func TestBaseline(t *testing.T) {
+	r, err := probe.Agent(t.Context(), mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{
+		Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
+		Baseline: map[string]string{"PRM-13": "late", "SES-2": "not broken"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Conforms || strings.Join(r.Summary.Known, " ") != "PRM-13" || strings.Join(r.Summary.Stale, " ") != "SES-2" {
+		t.Errorf("conforms: %v, known: %v, stale: %v", r.Conforms, r.Summary.Known, r.Summary.Stale)
+	}
+}
+
+// TestRows: each requirement that binds agents and that a machine can judge is in the table, with something that can
+// exercise it.
+func TestRows(t *testing.T) {
+	for _, problem := range probe.CheckRows() {
+		t.Error(problem)
+	}
+}
