@@ -15,7 +15,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
+	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/probe"
 )
 
@@ -131,6 +133,69 @@ func TestProbeBadAgents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProbeFormats holds the reports of an agent that prints escape sequences against their forms: all requirements are in
+// them, and nothing reaches the terminal that is not visible.
+func TestProbeFormats(t *testing.T) {
+	for _, format := range formatNames() {
+		cmd := exec.CommandContext(t.Context(), "acp", "probe", "--format", format, "--timeout", "300ms", "--end-timeout", "200ms",
+			"--only", "start,version-newer,garbage", "--", "badagent", "banner")
+		text, err := cmd.Output()
+		expectExit(t, err, statusFindings)
+		for _, r := range string(text) {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%s lets %U through", format, r)
+			}
+		}
+		switch format {
+		case "junit":
+			if counts := expectJUnit(t, text); counts["testcase"] != len(conformance.Requirements()) || counts["failure"] < 2 {
+				t.Errorf("junit has %v", counts)
+			}
+		case "sarif":
+			expectSARIF(t, text)
+		case "json":
+			var r probe.Report
+			if err := json.Unmarshal(text, &r); err != nil {
+				t.Error(err)
+			}
+			if len(r.Rows) != len(conformance.Requirements()) || r.Conforms {
+				t.Errorf("%d requirements, conforms: %v", len(r.Rows), r.Conforms)
+			}
+		}
+		for _, id := range []string{"TRN-5", "INI-16"} {
+			if !bytes.Contains(text, []byte(id)) {
+				t.Errorf("%s does not name %s", format, id)
+			}
+		}
+		if format != "junit" && format != "markdown" && !bytes.Contains(text, []byte("Welcome to the agent!")) {
+			t.Errorf("%s does not show the banner", format)
+		}
+	}
+}
+
+// TestProbeRepeat runs the command that a failure names.
+func TestProbeRepeat(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "acp", "probe", "--format", "json", "--timeout", "300ms", "--end-timeout", "200ms", "--only", "start",
+		"--env", "A=it's b", "--prompt", "text=do $x", "--", "badagent", "banner").Output()
+	expectExit(t, err, statusFindings)
+	var r probe.Report
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows {
+		for _, f := range row.Failures {
+			want := `acp probe --only start --prompt 'text=do $x' --env 'A=it'\''s b' -- badagent banner`
+			if f.Repeat != want {
+				t.Fatalf("got %s, want %s", f.Repeat, want)
+			}
+			err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(f.Repeat, "--only", "--timeout 300ms --end-timeout 200ms --only", 1)).Run()
+			expectExit(t, err, statusFindings)
+			return
+		}
+	}
+	t.Error("nothing failed")
 }
 
 // processesWith are the processes whose environment has a variable, where the system tells.
