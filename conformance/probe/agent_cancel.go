@@ -4,6 +4,7 @@ package probe
 
 import (
 	"slices"
+	"time"
 
 	"github.com/acpgo/sdk/conformance"
 )
@@ -32,8 +33,11 @@ var cancelScenarios = []Scenario{
 				return
 			}
 			p.cancel(session)
-			before := p.count()
+			before, began := p.count(), time.Now()
 			m := p.cancelled(id)
+			if took := m.time.Sub(began); took > p.limits.answer/3 {
+				p.fail("PRM-10", "the cancelled turn ends after %v", took.Round(time.Millisecond))
+			}
 			if m != nil && m.kind == conformance.Response && m.text("stopReason") != "cancelled" && p.streamed(before, m.number) > manyUpdates {
 				p.fail("PRM-11", "after session/cancel the agent went on for more than %d updates, and ended the turn with %s", manyUpdates, m.text("stopReason"))
 			}
