@@ -5,11 +5,23 @@ package probe
 import (
 	"context"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
 )
+
+// T has the methods of *testing.T that a check uses. Because of it, programs that are not tests need not link package
+// testing. Self is the type itself.
+type T[Self any] interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Logf(format string, args ...any)
+	Skip(args ...any)
+	TempDir() string
+	Context() context.Context
+	Run(name string, f func(t Self)) bool
+}
 
 // CheckAgent plays all scenarios against an agent of this program, each as a subtest, and fails those in which the agent
 // breaks a MUST or what it advertises; recommendations that it does not follow are logged. connect starts a new instance
@@ -22,14 +34,14 @@ import (
 //			return client
 //		})
 //	}
-func CheckAgent(t *testing.T, connect func() rpc.Transport) {
+func CheckAgent[Test T[Test]](t Test, connect func() rpc.Transport) {
 	t.Helper()
 	Check(t, InMemory(connect), nil)
 }
 
 // Check is CheckAgent for any launch, with options. In memory nothing takes long: without options an answer may take 5 s,
 // and a silence lasts 50 ms.
-func Check(t *testing.T, launch Launch, options *Options) *Report {
+func Check[Test T[Test]](t Test, launch Launch, options *Options) *Report {
 	t.Helper()
 	o := Options{Answer: 5 * time.Second, Quiet: 50 * time.Millisecond, Jobs: 8}
 	if options != nil {
@@ -43,7 +55,7 @@ func Check(t *testing.T, launch Launch, options *Options) *Report {
 		t.Fatal(err)
 	}
 	for _, out := range r.Scenarios {
-		t.Run(out.Name, func(t *testing.T) {
+		t.Run(out.Name, func(t Test) {
 			if out.Skipped != "" {
 				t.Skip(out.Skipped)
 			}
