@@ -136,3 +136,33 @@ func TestRows(t *testing.T) {
 		t.Error(problem)
 	}
 }
+
+// fakeTest is a test that is only looked at.
+type fakeTest struct {
+	t      *testing.T
+	name   string
+	failed *[]string
+}
+
+func (f *fakeTest) Helper()                           {}
+func (f *fakeTest) Errorf(format string, args ...any) { *f.failed = append(*f.failed, f.name) }
+func (f *fakeTest) Fatal(args ...any)                 { f.t.Fatal(args...) }
+func (f *fakeTest) Logf(string, ...any)               {}
+func (f *fakeTest) Skip(...any)                       {}
+func (f *fakeTest) TempDir() string                   { return f.t.TempDir() }
+func (f *fakeTest) Context() context.Context          { return f.t.Context() }
+func (f *fakeTest) Run(name string, run func(*fakeTest)) bool {
+	run(&fakeTest{f.t, name, f.failed})
+	return true
+}
+
+// TestCheckFails: a check fails the subtest of the scenario in which the agent breaks a MUST.
+func TestCheckFails(t *testing.T) {
+	var failed []string
+	probe.Check(&fakeTest{t, "", &failed}, mutate(probe.InMemory(connect(t)), lateChunk), &probe.Options{
+		Only: []string{"start", "ids"}, Answer: 5 * time.Second, Quiet: 100 * time.Millisecond,
+	})
+	if strings.Join(failed, " ") != "start" {
+		t.Errorf("failed: %q, want the scenario start", failed)
+	}
+}

@@ -254,7 +254,7 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 	defer os.RemoveAll(dir)
 	p := &play{
 		ctx: ctx, options: o, launch: launch, name: s.Name, dir: dir,
-		limits: limits{answer: o.Answer, quiet: o.Quiet, rung: o.Rung, scenario: o.ScenarioTime},
+		limits: limits{answer: o.Answer, quiet: o.Quiet, rung: o.Rung},
 		traits: map[string]bool{}, granted: map[string]bool{}, ran: map[string]bool{},
 	}
 	p.script(s)

@@ -39,10 +39,9 @@ type Scenario struct {
 
 // limits are how long things may take.
 type limits struct {
-	answer   time.Duration // the start, and each answer
-	quiet    time.Duration // a silence that says that nothing more comes
-	rung     time.Duration // each step of ending a program
-	scenario time.Duration
+	answer time.Duration // the start, and each answer
+	quiet  time.Duration // a silence that says that nothing more comes
+	rung   time.Duration // each step of ending a program
 }
 
 // play is a scenario that runs.
