@@ -96,6 +96,7 @@ func TestProbeBadAgents(t *testing.T) {
 		{"nothing", "INI-16", time.Minute},
 	} {
 		t.Run(c.how, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
 			mark := "ACP_TEST_AGENT=" + t.Name() + fmt.Sprint(os.Getpid())
 			ctx, cancel := context.WithTimeout(t.Context(), c.within)
 			defer cancel()
