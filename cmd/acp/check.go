@@ -138,10 +138,10 @@ type output struct {
 	file   string
 }
 
-// files are what --output asks for.
-func (f *checkFlags) files() ([]output, error) {
+// outputFiles are what --output asks for.
+func outputFiles(flags []string) ([]output, error) {
 	var outputs []output
-	for _, o := range f.outputs {
+	for _, o := range flags {
 		format, file, found := strings.Cut(o, "=")
 		if !found || file == "" || !slices.Contains(formatNames(), format) {
 			return nil, usagef("--output %s: want FORMAT=FILE, and %s as the format", o, orList(formatNames()))
@@ -152,7 +152,7 @@ func (f *checkFlags) files() ([]output, error) {
 }
 
 func check(p *program, f *checkFlags, files []string) error {
-	outputs, err := f.files()
+	outputs, err := outputFiles(f.outputs)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func check(p *program, f *checkFlags, files []string) error {
 		return err
 	}
 	for _, o := range outputs {
-		if err := writeFile(r, o); err != nil {
+		if err := o.write(r.Write); err != nil {
 			return err
 		}
 	}
@@ -201,12 +201,13 @@ func check(p *program, f *checkFlags, files []string) error {
 	return nil
 }
 
-func writeFile(r *report.Report, o output) error {
+// write writes the file.
+func (o output) write(report func(io.Writer, report.Format) error) error {
 	file, err := os.Create(o.file)
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.Write(file, o.format), file.Close())
+	return errors.Join(report(file, o.format), file.Close())
 }
 
 // checkFile judges one file. What cannot be read is a part of the report.

@@ -25,6 +25,7 @@ import (
 // probeFlags are the flags of acp probe.
 type probeFlags struct {
 	format               oneOf
+	outputs              []string
 	prompts              []string
 	env                  []string
 	dir, auth            string
@@ -55,7 +56,7 @@ not be started at all. A baseline file has one known failure in each line, with 
   PRM-10   # our model's library cannot be stopped
   SES-24`,
 		Example: `  acp probe -- my-agent --acp
-  acp probe --jobs 4 --format junit -- my-agent >acp.xml    for a CI server
+  acp probe --jobs 4 --output junit=acp.xml -- my-agent     for a CI server, and for people
   acp probe --only cancel-in-the-stream -- my-agent         one scenario
   acp probe --prompt 'permission=rm old.txt' -- my-agent    a prompt of your own`,
 		Args:              cobra.ArbitraryArgs,
@@ -73,6 +74,7 @@ not be started at all. A baseline file has one known failure in each line, with 
 	flags := c.Flags()
 	flags.SetInterspersed(false) // the agent's flags are its own
 	flags.Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
+	flags.StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; more than one is possible")
 	flags.StringArrayVar(&f.prompts, "prompt", nil, "the prompt of a kind, as `KIND=TEXT`; --list shows the kinds")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
 	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the agent starts; default: this one")
@@ -209,6 +211,10 @@ func shellWord(word string) string {
 }
 
 func runProbe(p *program, f *probeFlags, args []string) (err error) {
+	outputs, err := outputFiles(f.outputs)
+	if err != nil {
+		return err
+	}
 	command := &launch.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung}
 	if err := command.Resolve(); err != nil {
 		return err
@@ -230,6 +236,12 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	interrupted := err
 	if err := report.WriteProbe(p.stdout, r, report.Format(f.format.value), &report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
 		return err
+	}
+	for _, out := range outputs {
+		write := func(w io.Writer, format report.Format) error { return report.WriteProbe(w, r, format, nil) }
+		if err := out.write(write); err != nil {
+			return err
+		}
 	}
 	if interrupted != nil {
 		return fmt.Errorf("not played to the end: %w", interrupted)

@@ -141,9 +141,13 @@ func TestProbeBadAgents(t *testing.T) {
 func TestProbeFormats(t *testing.T) {
 	for _, format := range formatNames() {
 		cmd := exec.CommandContext(t.Context(), "acp", "probe", "--format", format, "--timeout", "300ms", "--end-timeout", "200ms",
-			"--only", "start,version-newer,garbage", "--", "badagent", "banner")
+			"--output", format+"="+filepath.Join(t.TempDir(), "file"), "--only", "start,version-newer,garbage", "--", "badagent", "banner")
 		text, err := cmd.Output()
 		expectExit(t, err, statusFindings)
+		_, file, _ := strings.Cut(cmd.Args[9], "=")
+		if written, err := os.ReadFile(file); err != nil || !bytes.Equal(written, text) {
+			t.Errorf("%s: the file has %d bytes, standard output %d: %v", format, len(written), len(text), err)
+		}
 		for _, r := range string(text) {
 			if r != '\n' && !unicode.IsPrint(r) {
 				t.Errorf("%s lets %U through", format, r)
