@@ -214,7 +214,7 @@ func capabilities(name, set string, prompts ...string) Scenario {
 					p.failAt("SCH-17", conformance.Should, "capabilities of wrong types, which count as left out, are refused: %s", clip(string(m.params)))
 					return
 				}
-				p.init, p.agent = m, m.params
+				p.init, p.itself = m, m.params
 			} else {
 				p.initializeWith(name, set, params+`}`)
 			}

@@ -48,7 +48,7 @@ var wireScenarios = []Scenario{
 				p.fail("SCH-2", "%s", p.why("initialize with the id \"init-ä\" is not answered with it"))
 				return
 			}
-			p.init, p.agent = m, m.params
+			p.init, p.itself = m, m.params
 			session := p.newSession()
 			p.turn(p.ask("session/prompt", p.promptParams(session, "text"), `"0b9d2c9e-5a5e-4a3e-9d43-1c5e7a1b2c3d"`))
 		},

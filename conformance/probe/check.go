@@ -44,6 +44,12 @@ func CheckAgent[Test T[Test]](t Test, connect func() rpc.Transport) {
 // and a silence lasts 50 ms.
 func Check[Test T[Test]](t Test, launch Launch, options *Options) *Report {
 	t.Helper()
+	return check(t, Agent, launch, options)
+}
+
+// check is Check for agents and clients.
+func check[Test T[Test]](t Test, run func(context.Context, Launch, *Options) (*Report, error), launch Launch, options *Options) *Report {
+	t.Helper()
 	o := Options{Answer: 5 * time.Second, Quiet: 50 * time.Millisecond, Jobs: 8}
 	if options != nil {
 		o = *options
@@ -51,7 +57,7 @@ func Check[Test T[Test]](t Test, launch Launch, options *Options) *Report {
 	if o.Scratch == "" {
 		o.Scratch = t.TempDir()
 	}
-	r, err := Agent(context.WithoutCancel(t.Context()), launch, &o)
+	r, err := run(context.WithoutCancel(t.Context()), launch, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

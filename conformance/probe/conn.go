@@ -392,7 +392,7 @@ func (c *conn) write() {
 		c.mu.Lock()
 		if err != nil && !c.shut {
 			c.shut = true
-			c.note("   the agent takes no more input: %v", err)
+			c.note("   nothing more can be sent: %v", err)
 		}
 		c.happened()
 		c.mu.Unlock()

@@ -7,10 +7,18 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// CheckRows says what is wrong with the table of requirements.
+// CheckRows says what is wrong with the tables of requirements.
 func CheckRows() (problems []string) {
+	return slices.Concat(
+		agents.checkRows("SES-24", "CAN-2"),
+		clients.checkRows("AUT-6", "CAN-2", "CAN-5"),
+	)
+}
+
+// checkRows is CheckRows for one table. Some requirements nothing exercises that the probe can do.
+func (about *subject) checkRows(unreachable ...string) (problems []string) {
 	exercised := map[string]bool{}
-	for _, s := range agentScenarios() {
+	for _, s := range about.scenarios() {
 		for _, id := range s.Exercises {
 			if _, ok := requirement(id); !ok {
 				problems = append(problems, fmt.Sprintf("the scenario %s: there is no requirement %s", s.Name, id))
@@ -18,18 +26,18 @@ func CheckRows() (problems []string) {
 			exercised[id] = true
 		}
 	}
-	for id := range agentRows {
+	for id := range about.rows {
 		if _, ok := requirement(id); !ok {
 			problems = append(problems, fmt.Sprintf("there is no requirement %s", id))
 		}
 	}
 	for _, r := range conformance.Requirements() {
-		x, listed := agentRows[r.ID]
+		x, listed := about.rows[r.ID]
 		switch {
-		case applies(r) != "" || r.Method == conformance.ByPeople:
+		case about.applies(r) != "" || r.Method == conformance.ByPeople:
 		case !listed:
-			problems = append(problems, fmt.Sprintf("%s binds agents, and is not in the table", r.ID))
-		case len(x.on) == 0 && !exercised[r.ID] && !slices.Contains([]string{"SES-24", "CAN-2"}, r.ID):
+			problems = append(problems, fmt.Sprintf("%s binds %ss, and is not in the table", r.ID, about.word))
+		case len(x.on) == 0 && !exercised[r.ID] && !slices.Contains(unreachable, r.ID):
 			problems = append(problems, fmt.Sprintf("nothing exercises %s", r.ID))
 		}
 	}

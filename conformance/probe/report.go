@@ -21,7 +21,7 @@ const (
 	Pass          Verdict = "pass"           // it was exercised, and kept
 	Fail          Verdict = "fail"           // a MUST, or what was advertised, is broken; or a MUST never ran
 	Warn          Verdict = "warn"           // a SHOULD is not followed
-	NotApplicable Verdict = "not applicable" // it binds clients, or needs a capability that is not advertised
+	NotApplicable Verdict = "not applicable" // it binds the other side, or needs a capability that is not advertised
 	NotExercised  Verdict = "not exercised"  // nothing happened that shows it
 	Flaky         Verdict = "flaky"          // it differs between runs
 )
@@ -48,7 +48,7 @@ type Row struct {
 	Reason  string   `json:"reason,omitempty"` // why it is not applicable, was not exercised, or never ran
 	Known   string   `json:"known,omitempty"`  // the reason in the baseline why its failure does not count
 	Runs    []string `json:"runs,omitempty"`   // the verdict of each run, where they differ
-	// Exercised are the scenarios that exercised it, and Granted the sets of capabilities that the probe's client stated
+	// Exercised are the scenarios that exercised it, and Granted the sets of capabilities that the probe stated
 	// in them.
 	Exercised []string `json:"exercised,omitempty"`
 	Granted   []string `json:"granted,omitempty"`
@@ -88,7 +88,7 @@ type Outcome struct {
 
 	ran, traits, granted map[string]bool
 	findings             []finding
-	agent                json.RawMessage // what initialize was answered
+	itself               json.RawMessage // what the program said of itself in initialize
 }
 
 // Summary counts.
@@ -105,8 +105,9 @@ type Summary struct {
 type Report struct {
 	Tool         string          `json:"tool"`
 	Version      string          `json:"version,omitempty"`
-	Target       string          `json:"target"`          // the command
-	Agent        json.RawMessage `json:"agent,omitempty"` // agentInfo
+	Target       string          `json:"target"`         // the command
+	Side         string          `json:"side"`           // what it is: "agent" or "client"
+	Info         json.RawMessage `json:"info,omitempty"` // agentInfo or clientInfo
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	Seconds      float64         `json:"seconds"`
 	Conforms     bool            `json:"conforms"`
@@ -126,8 +127,8 @@ func (r *Report) judge(o *Options, runs [][]*Outcome) {
 	for _, outcomes := range runs {
 		for _, out := range outcomes {
 			r.Scenarios = append(r.Scenarios, out)
-			if out.agent != nil && r.Capabilities == nil {
-				r.Agent, r.Capabilities = member(out.agent, "agentInfo"), member(out.agent, "agentCapabilities")
+			if out.itself != nil && r.Capabilities == nil {
+				r.Info, r.Capabilities = member(out.itself, o.subject.info), member(out.itself, o.subject.capabilities)
 			}
 		}
 	}
@@ -137,7 +138,7 @@ func (r *Report) judge(o *Options, runs [][]*Outcome) {
 		}
 		var row Row
 		for i, outcomes := range runs {
-			next := r.row(req, outcomes)
+			next := r.row(o.subject, req, outcomes)
 			if i == 0 {
 				row = next
 				row.Runs = []string{string(next.Verdict)}
@@ -161,8 +162,8 @@ func (r *Report) judge(o *Options, runs [][]*Outcome) {
 }
 
 // row is the verdict of one run on one requirement.
-func (r *Report) row(req conformance.Requirement, outcomes []*Outcome) Row {
-	x, listed := agentRows[req.ID]
+func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Outcome) Row {
+	x, listed := about.rows[req.ID]
 	row := Row{ID: req.ID, Page: req.Page, Level: req.Level.String(), Text: req.Text}
 	switch {
 	case req.Level <= conformance.MustNot && x.need != "":
@@ -202,7 +203,7 @@ func (r *Report) row(req conformance.Requirement, outcomes []*Outcome) Row {
 	if len(row.Failures) > maxFailures {
 		row.Failures = row.Failures[:maxFailures]
 	}
-	switch why := applies(req); {
+	switch why := about.applies(req); {
 	case len(row.Failures) > 0 && row.Failures[0].level <= conformance.MustNot:
 		row.Verdict = Fail
 	case len(row.Failures) > 0 && row.Failures[0].level <= conformance.ShouldNot:
@@ -212,7 +213,7 @@ func (r *Report) row(req conformance.Requirement, outcomes []*Outcome) Row {
 	case !listed && req.Method == conformance.ByPeople:
 		row.Verdict, row.Reason = NotExercised, "only people can judge it"
 	case x.need != "" && !r.has(x.need, traits):
-		row.Verdict, row.Reason = NotApplicable, "the agent does not advertise "+x.need
+		row.Verdict, row.Reason = NotApplicable, "the "+about.word+" does not advertise "+x.need
 		if x.need == "modes" || x.need == "options" {
 			row.Reason = "the agent has no " + x.need
 		}
@@ -238,7 +239,7 @@ func whyNot(outcomes []*Outcome) string {
 	return "no scenario came to it"
 }
 
-// has reports whether the agent advertises a capability, or has what the traits show.
+// has reports whether the program advertises a capability, or has what the traits show.
 func (r *Report) has(need string, traits map[string]bool) bool {
 	if need == "modes" || need == "options" {
 		return traits[need]

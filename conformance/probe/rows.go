@@ -234,16 +234,18 @@ var agentRows = map[string]exercise{
 // onlyAtClients are requirements of both sides that show at clients alone.
 var onlyAtClients = []string{"AUT-4"}
 
-// applies reports whether a requirement binds the agent, and why not.
-func applies(r conformance.Requirement) (why string) {
-	_, listed := agentRows[r.ID]
+// applies reports whether a requirement binds the program, and why not.
+func (about *subject) applies(r conformance.Requirement) (why string) {
+	_, listed := about.rows[r.ID]
 	switch {
 	case listed:
 		return ""
 	case r.Page == "version-2":
 		return "of version 2"
-	case r.Side == conformance.Client || slices.Contains(onlyAtClients, r.ID):
+	case r.Side == conformance.Client && about.side == conformance.Agent, about.side == conformance.Agent && slices.Contains(onlyAtClients, r.ID):
 		return "binds clients"
+	case about.side == conformance.Client && (r.Side == conformance.Agent || slices.Contains(onlyAtAgents, r.ID)):
+		return "binds agents"
 	}
 	return ""
 }

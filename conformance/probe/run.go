@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/acpgo/sdk/conformance"
 )
 
 // Options configure a probe. The zero value of each field means its default.
@@ -49,13 +51,35 @@ type Options struct {
 	// Progress is called, by one goroutine at a time, when a scenario has ended.
 	Progress func(done, all int, outcome *Outcome)
 
+	subject      *subject
 	requirements []string // of Only
 	scenarios    []string // of Only
 }
 
+// subject is what a probe is about.
+type subject struct {
+	side               conformance.Side
+	word               string // for it
+	capabilities, info string // the members of initialize in which it states them
+	rows               map[string]exercise
+	scenarios          func() []Scenario
+	script             func(*play, *Scenario)
+}
+
 // Agent puts an agent through the protocol.
 func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error) {
-	o, err := options.complete()
+	return run(ctx, launch, options, &agents)
+}
+
+// agents are what [Agent] is about.
+var agents = subject{
+	side: conformance.Agent, word: "agent", capabilities: "agentCapabilities", info: "agentInfo",
+	rows: agentRows, scenarios: agentScenarios, script: func(p *play, s *Scenario) { s.run(p) },
+}
+
+// run plays the scenarios for a subject.
+func run(ctx context.Context, launch Launch, options *Options, about *subject) (*Report, error) {
+	o, err := options.complete(about)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +89,9 @@ func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error
 		defer cancel()
 	}
 	began := time.Now()
-	chosen := o.chosen(agentScenarios())
+	chosen := o.chosen(about.scenarios())
 	r := &Report{
-		Tool: "acp", Version: o.Version, Target: o.Target, Rows: []Row{}, Scenarios: []*Outcome{},
+		Tool: "acp", Version: o.Version, Target: o.Target, Side: about.word, Rows: []Row{}, Scenarios: []*Outcome{},
 		partial: len(o.Only)+len(o.Skip) > 0,
 	}
 	var runs [][]*Outcome
@@ -94,18 +118,19 @@ func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error
 }
 
 // complete fills in the defaults and checks the names.
-func (options *Options) complete() (*Options, error) {
+func (options *Options) complete(about *subject) (*Options, error) {
 	o := &Options{}
 	if options != nil {
 		*o = *options
 	}
+	o.subject = about
 	o.Jobs, o.Runs = max(1, o.Jobs), max(1, o.Runs)
 	o.Answer = cmp.Or(o.Answer, 30*time.Second)
 	o.Quiet = cmp.Or(o.Quiet, o.Answer/10)
 	o.Rung = cmp.Or(o.Rung, 2*time.Second)
 	o.ScenarioTime = cmp.Or(o.ScenarioTime, 4*o.Answer)
 	known := map[string]bool{}
-	for _, s := range agentScenarios() {
+	for _, s := range about.scenarios() {
 		known[s.Name] = true
 	}
 	for _, name := range slices.Concat(o.Only, o.Skip) {
@@ -170,7 +195,7 @@ func (o *Options) chosen(all []Scenario) []Scenario {
 		if len(o.requirements) == 0 {
 			return true
 		}
-		for id, x := range agentRows {
+		for id, x := range o.subject.rows {
 			if o.wanted(id) && (len(x.on) > 0 || slices.Contains(s.Exercises, id)) {
 				return false
 			}
@@ -236,7 +261,7 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 		return out
 	}
 	if first != nil {
-		if out.Skipped = first.rulesOut(s); out.Skipped != "" {
+		if out.Skipped = o.subject.rulesOut(first, s); out.Skipped != "" {
 			return out
 		}
 	}
@@ -252,44 +277,42 @@ func (o *Options) play(ctx context.Context, launch Launch, s *Scenario, run int,
 		return out
 	}
 	defer os.RemoveAll(dir)
-	p := &play{
-		ctx: ctx, options: o, launch: launch, name: s.Name, dir: dir,
-		limits: limits{answer: o.Answer, quiet: o.Quiet, rung: o.Rung},
-		traits: map[string]bool{}, granted: map[string]bool{}, ran: map[string]bool{},
-	}
+	p := o.newPlay(ctx, launch, s.Name, dir)
 	p.script(s)
 	out.Time = time.Since(began)
 	out.Seconds = out.Time.Seconds()
 	if p.skipped != "" {
 		out.Skipped = p.skipped
 	}
-	if p.agent != nil {
-		out.agent = p.agent
-	}
-	out.ran, out.traits, out.granted = p.ran, p.traits, p.granted
-	out.findings = slices.DeleteFunc(p.findings, func(f finding) bool { return slices.Contains(s.ignore, f.Rule) })
-	for _, f := range out.findings {
-		if !slices.Contains(out.Failed, f.Rule) {
-			out.Failed = append(out.Failed, f.Rule)
-		}
-	}
-	slices.Sort(out.Failed)
-	if len(out.findings) > 0 {
-		out.Transcript, out.Stderr = p.log, p.stderr
-	}
+	out.take(s, p, p.findings, p.log)
 	return out
+}
+
+// newPlay is a scenario that is about to run.
+func (o *Options) newPlay(ctx context.Context, launch Launch, name, dir string) *play {
+	return &play{
+		ctx: ctx, options: o, launch: launch, name: name, dir: dir,
+		limits: limits{answer: o.Answer, quiet: o.Quiet, rung: o.Rung},
+		traits: map[string]bool{}, granted: map[string]bool{}, ran: map[string]bool{},
+	}
 }
 
 // rulesOut says why a scenario is not played after how the first one went: what fails there fails everywhere, each time
 // as slowly.
-func (first *Outcome) rulesOut(s *Scenario) string {
-	if first.agent == nil {
+func (about *subject) rulesOut(first *Outcome, s *Scenario) string {
+	if first.itself == nil {
+		if about.side == conformance.Client {
+			return "the client does not send initialize"
+		}
 		return "the agent does not answer initialize"
 	}
 	for _, need := range s.Needs {
-		if !advertised(first.agent, need) {
-			return "the agent does not advertise " + need
+		if !about.advertised(first.itself, need) {
+			return "the " + about.word + " does not advertise " + need
 		}
+	}
+	if about.side == conformance.Client {
+		return first.missing(s)
 	}
 	switch {
 	case s.bare:
@@ -317,5 +340,5 @@ func (p *play) script(s *Scenario) {
 			p.skipped = fmt.Sprintf("a defect of the probe: %v\n%s", what, debug.Stack())
 		}
 	}()
-	s.run(p)
+	p.options.subject.script(p, s)
 }

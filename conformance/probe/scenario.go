@@ -31,10 +31,12 @@ type Scenario struct {
 	// Prompts are the kinds of prompt that it uses.
 	Prompts []string
 
-	ignore []string // requirements that say nothing here, because the scenario itself does what it must not
-	quiet  bool     // it waits for silence, which takes time
-	bare   bool     // it needs no session
-	run    func(*play)
+	persona persona  // of the fake agent, for a client
+	ends    bool     // the client ends in it: nothing for one that a person leads
+	ignore  []string // requirements that say nothing here, because the scenario itself does what it must not
+	quiet   bool     // it waits for silence, which takes time
+	bare    bool     // it needs no session
+	run     func(*play)
 }
 
 // limits are how long things may take.
@@ -59,7 +61,10 @@ type play struct {
 	init   *message
 	// authenticated says that the latest launch is, or that the scenario does that itself.
 	authenticated bool
-	agent         json.RawMessage // what initialize was answered in the last launch in which it was
+	itself        json.RawMessage // what the program said of itself in initialize, in the last launch in which it did
+	fake          *fakeAgent      // of a client under test
+	latest        string          // the session of its latest prompt
+	introduce     string          // what the next prompt is answered first, for a person
 	traits        map[string]bool // what happened, for the table of requirements
 	granted       map[string]bool // the sets of capabilities under which it did
 
@@ -158,13 +163,19 @@ func (p *play) end() {
 	if c == nil {
 		return
 	}
-	p.client.close()
+	if p.client != nil {
+		p.client.close()
+	}
 	byItself := c.close()
+	if p.options.subject.side == conformance.Client {
+		byItself = true // clients decide themselves when they end
+	} else {
+		p.exercised("TRN-10")
+	}
 	if !byItself && c.target.Process {
 		p.trait("survived")
 		p.failAt("TRN-10", conformance.Should, "the agent goes on for %v after the end of its input", p.limits.rung)
 	}
-	p.exercised("TRN-10")
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
 	p.findings = append(p.findings, c.findings...)
@@ -208,7 +219,7 @@ func (p *play) initializeWith(name, capabilities, params string) {
 		panic(stop{})
 	}
 	p.exercised("INI-4")
-	p.init, p.agent = m, m.params
+	p.init, p.itself = m, m.params
 }
 
 // grant says what the client serves from now on.
@@ -225,7 +236,7 @@ func (p *play) why(text string) string {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	if p.ended != nil {
-		return fmt.Sprintf("%s: the agent has ended: %v", text, p.ended)
+		return fmt.Sprintf("%s: the %s has ended: %v", text, p.options.subject.word, p.ended)
 	}
 	return fmt.Sprintf("%s within %v", text, p.limits.answer)
 }
@@ -235,12 +246,12 @@ func (p *play) can(capability string) bool {
 	if p.init == nil {
 		return false
 	}
-	return advertised(p.init.params, capability)
+	return p.options.subject.advertised(p.init.params, capability)
 }
 
-// advertised reports whether the answer to initialize states a capability.
-func advertised(answer json.RawMessage, capability string) bool {
-	v := member(answer, append([]string{"agentCapabilities"}, strings.Split(capability, ".")...)...)
+// advertised reports whether what was said in initialize states a capability.
+func (about *subject) advertised(said json.RawMessage, capability string) bool {
+	v := member(said, append([]string{about.capabilities}, strings.Split(capability, ".")...)...)
 	return v != nil && string(v) != "null" && string(v) != "false"
 }
 

@@ -21,6 +21,11 @@ type Target struct {
 	// Process says that it is a process, whose Read ends with an [*rpc.ExitError] when it has ended; it may close its output
 	// and go on. In memory, the end of the output is all that can be known.
 	Process bool
+	// Log writes to the standard error of the agent that a client has started. Nil: there is none.
+	Log func(text []byte) error
+	// User has the user of a client do something. It returns a channel that is closed when that is done, as far as the
+	// client says that, and nil if there is no way to have it done. A nil User can do nothing.
+	User func(action Action) (done <-chan struct{})
 }
 
 // Launch starts the program under test, in a directory of the scenario's own. The context bounds the start alone.

@@ -1,0 +1,399 @@
+// Scenarios for clients: files, terminals, elicitation, and the sessions of an agent.
+
+package probe
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// place is a folder in the directory of a prompt's session, for files; remove takes it away.
+func (p *play) place(turn *message) (dir string, remove func()) {
+	p.fake.mu.Lock()
+	cwd := p.dir
+	if s := p.fake.session(turn.text("sessionId")); s != nil && s.cwd != "" {
+		cwd = s.cwd
+	}
+	p.fake.mu.Unlock()
+	dir, err := os.MkdirTemp(cwd, ".acp-probe-")
+	if err != nil {
+		p.stopf("no folder in the session's directory: %v", err)
+	}
+	return dir, func() { os.RemoveAll(dir) }
+}
+
+// readFile has the client read a file.
+func (p *play) readFile(turn *message, path, more string) *message {
+	return p.answered("FS-6", p.ask("fs/read_text_file", of(turn, `,"path":`+quote(path)+more), ""), "fs/read_text_file")
+}
+
+// terminal starts a command of the shell, and returns its id.
+func (p *play) terminal(turn *message, script, more string) string {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		p.stopf("there is no sh on this machine")
+	}
+	began := time.Now()
+	m := p.answered("TRM-6", p.ask("terminal/create", of(turn, `,"command":`+quote(shell)+`,"args":["-c",`+quote(script)+`]`+more), ""), "terminal/create")
+	if m.kind == conformance.ErrorReply {
+		p.fail("TRM-6", "terminal/create is answered with an error: %s", clip(string(m.params)))
+		panic(stop{})
+	}
+	if took := time.Since(began); took > p.limits.answer/2 {
+		p.fail("TRM-6", "terminal/create takes %v", took)
+	}
+	return m.text("terminalId")
+}
+
+// ofTerminal sends a request about a terminal, whose answer is due.
+func (p *play) ofTerminal(id string, turn *message, method, terminal string) *message {
+	return p.answered(id, p.ask("terminal/"+method, of(turn, `,"terminalId":`+quote(terminal)), ""), "terminal/"+method)
+}
+
+// formOf are the members of a form with properties.
+func formOf(properties, more string) string {
+	return `,"mode":"form","message":"The probe asks","requestedSchema":{"type":"object","properties":{` + properties + `}` + more + `}`
+}
+
+func linkOf(id, url string) string {
+	return `,"mode":"url","elicitationId":` + quote(id) + `,"url":` + quote(url) + `,"message":"The probe asks"`
+}
+
+// elicit has the user answer an elicitation. Without an answer the scenario ends.
+func (p *play) elicit(turn *message, params string, a Action) *message {
+	id := p.ask("elicitation/create", of(turn, params), "")
+	p.act(a)
+	m := p.await(id)
+	if m == nil {
+		p.stopf("nobody answers the elicitation")
+	}
+	return m
+}
+
+var clientServices = []Scenario{
+	{
+		Name: "read-files", Text: "Files are read: whole, in windows of lines, behind their end, empty, and one that there is not.",
+		Exercises: []string{"FS-6", "FS-4"}, Needs: []string{canRead}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			dir, remove := p.place(m)
+			defer remove()
+			text := "one\ntwo é\nthree 😀\nfour"
+			path := filepath.Join(dir, "read.txt")
+			if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "empty.txt"), nil, 0o600)); err != nil {
+				p.stopf("%v", err)
+			}
+			p.exercised("FS-4")
+			for _, w := range []struct{ id, more, want string }{
+				{"FS-6", "", text}, {"FS-6", `,"line":null,"limit":null`, text}, {"FS-4", `,"line":1,"limit":1`, "one"}, {"FS-4", `,"line":2,"limit":2`, "two é\nthree 😀"},
+				{"FS-4", `,"line":3`, "three 😀\nfour"}, {"FS-4", `,"limit":3`, "one\ntwo é\nthree 😀"}, {"FS-4", `,"line":4,"limit":1000`, "four"},
+			} {
+				answer := p.readFile(m, path, w.more)
+				// Whether the end of the last line belongs to a window is not said.
+				if got := answer.text("content"); answer.kind != conformance.Response || strings.TrimSuffix(got, "\n") != w.want {
+					p.fail(w.id, "a read with %q gives %q, want %q", strings.TrimPrefix(w.more, ","), clip(got), w.want)
+				}
+			}
+			if answer := p.readFile(m, path, `,"line":100`); answer.kind == conformance.Response && answer.text("content") != "" {
+				p.fail("FS-4", "a read behind the end gives %q", clip(answer.text("content")))
+			}
+			if answer := p.readFile(m, filepath.Join(dir, "empty.txt"), ""); answer.kind != conformance.Response || answer.text("content") != "" {
+				p.fail("FS-6", "an empty file is answered with %s", answer.describe())
+			}
+			p.refused("FS-6", p.readFile(m, filepath.Join(dir, "missing.txt"), ""), "a read of a missing file", -32002)
+			p.refused("FS-6", p.readFile(m, dir, ""), "a read of a folder")
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "write-files", Text: "Files are written: a new one, one that there is, an empty one, and one in a new folder.",
+		Exercises: []string{"FS-3", "FS-5"}, Needs: []string{canWrite}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			dir, remove := p.place(m)
+			defer remove()
+			p.act(ActAllow) // some clients ask
+			path := filepath.Join(dir, "new.txt")
+			for _, text := range []string{"one\ntwo é😀\r\n", "shorter", "", "\n"} {
+				answer := p.answered("FS-3", p.ask("fs/write_text_file", of(m, `,"path":`+quote(path)+`,"content":`+quote(text)), ""), "fs/write_text_file")
+				got, err := os.ReadFile(path)
+				if answer.kind != conformance.Response || err != nil || string(got) != text {
+					p.fail("FS-3", "%q is written, answered with %s, and the file has %q (%v)", text, answer.describe(), clip(string(got)), err)
+				}
+			}
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "terminal", Text: "A command runs in a terminal, and ends with a status; it is waited for, and released.",
+		Exercises: []string{"TRM-6", "TRM-9", "TRM-11", "TRM-12"}, Needs: []string{canRun}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			id := p.terminal(m, `echo "$PROBE"; exit 3`, `,"env":[{"name":"PROBE","value":"é😀"}]`)
+			exit := p.ofTerminal("TRM-9", m, "wait_for_exit", id)
+			p.exercised("TRM-12")
+			if string(member(exit.params, "exitCode")) != "3" {
+				p.fail("TRM-12", "the command ends with status 3: %s", exit.describe())
+			}
+			out := p.ofTerminal("TRM-9", m, "output", id)
+			if out.text("output") != "é😀\n" && out.text("output") != "é😀\r\n" || !given(out.params, "exitStatus") {
+				p.fail("TRM-9", "the output of a command that has ended: %s", out.describe())
+			}
+			p.ofTerminal("TRM-11", m, "release", id)
+			p.refused("TRM-11", p.ofTerminal("TRM-11", m, "output", id), "terminal/output of a terminal that was released")
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "terminal-limits", Text: "The output is cut at each limit within its last characters, at the beginning of a character.",
+		Exercises: []string{"TRM-4", "TRM-5"}, Needs: []string{canRun}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			for limit := range 9 {
+				id := p.terminal(m, `printf 'aé€😀b'`, `,"outputByteLimit":`+string(rune('0'+limit)))
+				p.ofTerminal("TRM-9", m, "wait_for_exit", id)
+				out := p.ofTerminal("TRM-4", m, "output", id)
+				got := out.text("output")
+				p.exercised("TRM-4", "TRM-5")
+				if !strings.HasSuffix("aé€😀b", got) || string(member(out.params, "truncated")) != "true" {
+					p.fail("TRM-4", "with a limit of %d bytes: %s", limit, out.describe())
+				}
+				if len(got) > limit || strings.ContainsRune(got, '\uFFFD') {
+					p.fail("TRM-5", "with a limit of %d bytes the output is %q", limit, got)
+				}
+				p.ofTerminal("TRM-11", m, "release", id)
+			}
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "terminal-killed", Text: "A command that lasts is killed; its output and its end are still there.",
+		Exercises: []string{"TRM-9", "TRM-10", "TRM-12"}, Needs: []string{canRun}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			id := p.terminal(m, `echo started; exec sleep 1000`, "")
+			var out *message
+			for range 50 {
+				if out = p.ofTerminal("TRM-9", m, "output", id); out.text("output") != "" {
+					break
+				}
+				p.wait(p.ctx, p.limits.quiet/10, func() bool { return false })
+			}
+			if given(out.params, "exitStatus") {
+				p.fail("TRM-9", "a command that runs has an exit status: %s", out.describe())
+			}
+			waiting := p.ask("terminal/wait_for_exit", of(m, `,"terminalId":`+quote(id)), "")
+			p.ofTerminal("TRM-10", m, "kill", id)
+			exit := p.answered("TRM-10", waiting, "terminal/wait_for_exit of a command that was killed")
+			p.exercised("TRM-12")
+			if string(member(exit.params, "exitCode")) == "0" {
+				p.fail("TRM-12", "a command that was killed ends well: %s", exit.describe())
+			}
+			if out := p.ofTerminal("TRM-10", m, "output", id); !strings.HasPrefix(out.text("output"), "started") {
+				p.fail("TRM-10", "the output of a command that was killed: %s", out.describe())
+			}
+			p.ofTerminal("TRM-10", m, "kill", id) // again does no harm
+			p.ofTerminal("TRM-11", m, "release", id)
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "terminal-released", Text: "A command that lasts is released: it ends.", Exercises: []string{"TRM-11"}, Needs: []string{canRun}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			dir, remove := p.place(m)
+			defer remove()
+			file := filepath.Join(dir, "ticks")
+			id := p.terminal(m, `while :; do echo tick >> "$TICKS"; sleep 0.02; done`, `,"env":[{"name":"TICKS","value":`+quote(file)+`}]`)
+			size := func() int64 {
+				info, err := os.Stat(file)
+				if err != nil {
+					return 0
+				}
+				return info.Size()
+			}
+			pause := func() { p.wait(p.ctx, max(p.limits.quiet/10, 100*time.Millisecond), func() bool { return false }) }
+			for range 50 {
+				if size() > 0 {
+					break
+				}
+				pause()
+			}
+			p.ofTerminal("TRM-11", m, "release", id)
+			ends := false
+			for range 20 { // it may take a moment
+				before := size()
+				pause()
+				if ends = size() == before; ends {
+					break
+				}
+			}
+			p.check("TRM-11", ends, "the command of a terminal goes on after terminal/release")
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "form", Text: "The user fills in a form, and then refuses one.", Exercises: []string{"ELI-15", "ELI-16"}, Needs: []string{canForm}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			p.elicit(m, formOf(`"name":{"type":"string","title":"Name","minLength":1,"default":"probe"},"age":{"type":"integer","minimum":0,"maximum":150,"default":7},"ok":{"type":"boolean","default":true},"size":{"type":"string","enum":["s","l"],"default":"l"}`, `,"required":["name"]`), ActAllow)
+			p.elicit(m, formOf(`"name":{"type":"string"}`, ""), ActReject)
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "form-of-unknown-types", Text: "A form with a field of an unknown type: it is refused, or the field is not filled in.", Exercises: []string{"SCH-10"}, Needs: []string{canForm}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			answer := p.elicit(m, formOf(`"mood":{"type":"_mood","title":"Mood"},"name":{"type":"string","default":"x"}`, ""), ActAllow)
+			p.check("SCH-10", !given(answer.params, "content", "mood"), "a field of an unknown type is filled in: %s", answer.describe())
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "elicitation-of-unknown-mode", Text: "An elicitation of an unknown mode is not accepted; the client goes on.", Exercises: []string{"SCH-8"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			answer := p.answered("SCH-8", p.ask("elicitation/create", of(m, `,"mode":"_dance","message":"Dance!","requestedSchema":{"type":"object","properties":{}}`), ""), "an elicitation of an unknown mode")
+			p.check("SCH-8", answer.text("action") != "accept", "an elicitation of an unknown mode is accepted")
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "elicitation-without-scope", Text: "An elicitation for a session and a request at once, and one for neither.", Exercises: []string{"ELI-34"}, Needs: []string{canForm}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			form := formOf(`"name":{"type":"string","default":"x"}`, "")
+			for _, params := range []string{`{` + form[1:] + `}`, of(m, `,"requestId":`+m.id+form)} {
+				id := p.ask("elicitation/create", params, "")
+				p.act(ActReject)
+				answer := p.await(id)
+				p.exercised("ELI-34")
+				if answer != nil && answer.text("action") == "accept" {
+					p.failAt("ELI-34", conformance.Advice, "an elicitation whose scope is wrong is accepted")
+				}
+			}
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "link", Text: "The user is asked to open a link, which nobody fetches before; its completion comes twice, and for links that there are not.",
+		Exercises: []string{"ELI-22", "ELI-28"}, Needs: []string{canOpen}, persona: full, quiet: true,
+		run: func(p *play) {
+			m := p.prompted()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				p.stopf("%v", err)
+			}
+			var hits atomic.Int32
+			server := &http.Server{ReadHeaderTimeout: p.limits.answer, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) })}
+			served := make(chan struct{})
+			go func() { // ends with the server
+				defer close(served)
+				server.Serve(listener)
+			}()
+			defer func() { server.Close(); <-served }()
+			id := p.ask("elicitation/create", of(m, linkOf("link é", "http://"+listener.Addr().String()+"/probe")), "")
+			p.quiet(p.ctx, p.limits.quiet)
+			if !p.hasAnswer(id) {
+				p.check("ELI-28", hits.Load() == 0, "the link is fetched before anybody has consented")
+			}
+			p.act(ActReject)
+			if answer := p.await(id); answer == nil {
+				p.stopf("nobody answers the elicitation")
+			} else if answer.text("action") != "accept" {
+				p.check("ELI-28", hits.Load() == 0, "the link is fetched, and was not accepted")
+			}
+			for _, done := range []string{"link é", "link é", "never"} {
+				p.notify("elicitation/complete", `{"elicitationId":`+quote(done)+`}`)
+			}
+			p.serves("ELI-22", "completions of unknown elicitations")
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "list", Text: "The sessions come in two pages, with a cursor of odd characters.", Exercises: []string{"LST-9", "LST-10"}, persona: full,
+		run: func(p *play) {
+			p.finish(p.prompted(), "end_turn")
+			list := p.does(ActList, "session/list")
+			if list == nil {
+				p.stopf("the client does not list the sessions")
+			}
+			if given(list.params, "cwd") {
+				p.trait("filtered list")
+			}
+			second := p.arrives("session/list", list.number, nil)
+			if second == nil {
+				p.stopf("the client lists one page only")
+			}
+			p.trait("second page")
+			p.check("LST-10", second.text("cursor") == fakeCursor, "the cursor %q comes back as %q", fakeCursor, second.text("cursor"))
+			third := p.does(ActNew, "session/list")
+			p.check("LST-9", third == nil, "another page is asked for after the last one")
+		},
+	},
+	{
+		Name: "load-and-resume", Text: "The session is loaded and resumed, with the roots that it had.", Exercises: []string{"SES-18"}, persona: full,
+		run: func(p *play) {
+			p.finish(p.prompted(), "end_turn")
+			p.fake.mu.Lock()
+			var had string
+			if len(p.fake.sessions) > 0 {
+				had = string(p.fake.sessions[0].roots)
+			}
+			p.fake.mu.Unlock()
+			for _, a := range []Action{ActLoad, ActResume} {
+				m := p.does(a, "session/"+string(a))
+				if m == nil || had == "" || had == "null" {
+					continue
+				}
+				p.check("SES-18", string(member(m.params, "additionalDirectories")) == had, "%s has other roots than the session had", m.method)
+			}
+		},
+	},
+	{
+		Name: "modes-and-options", Text: "The user changes the mode and an option.", persona: full,
+		run: func(p *play) {
+			p.finish(p.prompted(), "end_turn")
+			p.does(ActMode, "session/set_mode")
+			p.does(ActOption, "session/set_config_option")
+			p.goesOn("SCH-17", "a change of the mode and an option")
+		},
+	},
+	{
+		Name: "close-what-is-gone", Text: "session/close and session/delete are answered with -32002: that is as good as done.", Exercises: []string{"ERR-8"},
+		persona: persona{capabilities: everything, answer: func(_ *fakeAgent, m *message) (string, string) {
+			if m.method == "session/close" || m.method == "session/delete" {
+				return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + quote(m.text("sessionId")) + `}}`
+			}
+			return "", ""
+		}},
+		run: func(p *play) {
+			p.finish(p.prompted(), "end_turn")
+			closed, deleted := p.does(ActClose, "session/close"), p.does(ActDelete, "session/delete")
+			if closed == nil && deleted == nil {
+				p.stopf("the client neither closes nor deletes the session")
+			}
+			p.goesOn("ERR-8", "an error of session/close")
+		},
+	},
+	{
+		Name: "logout", Text: "The user logs out.", persona: full,
+		run: func(p *play) {
+			p.finish(p.prompted(), "end_turn")
+			if p.does(ActLogout, "logout") == nil {
+				p.stopf("the client does not log out")
+			}
+			p.goesOn("SCH-17", "a logout")
+		},
+	},
+}

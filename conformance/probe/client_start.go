@@ -1,0 +1,183 @@
+// Scenarios for clients: the start, capabilities, versions and authentication.
+
+package probe
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// ClientScenarios returns the scenarios for clients, in the order in which they are reported.
+func ClientScenarios() []Scenario {
+	return slices.Concat(clientStarts, clientTurns, clientWire, clientServices)
+}
+
+// full is an agent with everything that clients can use.
+var full = persona{name: "full", capabilities: everything, modes: fakeModes, options: fakeOptions, methods: fakeMethods}
+
+var clientStarts = []Scenario{
+	{
+		Name: startScenario, Text: "The client starts, makes a session and sends a prompt.", persona: full, bare: true,
+		run: func(p *play) {
+			m := p.prompted()
+			p.says(m, "Hello!")
+			p.finish(m, "end_turn")
+			if m := p.nextPrompt(); m != nil {
+				p.trait("second prompt")
+				p.finish(m, "end_turn")
+			}
+		},
+	},
+	stating("left-out", ""),
+	stating("none", `{}`),
+	stating("all-off", `{"loadSession":false,"promptCapabilities":{"image":false,"audio":false,"embeddedContext":false},"mcpCapabilities":{"http":false,"sse":false}}`),
+	stating("null", `{"loadSession":null,"promptCapabilities":null,"mcpCapabilities":null,"sessionCapabilities":null,"auth":null,"_meta":null}`),
+	stating("null-members", `{"sessionCapabilities":{"list":null,"delete":null,"resume":null,"close":null,"additionalDirectories":null},"auth":{"logout":null}}`),
+	stating("wrong-types", `{"loadSession":"yes","promptCapabilities":[],"mcpCapabilities":1,"sessionCapabilities":"all","auth":true}`),
+	stating("unknown", `{"loadSession":true,"telepathy":{"range":3},"sessionCapabilities":{"list":{},"fork":{},"merge":{"_meta":{}}},"_meta":{"acp.probe":{"deep":[[[null]]]}}}`),
+	stating("load-alone", `{"loadSession":true}`),
+	stating("list-alone", `{"sessionCapabilities":{"list":{}}}`),
+	answeringVersion("of-the-future", "9999"),
+	answeringVersion("zero", "0"),
+	{
+		Name: "login", Text: "The agent wants authentication, by a method without a type.",
+		Exercises: []string{"AUT-3", "AUT-4"}, bare: true,
+		persona: persona{capabilities: everything, methods: fakeMethods, locked: true},
+		run: func(p *play) {
+			done, _ := p.act(ActPrompt)
+			if m := p.arrives("authenticate", 0, done); m == nil {
+				p.stopf("the client does not authenticate")
+			}
+			if m := p.nextPrompt(); m != nil {
+				p.finish(m, "end_turn")
+			}
+		},
+	},
+	{
+		Name: "login-in-a-terminal", Text: "The agent wants authentication, and offers only a method of the type terminal: its id is never authenticated with.",
+		Exercises: []string{"AUT-2"}, bare: true, quiet: true,
+		persona: persona{capabilities: everything, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login"]}]`, locked: true},
+		run: func(p *play) {
+			done, _ := p.act(ActPrompt)
+			if p.arrives("session/new", 0, done) == nil {
+				p.stopf("the client makes no session")
+			}
+			p.quiet(p.ctx, p.limits.quiet)
+			p.exercised("AUT-2")
+		},
+	},
+	{
+		Name: "login-of-unknown-type", Text: "The agent offers a method of an unknown type before one that the client knows.",
+		Exercises: []string{"SCH-17"}, bare: true,
+		persona: persona{capabilities: everything, methods: `[{"type":"_telepathy","id":"think","name":"Think"},{"id":"probe-login","name":"Log in","description":null,"_meta":null}]`},
+		run: func(p *play) {
+			p.finish(p.prompted(), "end_turn")
+			p.serves("SCH-17", "an authentication method of an unknown type")
+		},
+	},
+	{
+		Name: "login-lost", Text: "A prompt is answered with authentication required, as after a logout.",
+		Exercises: []string{"AUT-11"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			p.conn.answer(m, "error", `{"code":-32000,"message":"Authentication required"}`)
+			p.goesOn("AUT-11", "authentication required")
+		},
+	},
+}
+
+// goesOn checks that the client goes on after an error: it takes another request, or it has ended by itself, as a program
+// for one prompt may.
+func (p *play) goesOn(id, after string) {
+	m := p.await(p.ask("_acp.probe/alive", "{}", ""))
+	p.exercised(id)
+	if m != nil {
+		return
+	}
+	p.conn.mu.Lock()
+	ended := p.ended != nil
+	p.conn.mu.Unlock()
+	if !ended {
+		p.failAt(id, max(conformance.Should, mustRequirement(id).Level), "the client serves no request after %s", after)
+		panic(stop{})
+	}
+}
+
+// stating is the scenario of a set of capabilities of the agent: whatever it can do, the client copes, and uses nothing
+// else.
+func stating(name, set string) Scenario {
+	return Scenario{
+		Name:      "capabilities-" + name,
+		Text:      "An agent that states " + strings.ReplaceAll(name, "-", " ") + " as its capabilities: the client copes, and uses nothing else.",
+		Exercises: []string{"INI-11", "SCH-17"},
+		persona:   persona{capabilities: set},
+		run: func(p *play) {
+			p.grantAgent(name)
+			p.exercised("INI-11", "SCH-17")
+			m := p.nextPrompt()
+			if m == nil {
+				p.failAt("INI-11", conformance.Should, "%s", p.why("no prompt comes to an agent with other capabilities"))
+				return
+			}
+			p.finish(m, "end_turn")
+			for _, a := range []Action{ActNew, ActList, ActLoad, ActResume, ActMode, ActOption, ActClose, ActDelete, ActLogout} {
+				p.doneWith(a)
+			}
+			p.trait("gate")
+		},
+	}
+}
+
+// grantAgent names the capabilities that the fake agent states.
+func (p *play) grantAgent(name string) {
+	p.tmu.Lock()
+	defer p.tmu.Unlock()
+	p.granted[name] = true
+}
+
+// doneWith has the user do something, and waits until that is over.
+func (p *play) doneWith(a Action) {
+	done, can := p.act(a)
+	if !can {
+		return
+	}
+	ctx, limit := p.ctx, p.limits.answer
+	stopped := make(chan struct{})
+	go func() { // ends with the wait
+		select {
+		case <-done:
+			p.wake()
+		case <-stopped:
+		}
+	}()
+	p.wait(ctx, limit, func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	close(stopped)
+}
+
+// answeringVersion is the scenario of a version that no client speaks.
+func answeringVersion(name, version string) Scenario {
+	return Scenario{
+		Name: "version-" + name, Text: "The agent answers a version that the client does not speak: it makes no session, and closes the connection.",
+		Exercises: []string{"INI-10"}, bare: true, quiet: true, persona: persona{version: version, capabilities: everything},
+		run: func(p *play) {
+			done, _ := p.act(ActPrompt)
+			if p.arrives("initialize", 0, done) == nil {
+				p.stopf("the client does not send initialize")
+			}
+			p.exercised("INI-10")
+			closed := p.wait(p.ctx, p.limits.quiet, func() bool { return p.ended != nil })
+			if !closed && !p.saw("-> session/new") {
+				p.failAt("INI-10", conformance.Should, "the client neither closes the connection nor makes a session within %v", p.limits.quiet)
+			}
+		},
+	}
+}

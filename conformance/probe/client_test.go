@@ -1,0 +1,172 @@
+package probe_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance/probe"
+)
+
+// referenceClient is a client with everything that the SDK offers, whose user decides.
+func referenceClient(user *probe.User, agent rpc.Transport) {
+	ctx := user.Context
+	roots, err := local.OpenRoots(user.Dir)
+	if err != nil {
+		panic(err)
+	}
+	defer roots.Close()
+	terminals := local.NewTerminals(roots, nil)
+	defer terminals.Close()
+	handlers := acp.ClientHandlers{
+		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error { return nil },
+		RequestPermission: func(ctx context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			allowed, err := user.Allows(ctx)
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range req.Options {
+				if (o.Kind == acp.PermissionOptionKindAllowOnce) == allowed && o.Kind != "_perhaps" {
+					return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(o.OptionID)}, nil
+				}
+			}
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+		},
+	}
+	local.NewFiles(roots, nil).Register(&handlers)
+	terminals.Register(&handlers)
+	elicit(user, &handlers)
+	conn, err := acp.Connect(ctx, agent, handlers, &acp.ClientOptions{
+		Info: acp.Implementation{Name: "reference", Version: "1"}, BooleanConfig: true,
+		Elicitation: acp.ElicitationCapabilities{Form: acp.Some(acp.ElicitationFormCapabilities{}), URL: acp.Some(acp.ElicitationURLCapabilities{})},
+		Session:     acp.ClientSessionCapabilities{Notices: acp.Some(acp.NoticeCapabilities{})},
+	})
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	servers := []acp.MCPServer{acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "files", Command: "/bin/true"})}
+	additional := func() []string {
+		if _, ok := conn.Capabilities().SessionCapabilities.AdditionalDirectories.Get(); ok {
+			return []string{user.Dir}
+		}
+		return nil
+	}
+	var open sync.Mutex
+	var session *acp.ClientSession
+	authenticated := func(f func() error) error {
+		err := f()
+		if !errors.Is(err, acp.ErrAuthRequired) {
+			return err
+		}
+		for _, m := range conn.Initialized().AuthMethods {
+			if m, ok := m.Variant.(*acp.AuthMethodAgent); ok {
+				if _, err := conn.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: m.ID}); err != nil {
+					return err
+				}
+				return f()
+			}
+		}
+		return err
+	}
+	begin := func() error {
+		open.Lock()
+		defer open.Unlock()
+		return authenticated(func() (err error) {
+			session, err = conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: user.Dir, MCPServers: servers, AdditionalDirectories: additional()})
+			return err
+		})
+	}
+	for step := range user.Steps() {
+		if session == nil && begin() != nil {
+			continue
+		}
+		// What the agent does not offer is refused by the SDK, and errors are the agent's.
+		switch step.Action {
+		case probe.ActPrompt:
+			_, _ = session.Prompt(step.Context, acp.TextBlock("Hello"))
+		case probe.ActNew:
+			_, _ = conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: user.Dir})
+		case probe.ActList:
+			for _, err := range conn.Sessions(ctx, user.Dir) {
+				if err != nil {
+					break
+				}
+			}
+		case probe.ActLoad:
+			_, _ = conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: session.ID(), Cwd: user.Dir, AdditionalDirectories: additional()})
+		case probe.ActResume:
+			_, _ = conn.ResumeSession(ctx, &acp.ResumeSessionRequest{SessionID: session.ID(), Cwd: user.Dir, AdditionalDirectories: additional()})
+		case probe.ActClose:
+			_ = session.Close(ctx)
+		case probe.ActDelete:
+			_ = session.Delete(ctx)
+		case probe.ActMode:
+			if modes, ok := session.Modes().Get(); ok {
+				_ = session.SetMode(ctx, modes.AvailableModes[len(modes.AvailableModes)-1].ID)
+			}
+		case probe.ActOption:
+			if options, ok := session.ConfigOptions().Get(); ok && len(options) > 0 {
+				_ = session.SetConfigOption(ctx, options[0].ID, "code")
+			}
+		case probe.ActLogout:
+			_, _ = conn.Logout(ctx, &acp.LogoutRequest{})
+		}
+	}
+}
+
+// elicit answers elicitations as the user decides.
+func elicit(user *probe.User, handlers *acp.ClientHandlers) {
+	values := map[string]acp.ElicitationContentValue{
+		"name": acp.NewElicitationContentValueString("probe"), "age": acp.NewElicitationContentValueInteger(7),
+		"ok": acp.NewElicitationContentValueBoolean(true), "size": acp.NewElicitationContentValueString("l"),
+	}
+	handlers.CreateElicitation = func(ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+		allowed, err := user.Allows(ctx)
+		if err != nil {
+			return nil, err
+		}
+		answer := acp.NewCreateElicitationResponseDecline()
+		if allowed {
+			text, err := json.Marshal(req)
+			if err != nil {
+				return nil, err
+			}
+			var form struct {
+				RequestedSchema struct{ Properties map[string]json.RawMessage }
+			}
+			if err := json.Unmarshal(text, &form); err != nil {
+				return nil, err
+			}
+			content := map[string]acp.ElicitationContentValue{}
+			for name := range form.RequestedSchema.Properties {
+				if value, ok := values[name]; ok {
+					content[name] = value
+				}
+			}
+			answer = acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{Content: acp.Some(content)})
+		}
+		return &answer, nil
+	}
+	handlers.CompleteElicitation = func(context.Context, *acp.ClientConn, *acp.CompleteElicitationNotification) error { return nil }
+}
+
+func TestReferenceClient(t *testing.T) {
+	r := probe.CheckClientWith(t, probe.InMemoryClient(referenceClient), &probe.Options{Answer: 5 * time.Second, Quiet: 100 * time.Millisecond, Jobs: 8})
+	t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
+	for _, row := range r.Rows {
+		if row.Verdict == probe.NotExercised && row.Reason != "only people can judge it" || row.Verdict == probe.Warn {
+			t.Logf("%s %s %s: %s", row.Verdict, row.ID, row.Level, row.Reason)
+			for _, f := range row.Failures {
+				t.Logf("\t%s: %s: %s %s", f.Scenario, f.Method, f.Message, f.Excerpt)
+			}
+		}
+	}
+}

@@ -1,0 +1,325 @@
+// Scenarios for clients: turns, updates, permissions and cancellation.
+
+package probe
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// updating is a scenario that sends updates of some kind in a turn.
+func updating(name, text, id string, updates ...string) Scenario {
+	return Scenario{
+		Name: "updates-" + name, Text: text, Exercises: []string{id}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			for _, u := range updates {
+				p.update(m, u)
+			}
+			p.serves(id, "these updates")
+			p.finish(m, "end_turn")
+		},
+	}
+}
+
+var clientTurns = []Scenario{
+	updating("known", "Updates of all kinds that clients know.", "SCH-17",
+		`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Hello"}}`,
+		`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"Hm"}}`,
+		`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"image","data":"AAAA","mimeType":"image/png"}}`,
+		`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"audio","data":"AAAA","mimeType":"audio/wav"}}`,
+		`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"resource_link","uri":"file:///x","name":"x"}}`,
+		`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"resource","resource":{"uri":"file:///x","text":"x"}}}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"Edit","kind":"edit","status":"pending","locations":[{"path":"/x","line":1}],"content":[{"type":"diff","path":"/x","oldText":null,"newText":"x"}],"rawInput":{"a":[1]},"rawOutput":null}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"done"}}]}`,
+		`{"sessionUpdate":"plan","entries":[{"content":"One","priority":"high","status":"in_progress"},{"content":"Two","priority":"low","status":"pending"}]}`,
+		`{"sessionUpdate":"plan","entries":[]}`,
+		`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"web","description":"Search","input":{"hint":"what"}},{"name":"plain","description":"Nothing"}]}`,
+		`{"sessionUpdate":"available_commands_update","availableCommands":[]}`,
+		`{"sessionUpdate":"current_mode_update","currentModeId":"code"}`,
+		`{"sessionUpdate":"config_option_update","configOptions":[`+fakeOptions+`}`,
+		`{"sessionUpdate":"usage_update","used":1000,"size":200000,"cost":{"amount":0.25,"currency":"USD"}}`),
+	updating("of-session-info", "Information on the session: a member that is left out, null and a text.", "LST-13",
+		`{"sessionUpdate":"session_info_update","title":"A title"}`, `{"sessionUpdate":"session_info_update"}`,
+		`{"sessionUpdate":"session_info_update","title":null,"updatedAt":null}`, `{"sessionUpdate":"session_info_update","updatedAt":"2026-01-01T00:00:00Z"}`),
+	updating("of-unknown-kinds", "Updates and contents of kinds that no client knows.", "SCH-17",
+		`{"sessionUpdate":"_probe_update","x":1}`, `{"sessionUpdate":"weather_update","sunny":true}`,
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"_smell","data":"x"}}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","kind":"_dream","status":"_asleep","content":[{"type":"_smell"}]}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","kind":"other","status":"completed"}`,
+		`{"sessionUpdate":"plan","entries":[{"content":"One","priority":"_huge","status":"_perhaps"}]}`),
+	updating("with-unknown-members", "Updates with members that no client knows.", "SCH-17",
+		`{"probe":{"deep":[1,2,{}]},"sessionUpdate":"agent_message_chunk","content":{"probe":1,"type":"text","text":"Hi","annotations":{"probe":[],"audience":["user","_nobody"]}}}`,
+		`{"sessionUpdate":"plan","probe":null,"entries":[{"status":"pending","probe":1,"priority":"low","content":"One"}]}`),
+	updating("with-nulls", "Updates whose optional members are null.", "SCH-17",
+		`{"sessionUpdate":"agent_message_chunk","_meta":null,"messageId":null,"content":{"type":"text","text":"Hi","annotations":null,"_meta":null}}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","kind":null,"status":null,"content":null,"locations":null,"rawInput":null}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","title":null,"kind":null,"status":null,"content":null,"locations":null}`),
+	updating("with-wrong-types", "Updates whose optional members have wrong types, or whose required ones lack.", "SCH-17",
+		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","kind":7,"status":[],"content":"none","locations":{}}`,
+		`{"sessionUpdate":"agent_message_chunk"}`, `{"sessionUpdate":"plan","entries":"none"}`, `{}`, `[]`, `null`, `"text"`),
+	updating("with-odd-meta", "Updates with odd values in _meta.", "SCH-1",
+		`{"sessionUpdate":"agent_message_chunk","_meta":{"big":123456789012345678901234567890,"deep":[[[[[[]]]]]],"":null,"é":1e400,"zed.dev":7},"content":{"type":"text","text":"Hi"}}`,
+		`{"sessionUpdate":"agent_message_chunk","_meta":{"long":"`+strings.Repeat("x", 1<<18)+`"},"content":{"type":"text","text":"Hi"}}`),
+	updating("of-tool-calls", "A tool call in many small updates, each of which changes something else; one of an unknown call.", "TOL-3",
+		`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","title":"U"}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"in_progress"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","rawOutput":{"x":1}}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"never","status":"completed"}`, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`),
+	updating("with-odd-text", "Text with control characters, escapes of a terminal, surrogates and line separators.", "SCH-17",
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\u0000\u001b[2J\u2028\u2029\ud83d\ude00\r\n\t\u202e"}}`,
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800"}}`, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""}}`),
+	{
+		Name: "update-of-unknown-session", Text: "An update of a session that there is not, between those of one that there is.",
+		Exercises: []string{"SCH-17"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			p.notify("session/update", `{"sessionId":"acp-probe-no-such-session","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Hi"}}}`)
+			p.says(m, "Hello!")
+			p.serves("SCH-17", "an update of an unknown session")
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "update-behind-the-end", Text: "An update that comes after the end of its turn.", Exercises: []string{"SCH-17"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			p.finish(m, "end_turn")
+			p.says(m, "One thing more.")
+			p.goesOn("SCH-17", "an update behind the end of its turn")
+		},
+	},
+	{
+		Name: "stop-reasons", Text: "Turns that end for each reason, also for unknown ones.", Exercises: []string{"SCH-17"}, persona: full,
+		run: func(p *play) {
+			for i, reason := range []string{"max_tokens", "max_turn_requests", "refusal", "cancelled", "_tired", "end_turn"} {
+				m := p.nextPrompt()
+				if m == nil {
+					if i == 0 {
+						p.stopf("the client sends no prompt")
+					}
+					return
+				}
+				p.finish(m, reason)
+			}
+			p.goesOn("SCH-17", "these stop reasons")
+		},
+	},
+	{
+		Name: "permission", Text: "Permission is asked for, and the user grants it.", Exercises: []string{"TOL-5"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			p.tool(m, "t1", "edit")
+			id := p.permission(m, "t1")
+			p.act(ActAllow)
+			if p.await(id) == nil {
+				p.stopf("nobody answers the request for permission")
+			}
+			p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`)
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "permission-refused", Text: "Permission is asked for, and the user refuses it.", Exercises: []string{"TOL-5"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			p.tool(m, "t1", "edit")
+			id := p.permission(m, "t1")
+			p.act(ActReject)
+			if p.await(id) == nil {
+				p.stopf("nobody answers the request for permission")
+			}
+			p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"failed"}`)
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "permission-of-unknown-kind", Text: "Permission is asked for, and one of the options has an unknown kind.", Exercises: []string{"TOL-5"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			p.tool(m, "t1", "edit")
+			id := p.ask("session/request_permission", of(m, `,"toolCall":{"toolCallId":"t1","title":"T","kind":"_dream","probe":1},"options":[{"optionId":"","name":"Perhaps","kind":"_perhaps"},{"optionId":"yes","name":"Allow","kind":"allow_once","probe":{}},{"optionId":"no","name":"Reject","kind":"reject_once","_meta":null}]`), "")
+			p.act(ActAllow)
+			if p.await(id) == nil {
+				p.stopf("nobody answers the request for permission")
+			}
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "cancel-in-permissions", Text: "The user cancels while two permissions are asked for; a third request crosses the cancellation. Each is answered as cancelled.",
+		Exercises: []string{"PRM-9", "TOL-4"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			var ids []string
+			for i := range 2 {
+				p.tool(m, fmt.Sprint("t", i), "edit")
+				ids = append(ids, p.permission(m, fmt.Sprint("t", i)))
+			}
+			p.quiet(p.ctx, p.limits.quiet/2) // they are with the user
+			open := 0
+			for _, id := range ids {
+				if !p.hasAnswer(id) {
+					open++
+				}
+			}
+			p.cancelledBy(m)
+			ids = append(ids, p.permission(m, "t1"))
+			for i, id := range ids {
+				answer := p.await(id)
+				p.exercised("PRM-9", "TOL-4")
+				switch {
+				case answer == nil:
+					p.fail("PRM-9", "%s", p.why(fmt.Sprintf("request %d for permission of the cancelled turn is not answered", i+1)))
+				case i >= 2-open && answer.text("outcome", "outcome") != "cancelled" && (answer.kind != conformance.ErrorReply || i == 2):
+					p.fail("PRM-9", "request %d for permission of the cancelled turn is answered with %s", i+1, answer.describe())
+				}
+			}
+			p.finish(m, "cancelled")
+		},
+	},
+	{
+		Name: "cancel-then-updates", Text: "Updates come after the cancellation, before the turn ends.", Exercises: []string{"PRM-14"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			p.tool(m, "t1", "execute")
+			p.cancelledBy(m)
+			p.says(m, "I am stopping.")
+			p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"failed"}`)
+			p.serves("PRM-14", "updates of a cancelled turn")
+			p.finish(m, "cancelled")
+		},
+	},
+	{
+		Name: "cancel-then-prompt", Text: "After a cancelled turn the next prompt comes, and no cancellation behind it.", Exercises: []string{"ADD-8"}, persona: full, quiet: true,
+		run: func(p *play) {
+			m := p.prompted()
+			p.says(m, "On and on it goes.")
+			p.cancelledBy(m)
+			p.finish(m, "cancelled")
+			next := p.nextPrompt()
+			if next == nil {
+				p.stopf("the client sends no second prompt")
+			}
+			p.quiet(p.ctx, p.limits.quiet)
+			p.conn.mu.Lock()
+			late := false
+			for _, other := range p.kept {
+				late = late || other.method == "session/cancel" && other.number > next.number
+			}
+			p.conn.mu.Unlock()
+			p.check("ADD-8", !late, "session/cancel comes behind the next prompt")
+			p.finish(next, "end_turn")
+		},
+	},
+	{
+		ends: true, Name: "cancelled-and-silent", Text: "The agent does not answer a prompt that is cancelled; the user ends the client, which closes the connection.",
+		Exercises: []string{"TRN-10"}, persona: full, quiet: true,
+		run: func(p *play) {
+			p.prompted()
+			p.act(ActCancel)
+			p.quits()
+		},
+	},
+	{
+		Name: "cancel-request", Text: "The agent cancels its own request for permission: it is answered once, with a result or the error -32800.",
+		Exercises: []string{"CAN-1", "CAN-3"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			p.tool(m, "t1", "edit")
+			id := p.permission(m, "t1")
+			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
+			answer := p.await(id)
+			p.exercised("CAN-1", "CAN-3")
+			if answer == nil {
+				// A client need not support it, and then its user has to answer.
+				p.act(ActAllow)
+				answer = p.await(id)
+			}
+			if answer == nil {
+				p.fail("CAN-1", "%s", p.why("the cancelled request is not answered"))
+			}
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "cancel-request-unknown", Text: "$/cancel_request for requests that there are not, and in wrong forms: nothing comes back.",
+		Exercises: []string{"CAN-4", "ADD-11"}, persona: full,
+		run: func(p *play) {
+			m := p.prompted()
+			for _, params := range []string{`{"requestId":"never"}`, `{"requestId":999999}`, `{"requestId":null}`, `{}`, ""} {
+				p.notify("$/cancel_request", params)
+			}
+			p.serves("CAN-4", "$/cancel_request")
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		ends: true, Name: "quit", Text: "The user ends the client, which closes the connection.", Exercises: []string{"TRN-10"}, persona: full,
+		run: func(p *play) {
+			p.finish(p.prompted(), "end_turn")
+			p.quits()
+		},
+	},
+	dying("initialize"), dying("session/new"), dying("session/prompt"),
+	{
+		Name: "errors", Text: "Prompts are answered with errors of known and unknown codes; the client goes on.", Exercises: []string{"ERR-1", "ADD-1"}, persona: full,
+		run: func(p *play) {
+			for i, e := range []string{`{"code":-12345,"message":"Odd"}`, `{"code":7,"message":"Lucky","data":[null]}`, `{"code":-32603,"message":"Internal error","data":{"details":"x","probe":1}}`, `{"code":-32800,"message":"Cancelled"}`} {
+				m := p.nextPrompt()
+				if m == nil {
+					if i == 0 {
+						p.stopf("the client sends no prompt")
+					}
+					return
+				}
+				p.conn.answer(m, "error", e)
+				p.exercised("ADD-1")
+				p.goesOn("ERR-1", "an error")
+			}
+		},
+	},
+}
+
+// cancelledBy has the user cancel the turn. If no cancellation comes, the scenario ends.
+func (p *play) cancelledBy(turn *message) {
+	if m := p.does(ActCancel, "session/cancel"); m == nil || m.text("sessionId") != turn.text("sessionId") {
+		p.stopf("the client does not cancel the turn")
+	}
+}
+
+// quits has the user end the client, which closes the connection.
+func (p *play) quits() {
+	if _, can := p.act(ActQuit); !can {
+		p.stopf("nobody ends the client")
+	}
+	p.exercised("TRN-10")
+	if !p.wait(p.ctx, p.limits.answer, func() bool { return p.ended != nil }) {
+		p.inTime()
+		p.failAt("TRN-10", conformance.Should, "the client does not close the connection when its user ends it")
+	}
+}
+
+// dying is the scenario of an agent that ends when a request comes.
+func dying(method string) Scenario {
+	name := strings.TrimPrefix(method, "session/")
+	return Scenario{
+		Name: "dies-in-" + name, Text: "The agent ends when " + method + " comes; the client closes the connection, at the latest when its user ends it.",
+		Exercises: []string{"TRN-10"}, bare: method == "initialize",
+		persona: persona{capabilities: everything, answer: func(f *fakeAgent, m *message) (string, string) {
+			if m.method == method {
+				f.play.conn.endInput()
+				return "none", ""
+			}
+			return "", ""
+		}},
+		run: func(p *play) {
+			done, _ := p.act(ActPrompt)
+			if p.arrives(method, 0, done) == nil {
+				p.stopf("the client does not send %s", method)
+			}
+			p.quits()
+		},
+	}
+}

@@ -1,0 +1,235 @@
+// The fake agent: what a client under test is answered, beside what its scenario does.
+
+package probe
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// persona is what a fake agent says of itself, and how it answers. The zero value answers as a plain agent.
+type persona struct {
+	name         string // of one that several scenarios share
+	version      string // of the protocol, as JSON; "" is 1
+	capabilities string // as JSON; "" leaves the member out
+	methods      string // the authMethods, as JSON
+	more         string // more members of the answer to initialize, such as `,"x":1`
+	modes        string // of each session, as JSON
+	options      string // likewise
+	locked       bool   // sessions need authentication
+	// answer answers a request in place of the fake agent, if it returns an outcome: "result" or "error", and its JSON text,
+	// or "none" for no answer at all.
+	answer func(f *fakeAgent, m *message) (outcome, text string)
+}
+
+// everything is an agent that can all that agents can.
+const everything = `{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":true},"sessionCapabilities":{"list":{},"delete":{},"resume":{},"close":{},"additionalDirectories":{}},"auth":{"logout":{}}}`
+
+const (
+	fakeModes   = `{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]}`
+	fakeOptions = `[{"id":"mode","name":"Mode","category":"mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"Ask"},{"value":"code","name":"Code"}]},` +
+		`{"id":"model","name":"Model","category":"model","type":"select","currentValue":"small","options":[{"value":"small","name":"Small"},{"value":"large","name":"Large"}]}]`
+	fakeMethods = `[{"id":"probe-login","name":"Log in to the probe"}]`
+)
+
+// fakeSession is a session of the fake agent.
+type fakeSession struct {
+	id, cwd string
+	roots   json.RawMessage // additionalDirectories
+	mode    string
+	options json.RawMessage
+	deleted bool
+}
+
+// fakeAgent answers a client, for one connection. Prompts are the scenario's to answer.
+type fakeAgent struct {
+	play *play
+	persona
+
+	mu            sync.Mutex // may be locked while the connection's is, not the other way round
+	authenticated bool
+	sessions      []*fakeSession
+	prompts       []*message // that no scenario has taken yet
+	free          bool       // prompts are answered at once
+}
+
+// serve answers a request, in the goroutine that the connection gives it.
+func (f *fakeAgent) serve(c *conn, m *message) {
+	if m.kind != conformance.Request {
+		return
+	}
+	if f.persona.answer != nil {
+		switch outcome, text := f.persona.answer(f, m); outcome {
+		case "none":
+			return
+		case "result", "error":
+			c.answer(m, outcome, text)
+			return
+		}
+	}
+	if id := m.text("sessionId"); m.method == "session/load" && slices.Contains(f.all(), id) {
+		c.notify("session/update", `{"sessionId":`+quote(id)+`,"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Hello"}}}`)
+		c.notify("session/update", `{"sessionId":`+quote(id)+`,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Hello again"}}}`)
+	}
+	if outcome, text := f.usual(m); outcome != "" {
+		c.answer(m, outcome, text)
+	}
+	c.wake()
+}
+
+// failure is the JSON text of an error.
+func failure(code int, text string) (outcome, body string) {
+	return "error", fmt.Sprintf(`{"code":%d,"message":%s}`, code, quote(text))
+}
+
+// usual is the answer of a plain agent; "" is none as yet.
+func (f *fakeAgent) usual(m *message) (outcome, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch m.method {
+	case "initialize":
+		return "result", f.initialize()
+	case "authenticate":
+		if id := m.text("methodId"); id == "" || !strings.Contains(f.methods, quote(id)) {
+			return failure(-32602, "no such method")
+		}
+		f.authenticated = true
+		return "result", "{}"
+	case "logout":
+		f.authenticated = false
+		return "result", "{}"
+	case "session/new":
+		if f.locked && !f.authenticated {
+			return failure(codeAuth, "authentication required")
+		}
+		s := &fakeSession{id: "probe-" + strconv.Itoa(len(f.sessions)+1), cwd: m.text("cwd"), roots: member(m.params, "additionalDirectories"), mode: "ask"}
+		if f.options != "" {
+			s.options = json.RawMessage(f.options)
+		}
+		f.sessions = append(f.sessions, s)
+		return "result", `{"sessionId":` + quote(s.id) + f.state(s) + `}`
+	case "session/list":
+		return "result", f.list(m)
+	}
+	s := f.session(m.text("sessionId"))
+	if s == nil && strings.HasPrefix(m.method, "session/") && m.method != "session/delete" {
+		return "error", `{"code":-32002,"message":"Resource not found","data":{"sessionId":` + quote(m.text("sessionId")) + `}}`
+	}
+	switch m.method {
+	case "session/load", "session/resume":
+		return "result", `{` + strings.TrimPrefix(f.state(s), ",") + `}`
+	case "session/close":
+		return "result", "{}"
+	case "session/delete":
+		if s != nil {
+			s.deleted = true
+		}
+		return "result", "{}"
+	case "session/set_mode":
+		s.mode = m.text("modeId")
+		return "result", "{}"
+	case "session/set_config_option":
+		return f.setOption(s, m)
+	case "session/prompt":
+		if f.free {
+			return "result", `{"stopReason":"end_turn"}`
+		}
+		f.prompts = append(f.prompts, m)
+		return "", ""
+	}
+	return failure(-32601, "Method not found")
+}
+
+// initialize is the answer to it.
+func (f *fakeAgent) initialize() string {
+	version := f.version
+	if version == "" {
+		version = "1"
+	}
+	text := `{"protocolVersion":` + version + `,"agentInfo":{"name":"acp-fake-agent","title":"The probe's agent","version":"1"}`
+	if f.capabilities != "" {
+		text += `,"agentCapabilities":` + f.capabilities
+	}
+	if f.methods != "" {
+		text += `,"authMethods":` + f.methods
+	}
+	return text + f.more + "}"
+}
+
+// state are the members of a session's answers that say how it is, each after a comma. The lock is held.
+func (f *fakeAgent) state(s *fakeSession) string {
+	text := ""
+	if f.modes != "" {
+		text += `,"modes":` + strings.Replace(f.modes, `"currentModeId":"ask"`, `"currentModeId":`+quote(s.mode), 1)
+	}
+	if s.options != nil {
+		text += `,"configOptions":` + string(s.options)
+	}
+	return text
+}
+
+// session finds a session. The lock is held.
+func (f *fakeAgent) session(id string) *fakeSession {
+	i := slices.IndexFunc(f.sessions, func(s *fakeSession) bool { return s.id == id && !s.deleted })
+	if i < 0 {
+		return nil
+	}
+	return f.sessions[i]
+}
+
+// fakeCursor is the cursor of the second page: nothing that a client can understand.
+const fakeCursor = "\u00e9\u20ac\U0001F600 +/=%20\"\\ \u2028 next"
+
+// list is the answer to session/list, in two pages. The lock is held.
+func (f *fakeAgent) list(m *message) string {
+	var sessions []string
+	add := func(s *fakeSession) {
+		if filter := m.text("cwd"); !s.deleted && (filter == "" || filter == s.cwd) {
+			text := `{"sessionId":` + quote(s.id) + `,"cwd":` + quote(s.cwd)
+			if s.roots != nil && string(s.roots) != "null" {
+				text += `,"additionalDirectories":` + string(s.roots)
+			}
+			sessions = append(sessions, text+`,"title":null}`)
+		}
+	}
+	second := m.text("cursor") == fakeCursor
+	for i, s := range f.sessions {
+		if (i > 0) == second {
+			add(s)
+		}
+	}
+	text := `{"sessions":[` + strings.Join(sessions, ",") + `]`
+	if !second {
+		text += `,"nextCursor":` + quote(fakeCursor)
+	}
+	return text + "}"
+}
+
+// setOption changes an option. The lock is held.
+func (f *fakeAgent) setOption(s *fakeSession, m *message) (outcome, text string) {
+	var options []map[string]json.RawMessage
+	if json.Unmarshal(s.options, &options) != nil {
+		return failure(-32602, "there are no options")
+	}
+	found := false
+	for _, option := range options {
+		if string(option["id"]) == string(member(m.params, "configId")) {
+			option["currentValue"], found = member(m.params, "value"), true
+		}
+	}
+	if !found {
+		return failure(-32602, "no such option")
+	}
+	all, err := json.Marshal(options)
+	if err != nil {
+		return failure(-32602, "the value is no JSON")
+	}
+	s.options = all
+	return "result", `{"configOptions":` + string(all) + `}`
+}

@@ -1,0 +1,203 @@
+// The fake agent of a client that a person leads: scenario after scenario over one connection, and outcomes in a file.
+
+package probe
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/conformance"
+)
+
+// Serve plays an agent to a client that a person leads. Each prompt of theirs is the next scenario; where they have to do
+// something, the agent says so in the conversation. Scenarios of an agent that is as others are follow each other until the
+// client ends the connection; one of an agent of its own, such as an agent of another version, takes a launch for itself.
+// Those in done are not played again. ended is called for each that was played.
+func Serve(ctx context.Context, target *Target, options *Options, done map[string]bool, ended func(*Outcome) error) error {
+	o, err := options.complete(&clients)
+	if err != nil {
+		return err
+	}
+	var all []Scenario
+	for _, s := range o.chosen(ClientScenarios()) {
+		if !done[s.Name] && !s.ends {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		all = []Scenario{ClientScenarios()[0]} // everything was played: it goes on being an agent
+	}
+	var batch []Scenario
+	for _, s := range all {
+		if s.persona.name == all[0].persona.name && (len(batch) == 0 || s.persona.name == full.name) {
+			batch = append(batch, s)
+		}
+	}
+	dir, err := os.MkdirTemp(o.Scratch, "client-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	p := o.newPlay(ctx, func(context.Context, string) (*Target, error) { return target, nil }, "", dir)
+	target.User = p.person
+	var failed error
+	p.script(&Scenario{persona: batch[0].persona, run: func(p *play) {
+		for i := range batch {
+			out, over := p.serveOne(&batch[i], len(all)-i)
+			if failed = errors.Join(failed, ended(out)); over || failed != nil {
+				return
+			}
+		}
+		p.fake.mu.Lock()
+		p.fake.free = true
+		p.fake.mu.Unlock()
+		p.wait(p.ctx, o.ScenarioTime, func() bool { return p.ended != nil })
+	}})
+	return failed
+}
+
+// person has a person do something: it says so in the turn that runs.
+func (p *play) person(a Action) <-chan struct{} {
+	text := map[Action]string{
+		ActCancel: "Please cancel this turn now.", ActAllow: "Please grant what is asked for.", ActReject: "Please refuse what is asked for.",
+		ActNew: "Please make another session.", ActList: "Please list the sessions.", ActLoad: "Please load this session again.",
+		ActResume: "Please resume this session.", ActClose: "Please close this session.", ActDelete: "Please delete this session.",
+		ActMode: "Please change the mode.", ActOption: "Please change an option.", ActLogout: "Please log out.",
+	}[a]
+	session := p.latest
+	if session == "" || text == "" {
+		return make(chan struct{}) // they know: a prompt
+	}
+	p.notify("session/update", `{"sessionId":`+quote(session)+`,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":`+quote("\n"+text+"\n")+`}}}`)
+	return make(chan struct{})
+}
+
+// serveOne plays one scenario over the connection that there is, and cuts off what it found.
+func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
+	began := time.Now()
+	p.name, p.skipped = s.Name, ""
+	p.introduce = fmt.Sprintf("Scenario %s (%d to go): %s\n", s.Name, left-1, s.Text)
+	func() {
+		defer func() {
+			if what := recover(); what != nil {
+				if _, ok := what.(stop); !ok {
+					p.skipped = fmt.Sprintf("a defect of the probe: %v", what)
+				}
+			}
+		}()
+		s.run(p)
+	}()
+	p.conn.mu.Lock()
+	found, log := p.conn.findings, p.conn.transcript()
+	p.conn.findings, p.conn.log, p.conn.left = nil, nil, 0
+	over = p.ended != nil
+	p.conn.mu.Unlock()
+	p.tmu.Lock()
+	defer p.tmu.Unlock()
+	out = &Outcome{Name: s.Name, Text: s.Text, Run: 1, Skipped: p.skipped, Time: time.Since(began)}
+	out.Seconds = out.Time.Seconds()
+	out.take(s, p, append(p.findings, found...), log)
+	p.findings, p.ran, p.traits, p.granted = nil, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	return out, over || p.ctx.Err() != nil
+}
+
+// take keeps what a scenario found.
+func (out *Outcome) take(s *Scenario, p *play, found []finding, log []string) {
+	out.itself, out.ran, out.traits, out.granted = p.itself, p.ran, p.traits, p.granted
+	out.findings = slices.DeleteFunc(found, func(f finding) bool { return slices.Contains(s.ignore, f.Rule) })
+	for _, f := range out.findings {
+		if !slices.Contains(out.Failed, f.Rule) {
+			out.Failed = append(out.Failed, f.Rule)
+		}
+	}
+	slices.Sort(out.Failed)
+	if len(out.findings) > 0 {
+		out.Transcript, out.Stderr = log, p.stderr
+	}
+}
+
+// savedOutcome is an outcome in a file.
+type savedOutcome struct {
+	*Outcome
+	Ran, Traits, Granted map[string]bool
+	Findings             []savedFinding  `json:",omitempty"`
+	Itself               json.RawMessage `json:",omitempty"`
+}
+
+type savedFinding struct {
+	Finding conformance.Finding
+	Excerpt string
+}
+
+// WriteOutcome writes an outcome, for [ReadOutcomes], as a line.
+func WriteOutcome(w io.Writer, out *Outcome) error {
+	saved := savedOutcome{Outcome: out, Ran: out.ran, Traits: out.traits, Granted: out.granted, Itself: out.itself}
+	for _, f := range out.findings {
+		saved.Findings = append(saved.Findings, savedFinding{f.Finding, f.excerpt})
+	}
+	line, err := json.Marshal(saved)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// ReadOutcomes reads what [WriteOutcome] has written. Of a scenario that was played again, the last time counts in which
+// it was played to its end.
+func ReadOutcomes(r io.Reader) ([]*Outcome, error) {
+	lines := json.NewDecoder(r)
+	var all []*Outcome
+	for number := 1; ; number++ {
+		var saved savedOutcome
+		if err := lines.Decode(&saved); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("outcome %d: %w", number, err)
+		}
+		out := saved.Outcome
+		if out == nil || out.Name == "" {
+			return nil, fmt.Errorf("outcome %d: it has no scenario", number)
+		}
+		out.ran, out.traits, out.granted, out.itself = saved.Ran, saved.Traits, saved.Granted, saved.Itself
+		out.Time = time.Duration(out.Seconds * float64(time.Second))
+		for _, f := range saved.Findings {
+			out.findings = append(out.findings, finding{f.Finding, f.Excerpt})
+		}
+		i := slices.IndexFunc(all, func(other *Outcome) bool { return other.Name == out.Name })
+		switch {
+		case i < 0:
+			all = append(all, out)
+		case out.Skipped == "" || all[i].Skipped != "":
+			all[i] = out
+		}
+	}
+}
+
+// ClientReport is the report on a client whose scenarios were played by [Serve]. What was not played is not exercised.
+func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
+	o, err := options.complete(&clients)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Tool: "acp", Version: o.Version, Target: o.Target, Side: clients.word, Rows: []Row{}, Scenarios: []*Outcome{}, partial: true}
+	if r.Target == "" {
+		r.Target = "a client"
+	}
+	for _, out := range outcomes {
+		r.Seconds += out.Seconds
+		if name := strings.TrimSpace(string(member(out.itself, "clientInfo", "name"))); name != "" && o.Target == "" {
+			r.Target = cmp.Or(strings.Trim(name, `"`), r.Target)
+		}
+	}
+	r.judge(o, [][]*Outcome{outcomes})
+	return r, nil
+}
