@@ -39,7 +39,8 @@ type probeFlags struct {
 
 // newProbeCommand is acp probe.
 func newProbeCommand(p *program) *cobra.Command {
-	f := &probeFlags{format: oneOf{value: string(report.Text), values: formatNames()}}
+	flagsOfProbe := newProbeFlags()
+	f := &flagsOfProbe
 	c := &cobra.Command{
 		Use:   "probe [FLAGS] -- AGENT [ARG...]",
 		Short: "Put an agent through the protocol",
@@ -73,12 +74,30 @@ not be started at all. A baseline file has one known failure in each line, with 
 	}
 	flags := c.Flags()
 	flags.SetInterspersed(false) // the agent's flags are its own
-	flags.Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
-	flags.StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; more than one is possible")
+	f.addFormat(c)
 	flags.StringArrayVar(&f.prompts, "prompt", nil, "the prompt of a kind, as `KIND=TEXT`; --list shows the kinds")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
 	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the agent starts; default: this one")
 	flags.StringVar(&f.auth, "auth", "", "the `METHOD` by which to authenticate when the agent asks for it")
+	f.addCommon(c, "agent")
+	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
+	return c
+}
+
+func newProbeFlags() probeFlags {
+	return probeFlags{format: oneOf{value: string(report.Text), values: formatNames()}}
+}
+
+// addFormat adds the flags of the report's formats.
+func (f *probeFlags) addFormat(c *cobra.Command) {
+	c.Flags().Var(&f.format, "format", "text, json, junit (XML), sarif (2.1.0) or markdown")
+	c.Flags().StringSliceVar(&f.outputs, "output", nil, "also write a `FORMAT=FILE`, such as junit=acp.xml; more than one is possible")
+	complete(c, "format", f.format.values...)
+}
+
+// addCommon adds the flags of all probes.
+func (f *probeFlags) addCommon(c *cobra.Command, what string) {
+	flags := c.Flags()
 	flags.StringSliceVar(&f.only, "only", nil, "only these: a `SCENARIO`, a requirement such as SES-7, or a page such as SES")
 	flags.StringSliceVar(&f.skip, "skip", nil, "not these: a `SCENARIO`, a requirement or a page")
 	flags.StringVar(&f.baseline, "baseline", "", "a `FILE` of failures that are known")
@@ -86,21 +105,28 @@ not be started at all. A baseline file has one known failure in each line, with 
 	flags.IntVar(&f.runs, "runs", 1, "play everything so `MANY` times, and say what differs")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "the `TIME` for the start and for each answer")
 	flags.DurationVar(&f.quiet, "quiet", 0, "the `TIME` of a silence after which nothing more is expected; default a tenth of --timeout")
-	flags.DurationVar(&f.rung, "end-timeout", 2*time.Second, "the `TIME` of each step of ending the agent: closed input, TERM, KILL")
+	flags.DurationVar(&f.rung, "end-timeout", 2*time.Second, "the `TIME` of each step of ending the "+what+": closed input, TERM, KILL")
 	flags.DurationVar(&f.scenarioTime, "scenario-timeout", 0, "the `TIME` for a scenario; default four times --timeout")
 	flags.DurationVar(&f.time, "total-timeout", 0, "the `TIME` for everything; default none")
 	flags.IntVar(&f.max, "max", 0, "show so `MANY` failures of each requirement; -1 is all (default 10)")
 	flags.BoolVar(&f.noProgress, "no-progress", false, "show no progress on a terminal")
-	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
-	complete(c, "format", f.format.values...)
-	return c
 }
 
 // listScenarios lists what there is.
 func listScenarios(p *program) error {
 	w := bufio.NewWriter(p.stdout)
 	fmt.Fprintln(w, "Scenarios:")
-	for _, s := range probe.AgentScenarios() {
+	writeScenarios(w, probe.AgentScenarios())
+	fmt.Fprintln(w, "\nKinds of prompts, and their texts:")
+	for _, kind := range probe.PromptKinds() {
+		fmt.Fprintf(w, "  %-10s  %s\n", kind, probe.DefaultPrompts[kind])
+	}
+	return w.Flush()
+}
+
+// writeScenarios lists scenarios.
+func writeScenarios(w io.Writer, scenarios []probe.Scenario) {
+	for _, s := range scenarios {
 		fmt.Fprintf(w, "  %s\n    %s\n", s.Name, s.Text)
 		if len(s.Needs) > 0 {
 			fmt.Fprintf(w, "    needs: %s\n", strings.Join(s.Needs, ", "))
@@ -109,19 +135,17 @@ func listScenarios(p *program) error {
 			fmt.Fprintf(w, "    prompts: %s\n", strings.Join(s.Prompts, ", "))
 		}
 	}
-	fmt.Fprintln(w, "\nKinds of prompts, and their texts:")
-	for _, kind := range probe.PromptKinds() {
-		fmt.Fprintf(w, "  %-10s  %s\n", kind, probe.DefaultPrompts[kind])
-	}
-	return w.Flush()
 }
 
 // options are the options of the probe, as the flags want them. The scratch folder is the caller's to remove.
-func (f *probeFlags) options(p *program, command []string) (*probe.Options, error) {
+func (f *probeFlags) options(p *program, command []string, repeat func(scenario string, command []string) string) (*probe.Options, error) {
 	o := &probe.Options{
 		Target: strings.Join(command, " "), Version: moduleVersion(), Auth: f.auth, Only: f.only, Skip: f.skip,
 		Prompts: map[string]string{}, Jobs: f.jobs, Runs: f.runs, Answer: f.timeout, Quiet: f.quiet, Rung: f.rung,
-		ScenarioTime: f.scenarioTime, Time: f.time, Repeat: func(scenario string) string { return f.repeat(scenario, command) },
+		ScenarioTime: f.scenarioTime, Time: f.time,
+	}
+	if repeat != nil {
+		o.Repeat = func(scenario string) string { return repeat(scenario, command) }
 	}
 	for _, prompt := range f.prompts {
 		kind, text, ok := strings.Cut(prompt, "=")
@@ -192,11 +216,16 @@ func (f *probeFlags) repeat(scenario string, command []string) string {
 	add("--env", f.env...)
 	add("--cwd", f.dir)
 	add("--auth", f.auth)
-	words = append(append(words, "--"), command...)
+	return shellLine(append(append(words, "--"), command...))
+}
+
+// shellLine is a command as a shell reads it.
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
 	for i, word := range words {
-		words[i] = shellWord(word)
+		quoted[i] = shellWord(word)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(quoted, " ")
 }
 
 // shellWord is a word as a shell reads it.
@@ -210,25 +239,30 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func runProbe(p *program, f *probeFlags, args []string) (err error) {
-	outputs, err := outputFiles(f.outputs)
-	if err != nil {
-		return err
-	}
+func runProbe(p *program, f *probeFlags, args []string) error {
 	command := &launch.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung}
 	if err := command.Resolve(); err != nil {
 		return err
 	}
-	o, err := f.options(p, args)
+	o, err := f.options(p, args, f.repeat)
 	if err != nil {
 		return err
 	}
+	return f.run(p, o, func(ctx context.Context) (*probe.Report, error) { return probe.Agent(ctx, command.Launch, o) })
+}
+
+// run runs a probe, and reports. It removes the scratch folder.
+func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context) (*probe.Report, error)) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(o.Scratch)) }()
+	outputs, err := outputFiles(f.outputs)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	progress := newProgress(p.stderr, f.noProgress)
 	o.Progress = progress.show
-	r, err := probe.Agent(ctx, command.Launch, o)
+	r, err := run(ctx)
 	progress.end()
 	if r == nil {
 		return usagef("%w", err)

@@ -81,7 +81,7 @@ func some(list []string, most int) string {
 
 func probeText(w io.Writer, r *probe.Report, options *TextOptions) error {
 	p := newPainter(w, options)
-	fmt.Fprintf(p, "%s\n\n", p.paint(dim, "In brackets: the capabilities that the probe's client stated when the requirement was exercised."))
+	fmt.Fprintf(p, "%s\n\n", p.paint(dim, "In brackets: the capabilities that the probe stated when the requirement was exercised."))
 	names, rows := probePages(r)
 	for _, name := range names {
 		fmt.Fprintln(p, p.paint(bold, name))

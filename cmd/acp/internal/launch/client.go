@@ -1,0 +1,334 @@
+package launch
+
+// This file starts clients, which start an agent that is the probe: a relay in between hands every byte on.
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance/probe"
+	"github.com/acpgo/sdk/internal/proc"
+)
+
+// AgentWords is what stands in a client's arguments for the words of the agent's command; AgentLine for the command as
+// one word, as a shell reads it; DirWord for the scenario's folder. Without any of the first two, the agent's command comes
+// at the end.
+const (
+	AgentWords = "{agent}"
+	AgentLine  = "{agent-line}"
+	DirWord    = "{dir}"
+)
+
+// Client is a client to start.
+type Client struct {
+	Command
+	// Agent are the words of the command that runs [Relay] with the last one.
+	Agent []string
+	// Quote makes one word of several.
+	Quote func(words []string) string
+	// Type are the lines that make the client do something when they are typed.
+	Type map[probe.Action]string
+	// NoInterrupt says that an interrupt does not cancel the turn.
+	NoInterrupt bool
+}
+
+// Launch starts it in the scenario's folder, or in the one that is set, and waits until it has started its agent.
+func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close()
+	token := rand.Text()
+	at := c.Dir
+	if at == "" {
+		at = dir
+	}
+	agent := append(slices.Clone(c.Agent), listener.Addr().String()+"/"+token)
+	words := c.words(agent, dir)
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Dir = at
+	id := mark + "=" + rand.Text()
+	cmd.Env = append(append(os.Environ(), c.Env...), id)
+	stderr := &tail{}
+	cmd.Stdout, cmd.Stderr = stderr, stderr
+	cmd.WaitDelay = c.Rung
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	group, err := proc.Start(cmd)
+	if err != nil {
+		return nil, err
+	}
+	p := &client{cmd: cmd, group: group, stdin: stdin, exited: make(chan struct{}), rung: c.Rung, id: id}
+	go func() { // ends with the process, for which end waits
+		defer close(p.exited)
+		p.status = cmd.Wait()
+	}()
+	defer func() {
+		if err != nil {
+			p.end()
+			err = fmt.Errorf("%w\n%s", err, stderr)
+		}
+	}()
+	streams, err := accept(ctx, listener, token, p.exited)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := rpc.IO(streams.stdio, halfWriter{streams.stdio}, 0).Connect(ctx)
+	if err != nil {
+		return nil, errors.Join(err, streams.close())
+	}
+	stream := rpc.Wrap(inner, rpc.Wrapper{Close: func() error {
+		// The relay ends when it has lost both, and the client may wait for that.
+		err := errors.Join(inner.Close(), streams.logs.Close())
+		p.end()
+		return err
+	}})
+	return &probe.Target{
+		Stream: stream, Stderr: stderr.String, Raw: inner.(rpc.FastStream).WriteLines, User: c.user(p),
+		Log: func(text []byte) error {
+			if err := streams.logs.SetWriteDeadline(time.Now().Add(c.Rung)); err != nil {
+				return err
+			}
+			_, err := streams.logs.Write(text)
+			return err
+		},
+	}, nil
+}
+
+// words are the client's command with the agent's in it.
+func (c *Client) words(agent []string, dir string) []string {
+	var words []string
+	placed := false
+	for _, word := range c.Args {
+		word = strings.ReplaceAll(word, DirWord, dir)
+		switch {
+		case word == AgentWords:
+			words = append(words, agent...)
+			placed = true
+		case strings.Contains(word, AgentLine):
+			words = append(words, strings.ReplaceAll(word, AgentLine, c.Quote(agent)))
+			placed = true
+		default:
+			words = append(words, word)
+		}
+	}
+	if !placed {
+		words = append(words, agent...)
+	}
+	return words
+}
+
+// user does what a person would do with the client.
+func (c *Client) user(p *client) func(probe.Action) <-chan struct{} {
+	return func(a probe.Action) <-chan struct{} {
+		text, typed := c.Type[a]
+		switch {
+		case typed:
+			if _, err := io.WriteString(p.stdin, text+"\n"); err != nil {
+				return nil
+			}
+		case a == probe.ActCancel && !c.NoInterrupt:
+			if p.cmd.Process.Signal(os.Interrupt) != nil {
+				return nil
+			}
+		case a == probe.ActQuit:
+			if p.stdin.Close() != nil {
+				return nil
+			}
+			p.leaving.Do(func() { go p.leave() })
+		default:
+			return nil
+		}
+		return p.exited
+	}
+}
+
+// client is one that runs.
+type client struct {
+	cmd    *exec.Cmd
+	group  *proc.Group
+	stdin  io.WriteCloser
+	exited chan struct{}
+	status error // when it has
+	rung   time.Duration
+	id     string
+	once   sync.Once
+
+	leaving sync.Once
+}
+
+// leave interrupts a client that does not end with its input, as those that are at a turn. It ends with the process.
+func (p *client) leave() {
+	select {
+	case <-p.exited:
+	case <-time.After(p.rung):
+		_ = p.cmd.Process.Signal(os.Interrupt) // it may just have ended
+	}
+}
+
+// end ends it: by the end of its input, by asking, and by force.
+func (p *client) end() {
+	p.once.Do(func() {
+		p.stdin.Close() // it may have been closed
+		for _, step := range []func(){func() { p.group.Ask() }, p.group.Kill} {
+			select {
+			case <-p.exited:
+			case <-time.After(p.rung):
+				step()
+			}
+		}
+		<-p.exited
+		p.group.Kill() // what it has left behind
+		p.group.Free()
+		sweep(p.id)
+	})
+}
+
+// streams are the two connections of a relay.
+type streams struct{ stdio, logs *net.TCPConn }
+
+func (s *streams) close() error { return errors.Join(s.stdio.Close(), s.logs.Close()) }
+
+// The first words of the relay's connections, each before the token.
+const (
+	stdioWord = "stdio"
+	logsWord  = "logs"
+)
+
+// accept waits for the relay.
+func accept(ctx context.Context, listener net.Listener, token string, exited <-chan struct{}) (*streams, error) {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // ends with the call
+		select {
+		case <-exited:
+		case <-waiting.Done():
+		}
+		listener.Close()
+	}()
+	s := &streams{}
+	for s.stdio == nil || s.logs == nil {
+		conn, err := listener.Accept()
+		if err != nil {
+			select {
+			case <-exited:
+				err = errors.New("the client has ended, and has not started its agent")
+			default:
+				err = fmt.Errorf("the client does not start its agent: %w", context.Cause(ctx))
+			}
+			for _, c := range []*net.TCPConn{s.stdio, s.logs} {
+				if c != nil {
+					c.Close()
+				}
+			}
+			return nil, err
+		}
+		tcp := conn.(*net.TCPConn)
+		switch hello(tcp) {
+		case stdioWord + " " + token:
+			s.stdio = tcp
+		case logsWord + " " + token:
+			s.logs = tcp
+		default:
+			conn.Close() // not ours
+		}
+	}
+	return s, nil
+}
+
+// hello reads the first line of a connection, and nothing behind it.
+func hello(conn net.Conn) string {
+	if conn.SetReadDeadline(time.Now().Add(5*time.Second)) != nil {
+		return ""
+	}
+	var line []byte
+	for b := make([]byte, 1); len(line) < 100; line = append(line, b[0]) {
+		if _, err := io.ReadFull(conn, b); err != nil {
+			return ""
+		}
+		if b[0] == '\n' {
+			break
+		}
+	}
+	if conn.SetReadDeadline(time.Time{}) != nil {
+		return ""
+	}
+	return string(line)
+}
+
+// halfWriter ends one direction of a connection.
+type halfWriter struct{ *net.TCPConn }
+
+func (w halfWriter) Close() error {
+	if err := w.CloseWrite(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Relay is the agent that a client starts: it hands everything on to the probe at an address, ADDRESS/TOKEN.
+func Relay(address string, stdin io.Reader, stdout, stderr io.Writer) error {
+	signal.Ignore(os.Interrupt) // which is for the client
+	address, token, ok := strings.Cut(address, "/")
+	if !ok {
+		return errors.New("want ADDRESS/TOKEN")
+	}
+	connect := func(word string) (*net.TCPConn, error) {
+		conn, err := net.DialTimeout("tcp", address, 10*time.Second)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := io.WriteString(conn, word+" "+token+"\n"); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return conn.(*net.TCPConn), nil
+	}
+	stdio, err := connect(stdioWord)
+	if err != nil {
+		return err
+	}
+	defer stdio.Close()
+	logs, err := connect(logsWord)
+	if err != nil {
+		return err
+	}
+	defer logs.Close()
+	var work sync.WaitGroup
+	work.Go(func() {
+		_, _ = io.Copy(stderr, logs) // until the probe has gone
+	})
+	in := make(chan error, 1)
+	go func() { // a read of standard input cannot be ended; the process is
+		_, err := io.Copy(stdio, bufio.NewReader(stdin))
+		in <- errors.Join(err, stdio.CloseWrite())
+	}()
+	_, err = io.Copy(stdout, stdio)
+	if closer, ok := stdout.(io.Closer); ok {
+		err = errors.Join(err, closer.Close())
+	}
+	if err != nil {
+		return err
+	}
+	work.Wait() // the probe ends this when it has seen everything
+	select {
+	case err = <-in:
+	default:
+	}
+	return err
+}

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/launch"
+	"github.com/acpgo/sdk/conformance/probe"
+)
+
+// probeClientFlags are the flags of acp probe-client.
+type probeClientFlags struct {
+	probeFlags
+
+	types       []string
+	noInterrupt bool
+	outcomes    string
+}
+
+// newProbeClientCommand is acp probe-client.
+func newProbeClientCommand(p *program) *cobra.Command {
+	f := &probeClientFlags{probeFlags: newProbeFlags()}
+	c := &cobra.Command{
+		Use:   "probe-client [FLAGS] [-- CLIENT [ARG...]]",
+		Short: "Put a client through the protocol",
+		Long: `Put a client through the protocol: play many agents to it, and say requirement by requirement what it does.
+
+A client that is a command is started for each scenario, with the probe as its agent. In its arguments {agent}
+stands for the words of the agent's command, {agent-line} for the command as one word, {dir} for the scenario's
+folder, in which the client starts; without any of the first two, the agent's command comes at the end. --type
+says what to type for the client to do something, such as "prompt=hello". A client whose prompts are in its
+arguments needs nothing for that. An interrupt (Ctrl-C) is what cancels a turn, unless --no-interrupt is given.
+
+Without a client it prints how well-known editors are made to start "acp fake-agent", which plays a scenario
+with each prompt, and tells in the conversation what to do; it writes what it sees into a file. With --report
+FILE it then says what the client did.
+
+It ends with 0 if no MUST and nothing that is stated fails, and 1 if something does.`,
+		Example: `  acp probe-client                                       how editors are made to start the fake agent
+  acp probe-client --report seen.jsonl                   what they did
+  acp probe-client --type prompt=hello --type allow=1 -- my-client
+  acp probe-client -- my-client --agent {agent-line} --prompt hello`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case f.list:
+				return listClientScenarios(p)
+			case f.outcomes != "" && len(args) > 0:
+				return usagef("--report is for what acp fake-agent has written: want no client")
+			case f.outcomes != "":
+				return reportOutcomes(p, f)
+			case len(args) == 0:
+				return printConfigurations(p)
+			}
+			return runProbeClient(p, f, args)
+		},
+	}
+	flags := c.Flags()
+	flags.SetInterspersed(false) // the client's flags are its own
+	f.addFormat(c)
+	flags.StringVar(&f.outcomes, "report", "", "report on the `FILE` that acp fake-agent has written")
+	flags.StringArrayVar(&f.types, "type", nil, "what to type for an action, as `ACTION=TEXT`; --list shows the actions")
+	flags.BoolVar(&f.noInterrupt, "no-interrupt", false, "do not interrupt the client to cancel a turn")
+	flags.StringArrayVar(&f.env, "env", nil, "a variable for the client, as `NAME=VALUE`")
+	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the client starts; default: one for each scenario")
+	f.addCommon(c, "client")
+	flags.BoolVar(&f.list, "list", false, "list the scenarios and the actions")
+	return c
+}
+
+// listClientScenarios lists what there is.
+func listClientScenarios(p *program) error {
+	w := bufio.NewWriter(p.stdout)
+	fmt.Fprintln(w, "Scenarios:")
+	writeScenarios(w, probe.ClientScenarios())
+	fmt.Fprintln(w, "\nActions of the client's user:")
+	for _, a := range probe.Actions {
+		fmt.Fprintf(w, "  %s\n", a)
+	}
+	return w.Flush()
+}
+
+// relayFlag is the flag of acp fake-agent by which it hands on everything to a probe.
+const relayFlag = "--connect"
+
+func runProbeClient(p *program, f *probeClientFlags, args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	client := &launch.Client{
+		Command: launch.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung},
+		Agent:   []string{self, "fake-agent", relayFlag}, Quote: shellLine, Type: map[probe.Action]string{}, NoInterrupt: f.noInterrupt,
+	}
+	if err := client.Resolve(); err != nil {
+		return err
+	}
+	for _, typed := range f.types {
+		action, text, ok := strings.Cut(typed, "=")
+		if !ok || !isAction(action) {
+			return usagef("--type %q: want ACTION=TEXT, and acp probe-client --list says the actions", typed)
+		}
+		client.Type[probe.Action(action)] = text
+	}
+	o, err := f.options(p, args, f.repeatClient)
+	if err != nil {
+		return err
+	}
+	return f.run(p, o, func(ctx context.Context) (*probe.Report, error) { return probe.Client(ctx, client.Launch, o) })
+}
+
+func isAction(name string) bool {
+	for _, a := range probe.Actions {
+		if string(a) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// repeatClient is the command that plays one scenario alone.
+func (f *probeClientFlags) repeatClient(scenario string, command []string) string {
+	words := []string{"acp", "probe-client", "--only", scenario}
+	for _, typed := range f.types {
+		words = append(words, "--type", typed)
+	}
+	for _, variable := range f.env {
+		words = append(words, "--env", variable)
+	}
+	if f.dir != "" {
+		words = append(words, "--cwd", f.dir)
+	}
+	if f.noInterrupt {
+		words = append(words, "--no-interrupt")
+	}
+	return shellLine(append(append(words, "--"), command...))
+}
+
+// reportOutcomes reports on what acp fake-agent has written.
+func reportOutcomes(p *program, f *probeClientFlags) error {
+	o, err := f.options(p, nil, nil)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(f.outcomes)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(o.Scratch))
+	}
+	defer file.Close()
+	outcomes, err := probe.ReadOutcomes(file)
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", f.outcomes, err), os.RemoveAll(o.Scratch))
+	}
+	return f.run(p, o, func(context.Context) (*probe.Report, error) { return probe.ClientReport(outcomes, o) })
+}
+
+// configurations are how well-known clients are made to start an agent. COMMAND and REPORT are JSON texts, LINE is for a
+// shell.
+const configurations = `Make your client start this command as its agent:
+
+  {line}
+
+Each prompt is then the next scenario; the agent says what to do. Afterwards:
+
+  acp probe-client --report {shell-report}
+
+Zed, settings.json:
+  {"agent_servers": {"acp probe": {"type": "custom", "command": {command}, "args": ["fake-agent", "--report", {report}], "env": {}}}}
+
+acpx:
+  acpx --agent {quoted-line} "hello"
+
+codecompanion.nvim, in setup():
+  adapters = { acp = { acp_probe = function()
+    return require("codecompanion.adapters").extend("claude_code", {
+      name = "acp_probe", commands = { default = { {command}, "fake-agent", "--report", {report} } } })
+  end } }
+
+avante.nvim, in setup():
+  provider = "acp-probe",
+  acp_providers = { ["acp-probe"] = { command = {command}, args = { "fake-agent", "--report", {report} } } }
+
+agent-shell (Emacs):
+  (agent-shell-start :config (agent-shell-make-agent-config
+    :identifier 'acp-probe :mode-line-name "probe" :buffer-name "probe" :shell-prompt "> " :shell-prompt-regexp "> "
+    :client-maker (lambda (buffer) (acp-make-client :command {command}
+      :command-params '("fake-agent" "--report" {report}) :context-buffer buffer))))
+`
+
+// printConfigurations prints how clients are made to start the fake agent.
+func printConfigurations(p *program) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	file, err := filepath.Abs("acp-probe-client.jsonl")
+	if err != nil {
+		return err
+	}
+	line := shellLine([]string{self, "fake-agent", "--report", file})
+	_, err = strings.NewReplacer(
+		"{line}", line, "{quoted-line}", shellWord(line), "{command}", strconv.Quote(self), "{report}", strconv.Quote(file), "{shell-report}", shellWord(file),
+	).WriteString(p.stdout, configurations)
+	return err
+}
+
+// newFakeAgentCommand is acp fake-agent.
+func newFakeAgentCommand(p *program) *cobra.Command {
+	var file, address string
+	var only []string
+	var patience time.Duration
+	c := &cobra.Command{
+		Use:   "fake-agent --report FILE",
+		Short: "Be the agent of a client that is probed",
+		Long: `Be the agent of a client that is probed, on standard input and output. Each prompt is the next scenario; the
+agent says in the conversation what to do. What it sees goes to the end of the file, in which scenarios that were
+played are not played again; acp probe-client --report FILE says what it means.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			switch {
+			case address != "":
+				return launch.Relay(address, p.stdin, p.stdout, p.stderr)
+			case file == "":
+				return usagef("want --report FILE")
+			}
+			return fakeAgent(p, file, only, patience)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&file, "report", "", "the `FILE` to which to add what was seen")
+	flags.StringSliceVar(&only, "only", nil, "only these: a `SCENARIO`, a requirement such as PRM-9, or a page such as PRM")
+	flags.DurationVar(&patience, "timeout", 5*time.Minute, "the `TIME` for a person to do something")
+	flags.StringVar(&address, strings.TrimPrefix(relayFlag, "--"), "", "the `ADDRESS` of the probe that started the client")
+	if err := flags.MarkHidden(strings.TrimPrefix(relayFlag, "--")); err != nil {
+		panic(err) // there is no such flag
+	}
+	return c
+}
+
+// fakeAgent plays the scenarios that a file does not have.
+func fakeAgent(p *program, name string, only []string, patience time.Duration) (err error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	outcomes, err := probe.ReadOutcomes(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	done := map[string]bool{}
+	for _, out := range outcomes {
+		done[out.Name] = out.Skipped == ""
+	}
+	scratch, err := os.MkdirTemp("", "acp-fake-agent-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	ctx := context.Background()
+	stdin, ok := p.stdin.(io.ReadCloser)
+	if !ok {
+		stdin = io.NopCloser(p.stdin)
+	}
+	stdout, ok := p.stdout.(io.WriteCloser)
+	if !ok {
+		return errors.New("standard output cannot be closed")
+	}
+	stream, err := rpc.IO(stdin, stdout, 0).Connect(ctx)
+	if err != nil {
+		return err
+	}
+	target := &probe.Target{Stream: stream, Log: func(text []byte) error { _, err := p.stderr.Write(text); return err }}
+	if fast, ok := stream.(rpc.FastStream); ok {
+		target.Raw = fast.WriteLines
+	}
+	o := &probe.Options{
+		Version: moduleVersion(), Scratch: scratch, Only: only, Answer: patience, Quiet: 3 * time.Second, Rung: 2 * time.Second,
+		ScenarioTime: 24 * time.Hour,
+	}
+	return probe.Serve(ctx, target, o, done, func(out *probe.Outcome) error { return probe.WriteOutcome(file, out) })
+}
