@@ -44,6 +44,7 @@ const summary = {
 let turn = "";
 let choice = "allow";
 let onChunk = () => {};
+let cancelling = false; // then what is asked for is answered as cancelled
 let replaying = null;
 
 const terminals = new Map();
@@ -89,7 +90,7 @@ const app = acp
     }
   })
   .onRequest(acp.methods.client.session.requestPermission, ({ params }) => {
-    const option = params.options.find((o) => o.kind.startsWith(choice));
+    const option = cancelling ? undefined : params.options.find((o) => o.kind.startsWith(choice));
     (summary.permissions[turn] ??= []).push(option ? option.kind : "none");
     return {
       outcome: option ? { outcome: "selected", optionId: option.optionId } : { outcome: "cancelled" },
@@ -216,9 +217,11 @@ async function drive(agent) {
   // Cancelled as soon as something of it has arrived.
   onChunk = () => {
     onChunk = () => {};
+    cancelling = true;
     void agent.notify(m.session.cancel, { sessionId });
   };
   await prompt("long");
+  cancelling = false;
 
   const lifecycle = can?.sessionCapabilities ?? {};
   const roots = { cwd: root, mcpServers: [] };
@@ -227,7 +230,7 @@ async function drive(agent) {
     if (!sessions.some((s) => s.sessionId === sessionId)) throw new Error("session/list lacks the session");
   }
   if (lifecycle.close) await call(m.session.close, { sessionId });
-  if (can?.loadSession) {
+  if (can?.loadSession === true) {
     replaying = () => summary.replayed++;
     await call(m.session.load, { sessionId, ...roots });
     if (lifecycle.close) await call(m.session.close, { sessionId });

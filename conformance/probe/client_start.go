@@ -175,7 +175,10 @@ func answeringVersion(name, version string) Scenario {
 			}
 			p.exercised("INI-10")
 			closed := p.wait(p.ctx, p.limits.quiet, func() bool { return p.ended != nil })
-			if !closed && !p.saw("-> session/new") {
+			switch {
+			case p.saw("-> session/new"):
+				p.fail("INI-10", "the client makes a session with an agent of version %s", version)
+			case !closed:
 				p.failAt("INI-10", conformance.Should, "the client neither closes the connection nor makes a session within %v", p.limits.quiet)
 			}
 		},

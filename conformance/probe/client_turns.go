@@ -151,21 +151,23 @@ var clientTurns = []Scenario{
 		Name: "cancel-in-permissions", Text: "The user cancels while two permissions are asked for; a third request crosses the cancellation. Each is answered as cancelled.",
 		Exercises: []string{"PRM-9", "TOL-4"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
 			var ids []string
-			for i := range 2 {
-				p.tool(m, fmt.Sprint("t", i), "edit")
-				ids = append(ids, p.permission(m, fmt.Sprint("t", i)))
-			}
-			p.quiet(p.ctx, p.limits.quiet/2) // they are with the user
 			open := 0
-			for _, id := range ids {
-				if !p.hasAnswer(id) {
-					open++
+			m := p.cancelledTurn(func(m *message) {
+				ids, open = nil, 0
+				for i := range 2 {
+					call := fmt.Sprint(m.number, "-", i)
+					p.tool(m, call, "edit")
+					ids = append(ids, p.permission(m, call))
 				}
-			}
-			p.cancelledBy(m)
-			ids = append(ids, p.permission(m, "t1"))
+				p.quiet(p.ctx, p.limits.quiet/2) // they are with the user
+				for _, id := range ids {
+					if !p.hasAnswer(id) {
+						open++
+					}
+				}
+			})
+			ids = append(ids, p.permission(m, fmt.Sprint(m.number, "-0")))
 			for i, id := range ids {
 				answer := p.await(id)
 				p.exercised("PRM-9", "TOL-4")
@@ -182,11 +184,9 @@ var clientTurns = []Scenario{
 	{
 		Name: "cancel-then-updates", Text: "Updates come after the cancellation, before the turn ends.", Exercises: []string{"PRM-14"}, persona: full,
 		run: func(p *play) {
-			m := p.prompted()
-			p.tool(m, "t1", "execute")
-			p.cancelledBy(m)
+			m := p.cancelledTurn(func(m *message) { p.tool(m, fmt.Sprint(m.number), "execute") })
 			p.says(m, "I am stopping.")
-			p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"failed"}`)
+			p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":`+quote(fmt.Sprint(m.number))+`,"status":"failed"}`)
 			p.serves("PRM-14", "updates of a cancelled turn")
 			p.finish(m, "cancelled")
 		},
@@ -194,9 +194,7 @@ var clientTurns = []Scenario{
 	{
 		Name: "cancel-then-prompt", Text: "After a cancelled turn the next prompt comes, and no cancellation behind it.", Exercises: []string{"ADD-8"}, persona: full, quiet: true,
 		run: func(p *play) {
-			m := p.prompted()
-			p.says(m, "On and on it goes.")
-			p.cancelledBy(m)
+			m := p.cancelledTurn(func(*message) {})
 			p.finish(m, "cancelled")
 			next := p.nextPrompt()
 			if next == nil {
@@ -250,8 +248,8 @@ var clientTurns = []Scenario{
 			m := p.prompted()
 			for _, params := range []string{`{"requestId":"never"}`, `{"requestId":999999}`, `{"requestId":null}`, `{}`, ""} {
 				p.notify("$/cancel_request", params)
+				p.serves("CAN-4", "$/cancel_request")
 			}
-			p.serves("CAN-4", "$/cancel_request")
 			p.finish(m, "end_turn")
 		},
 	},
@@ -282,12 +280,35 @@ var clientTurns = []Scenario{
 	},
 }
 
-// cancelledBy has the user cancel the turn. If no cancellation comes, the scenario ends.
-func (p *play) cancelledBy(turn *message) {
-	if m := p.does(ActCancel, "session/cancel"); m == nil || m.text("sessionId") != turn.text("sessionId") {
-		p.stopf("the client does not cancel the turn")
+// cancelledTurn is a turn that the user has cancelled; before is called while it is not. A client without a user may cancel
+// a later one of its own accord, so all are tried.
+func (p *play) cancelledTurn(before func(turn *message)) *message {
+	for range maxTurns {
+		m := p.nextPrompt()
+		if m == nil {
+			break
+		}
+		from := p.passed()
+		before(m)
+		for range 3 {
+			p.says(m, "On and on it goes. ")
+		}
+		idle, can := p.act(ActCancel)
+		limit := p.limits.answer
+		if !can {
+			limit = p.limits.quiet
+		}
+		if c := p.arrivesWithin("session/cancel", from, idle, limit); c != nil && c.text("sessionId") == m.text("sessionId") {
+			return m
+		}
+		p.finish(m, "end_turn")
 	}
+	p.stopf("the client does not cancel a turn")
+	return nil
 }
+
+// maxTurns is how many turns are tried.
+const maxTurns = 8
 
 // quits has the user end the client, which closes the connection.
 func (p *play) quits() {

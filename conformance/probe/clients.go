@@ -71,14 +71,28 @@ func (p *play) begins(who persona) {
 }
 
 // does has the user do something, and waits until the client has sent a request or notification of a method, which it
-// returns. It is nil if the client does not: it cannot, or its user has no way to it.
+// returns. It is nil if the client does not: it cannot, or its user has no way to it. A client without a user may do it of
+// its own accord, earlier or behind its next prompts.
 func (p *play) does(a Action, method string) *message {
 	from := p.passed()
 	idle, can := p.act(a)
 	if !can {
-		return nil
+		p.frees()
+		return p.arrivesWithin(method, 0, nil, p.limits.quiet)
 	}
 	return p.arrives(method, from, idle)
+}
+
+// frees has all prompts answered at once from now on.
+func (p *play) frees() {
+	p.fake.mu.Lock()
+	p.fake.free = true
+	waiting := p.fake.prompts
+	p.fake.prompts = nil
+	p.fake.mu.Unlock()
+	for _, m := range waiting {
+		p.finish(m, "end_turn")
+	}
 }
 
 // passed is the number of the last message that passed.
@@ -103,6 +117,10 @@ func (p *play) act(a Action) (done <-chan struct{}, can bool) {
 // arrives waits for a message of the client behind another one, until the user has done what was wanted and nothing more
 // comes.
 func (p *play) arrives(method string, from int, idle <-chan struct{}) *message {
+	return p.arrivesWithin(method, from, idle, p.limits.answer)
+}
+
+func (p *play) arrivesWithin(method string, from int, idle <-chan struct{}, limit time.Duration) *message {
 	var found *message
 	look := func() bool {
 		for _, m := range p.kept {
@@ -132,7 +150,7 @@ func (p *play) arrives(method string, from int, idle <-chan struct{}) *message {
 			}
 		}()
 	}
-	p.wait(ctx, p.limits.answer, look)
+	p.wait(ctx, limit, look)
 	if found == nil {
 		p.inTime()
 	}
@@ -287,14 +305,7 @@ func (p *play) answered(id, request, what string) *message {
 
 // leave ends a scenario: prompts that are still to come are answered, and the client is asked to end.
 func (p *play) leave() {
-	p.fake.mu.Lock()
-	p.fake.free = true
-	waiting := p.fake.prompts
-	p.fake.prompts = nil
-	p.fake.mu.Unlock()
-	for _, m := range waiting {
-		p.finish(m, "end_turn")
-	}
+	p.frees()
 	if _, can := p.act(ActQuit); can {
 		p.wait(p.ctx, p.limits.answer, func() bool { return p.ended != nil })
 	}
@@ -377,7 +388,7 @@ func (p *play) observeClient(m *message) {
 	p.trait(traits...)
 }
 
-// orNil is a word for what came.
+// describe says in words what came.
 func (m *message) describe() string {
 	if m == nil {
 		return "nothing"

@@ -1,0 +1,268 @@
+package probe_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance/probe"
+)
+
+// clientMutant is the reference client with one fault, and what a scenario must find of it. The faults are those of the
+// mutants of agents, in which the agent is then the client.
+type clientMutant struct {
+	scenario string
+	rules    string // the requirements that are found broken, and no other
+	fault    fault
+	client   func(*probe.User, rpc.Transport) // in place of the reference
+}
+
+// editingRequest changes the params of the client's requests.
+func editingRequest(method string, edit func(params map[string]json.RawMessage)) fault {
+	return fault{toClient: func(_ *state, m *line) []string {
+		var e map[string]json.RawMessage
+		params := map[string]json.RawMessage{}
+		if !m.request || m.method != method || json.Unmarshal([]byte(m.text), &e) != nil || json.Unmarshal(e["params"], &params) != nil {
+			return []string{m.text}
+		}
+		edit(params)
+		var err error
+		if e["params"], err = json.Marshal(params); err != nil {
+			panic(err)
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			panic(err)
+		}
+		return []string{string(text)}
+	}}
+}
+
+// with sets a member.
+func with(name, value string) func(map[string]json.RawMessage) {
+	return func(params map[string]json.RawMessage) { params[name] = json.RawMessage(value) }
+}
+
+// without takes one away.
+func without(name string) func(map[string]json.RawMessage) {
+	return func(params map[string]json.RawMessage) { delete(params, name) }
+}
+
+// gated sends a request behind the first prompt, and keeps its answer from the client.
+func gated(method, params string) fault {
+	return fault{
+		toClient: func(s *state, m *line) []string {
+			if m.method == "session/prompt" && s.nth("gated") == 1 {
+				return []string{m.text, `{"jsonrpc":"2.0","id":"mutant","method":"` + method + `","params":` + params + `}`}
+			}
+			return []string{m.text}
+		},
+		toAgent: func(_ *state, m *line) ([]string, []string) {
+			if m.answer && m.id == `"mutant"` {
+				return []string{`{"jsonrpc":"2.0","method":"_mutant/note"}`}, nil
+			}
+			return []string{m.text}, nil
+		},
+	}
+}
+
+// misreading changes what the client is told.
+func misreading(pairs ...string) fault {
+	replacer := strings.NewReplacer(pairs...)
+	return fault{toAgent: func(_ *state, m *line) ([]string, []string) { return []string{replacer.Replace(m.text)}, nil }}
+}
+
+// deadAt reads nothing more from a text on.
+func deadAt(text string) fault {
+	return fault{toAgent: func(s *state, m *line) ([]string, []string) {
+		if s.count["dead"] > 0 || strings.Contains(m.text, text) {
+			s.count["dead"]++
+			return []string{`{"jsonrpc":"2.0","method":"_mutant/note"}`}, nil
+		}
+		return []string{m.text}, nil
+	}}
+}
+
+// staying is the reference client, which does not end with its user.
+func staying(user *probe.User, agent rpc.Transport) {
+	stream, err := agent.Connect(context.Background())
+	if err != nil {
+		return
+	}
+	one, other := rpc.Pipe()
+	inner, err := one.Connect(context.Background())
+	if err != nil {
+		return
+	}
+	ended := make(chan struct{})
+	go func() { // from the agent to the client, until the agent ends
+		defer close(ended)
+		for {
+			text, err := stream.Read()
+			if err != nil {
+				return
+			}
+			if inner.Write(text) != nil {
+				<-user.Context.Done()
+			}
+		}
+	}()
+	go func() { // from the client to the agent; the end is not told
+		for {
+			text, err := inner.Read()
+			if err != nil || stream.Write(text) != nil {
+				return
+			}
+		}
+	}()
+	referenceClient(user, other)
+	time.Sleep(3 * time.Second) // this is the fault: longer than the probe waits
+	inner.Close()
+	stream.Close()
+	<-ended
+}
+
+// noAnswer is what nobody may answer.
+const noAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}`
+
+var clientMutants = []clientMutant{
+	{scenario: "start", rules: "INI-3", fault: editingRequest("initialize", without("clientInfo"))},
+	{scenario: "start", rules: "SES-20", fault: editingRequest("session/new", with("cwd", `"relative"`))},
+	{scenario: "capabilities-left-out", rules: "LST-3", fault: gated("session/list", `{}`)},
+	{scenario: "capabilities-none", rules: "SES-4", fault: gated("session/load", `{"sessionId":"m","cwd":"/","mcpServers":[]}`)},
+	{scenario: "capabilities-all-off", rules: "SES-9", fault: gated("session/resume", `{"sessionId":"m","cwd":"/","mcpServers":[]}`)},
+	{scenario: "capabilities-null", rules: "AUT-1", fault: gated("logout", `{}`)},
+	{scenario: "capabilities-null-members", rules: "SES-13", fault: gated("session/close", `{"sessionId":"m"}`)},
+	{scenario: "capabilities-wrong-types", rules: "DEL-3", fault: gated("session/delete", `{"sessionId":"m"}`)},
+	{scenario: "capabilities-unknown", rules: "SES-19", fault: editingRequest("session/new", with("additionalDirectories", `["/"]`))},
+	{scenario: "capabilities-load-alone", rules: "SES-27", fault: editingRequest("session/new", with("mcpServers", `[{"type":"http","name":"m","url":"https://example.com/","headers":[]}]`))},
+	{scenario: "capabilities-list-alone", rules: "PRM-2", fault: editingRequest("session/prompt", with("prompt", `[{"type":"image","data":"AAAA","mimeType":"image/png"}]`))},
+	{scenario: "version-of-the-future", rules: "INI-10", fault: misreading(`"protocolVersion":9999`, `"protocolVersion":1`)},
+	{scenario: "version-zero", rules: "INI-10", fault: misreading(`"protocolVersion":0`, `"protocolVersion":1`)},
+	{scenario: "login", rules: "AUT-3", fault: editingRequest("authenticate", with("methodId", `"other"`))},
+	{scenario: "login-in-a-terminal", rules: "AUT-2", fault: misreading(`"type":"terminal",`, ``, `,"args":["--login"]`, ``)},
+	{scenario: "login-of-unknown-type", rules: "SCH-17", fault: deadAt(`"stopReason"`)},
+	{scenario: "login-lost", rules: "AUT-11", fault: deadAt(`-32000`)},
+	{scenario: "updates-known", rules: "SCH-17", fault: deadAt("usage_update")},
+	{scenario: "updates-of-session-info", rules: "LST-13", fault: deadAt("session_info_update")},
+	{scenario: "updates-of-unknown-kinds", rules: "SCH-17", fault: deadAt("weather_update")},
+	{scenario: "updates-of-unknown-kinds", rules: "OVW-4", fault: answering(noAnswer, has("weather_update"))},
+	{scenario: "updates-with-unknown-members", rules: "SCH-17", fault: deadAt(`"probe":{"deep"`)},
+	{scenario: "updates-with-nulls", rules: "SCH-17", fault: deadAt(`"messageId":null`)},
+	{scenario: "updates-with-wrong-types", rules: "SCH-17", fault: deadAt(`"kind":7`)},
+	{scenario: "updates-with-odd-meta", rules: "SCH-1", fault: deadAt("zed.dev")},
+	{scenario: "updates-of-tool-calls", rules: "TOL-3", fault: deadAt(`"never"`)},
+	{scenario: "updates-with-odd-text", rules: "SCH-17", fault: deadAt(`\u202e`)},
+	{scenario: "update-of-unknown-session", rules: "SCH-17", fault: deadAt("no-such-session")},
+	{scenario: "update-behind-the-end", rules: "SCH-17", fault: deadAt("One thing more")},
+	{scenario: "stop-reasons", rules: "SCH-17", fault: deadAt("_acp.probe/alive")},
+	{scenario: "permission", rules: "TOL-5", fault: replacing(`"optionId":"yes"`, `"optionId":"other"`)},
+	{scenario: "permission-refused", rules: "TOL-5", fault: replacing(`"optionId":"no"`, `"optionId":"other"`)},
+	{scenario: "permission-of-unknown-kind", rules: "TOL-5", fault: replacing(`"optionId":"yes"`, `"optionId":"other"`)},
+	{scenario: "cancel-in-permissions", rules: "PRM-9", fault: replacing(`{"outcome":"cancelled"}`, `{"outcome":"selected","optionId":"yes"}`)},
+	{scenario: "cancel-then-updates", rules: "PRM-14", fault: deadAt("I am stopping")},
+	{scenario: "cancel-then-prompt", rules: "ADD-8", fault: fault{toClient: func(s *state, m *line) []string {
+		if m.method == "session/prompt" && s.nth("prompt") == 2 {
+			return []string{m.text, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + sessionOf(m) + `"}}`}
+		}
+		return []string{m.text}
+	}}},
+	{scenario: "cancelled-and-silent", rules: "TRN-10", client: staying},
+	{scenario: "cancel-request", rules: "CAN-1", fault: silent("session/request_permission", always)},
+	{scenario: "cancel-request-unknown", rules: "OVW-4", fault: answering(noAnswer, has("$/cancel_request"))},
+	{scenario: "quit", rules: "TRN-10", client: staying},
+	{scenario: "dies-in-initialize", rules: "TRN-10", client: staying},
+	{scenario: "dies-in-new", rules: "TRN-10", client: staying},
+	{scenario: "dies-in-prompt", rules: "TRN-10", client: staying},
+	{scenario: "errors", rules: "ERR-1", fault: deadAt("-12345")},
+	{scenario: "broken-json", rules: "ERR-7", fault: replacing(`-32700`, `-32600`)},
+	{scenario: "no-messages", rules: "ERR-7", fault: deadAt(`"1.0"`)},
+	{scenario: "batches", rules: "TRN-3", fault: deadAt(`[1,2]`)},
+	{scenario: "empty-lines", rules: "ERR-7", fault: deadAt(`_acp.probe/x`)},
+	{scenario: "odd-answers", rules: "ADD-9", fault: deadAt(`987655`)},
+	{scenario: "deep-nesting", rules: "ERR-7", fault: deadAt(`_acp.probe/deep`)},
+	{scenario: "unknown-notifications", rules: "OVW-4", fault: answering(noAnswer, has("_acp.probe/note"))},
+	{scenario: "long-lines", rules: "SCH-17", fault: deadAt("long long")},
+	{scenario: "many-updates", rules: "SCH-17", fault: deadAt("a word")},
+	{scenario: "slow-reader", rules: "SCH-17", fault: deadAt("a word")},
+	{scenario: "ids", rules: "SCH-2", fault: replacing(`"id":-1,`, `"id":-2,`)},
+	{scenario: "unknown-requests", rules: "EXT-5", fault: recoding("_acp.probe/unknown", "-32601", "-32603")},
+	{scenario: "unstated", rules: "INI-13 ERR-3", fault: replacing(`"terminal":true,`, ``)},
+	{scenario: "wrong-params", rules: "ERR-4", fault: granting("fs/read_text_file", `{"content":""}`, params(`"path":7`))},
+	{scenario: "other-orders", rules: "SCH-17", fault: deadAt(`session\/update`)},
+	{scenario: "exotic-answers", rules: "CFG-15", fault: deadAt("_acp.probe/alive")},
+	{scenario: "read-files", rules: "FS-4", fault: granting("fs/read_text_file", `{"content":"one\ntwo"}`, params(`"line":1,`))},
+	{scenario: "read-files", rules: "FS-6", fault: recoding("fs/read_text_file", "-32002", "-32603")},
+	{scenario: "write-files", rules: "FS-3", fault: granting("fs/write_text_file", `{}`, always)},
+	{scenario: "terminal", rules: "TRM-12", fault: replacing(`"exitCode":3`, `"exitCode":0`)},
+	{scenario: "terminal-limits", rules: "TRM-4", fault: replacing(`"truncated":true`, `"truncated":false`)},
+	{scenario: "terminal-limits", rules: "TRM-4 TRM-5", fault: replacing(`"output":"😀b"`, `"output":"\ufffd😀b"`)},
+	{scenario: "terminal-killed", rules: "TRM-10", fault: granting("terminal/kill", `{}`, always)},
+	{scenario: "terminal-released", rules: "TRM-11", fault: granting("terminal/release", `{}`, always)},
+	{scenario: "form", rules: "ELI-15", fault: replacing(`"age":7`, `"age":-7`)},
+	{scenario: "form-of-unknown-types", rules: "SCH-10", fault: replacing(`"content":{"name":"probe"}`, `"content":{"name":"probe","mood":"x"}`)},
+	{scenario: "elicitation-of-unknown-mode", rules: "SCH-8", fault: granting("elicitation/create", `{"action":"accept"}`, has("_dance"))},
+	{scenario: "elicitation-without-scope", rules: "ELI-34", fault: granting("elicitation/create", `{"action":"accept","content":{}}`, always)},
+	{scenario: "link", rules: "ELI-22", fault: deadAt("elicitation/complete")},
+	{scenario: "list", rules: "LST-10", fault: fault{toClient: func(_ *state, m *line) []string {
+		if m.method == "session/list" {
+			return []string{strings.Replace(m.text, `"cursor":"`, `"cursor":"x`, 1)}
+		}
+		return []string{m.text}
+	}}},
+	{scenario: "load-and-resume", rules: "SES-18", fault: editingRequest("session/load", without("additionalDirectories"))},
+	{scenario: "modes-and-options", rules: "MOD-1", fault: editingRequest("session/set_mode", with("modeId", `"other"`))},
+	{scenario: "modes-and-options", rules: "CFG-16", fault: editingRequest("session/set_config_option", with("value", `"other"`))},
+	{scenario: "close-what-is-gone", rules: "ERR-8", fault: deadAt("-32002")},
+	{scenario: "logout", rules: "SCH-17", fault: deadAt("_acp.probe/alive")},
+}
+
+// TestClientMutants plays each scenario against a client with one fault, which it must find, and nothing else.
+func TestClientMutants(t *testing.T) {
+	played := map[string]bool{
+		// Only a process can be sent these; cmd/acp tests them.
+		"parts-of-lines": true, "flood-of-logs": true,
+	}
+	for _, m := range clientMutants {
+		played[m.scenario] = true
+		t.Run(m.scenario+"/"+m.rules, func(t *testing.T) {
+			t.Parallel()
+			client := m.client
+			if client == nil {
+				client = referenceClient
+			}
+			r, err := probe.Client(t.Context(), mutate(probe.InMemoryClient(client), m.fault), &probe.Options{
+				Scratch: t.TempDir(), Only: []string{m.scenario}, Answer: 2 * time.Second, Quiet: 200 * time.Millisecond,
+				Rung: 300 * time.Millisecond, ScenarioTime: 30 * time.Second,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, row := range r.Rows {
+				if len(row.Failures) > 0 {
+					found = append(found, row.ID)
+				}
+			}
+			if got := strings.Join(found, " "); got != m.rules {
+				for _, row := range r.Rows {
+					for _, f := range row.Failures {
+						t.Logf("%s %s: %s %s", row.ID, f.Method, f.Message, f.Excerpt)
+					}
+				}
+				for _, out := range r.Scenarios {
+					t.Logf("%s: skipped %q\n%s", out.Name, out.Skipped, strings.Join(out.Transcript, "\n"))
+				}
+				t.Errorf("found %q, want %q", got, m.rules)
+			}
+		})
+	}
+	for _, s := range probe.ClientScenarios() {
+		if !played[s.Name] {
+			t.Errorf("the scenario %s has no mutant", s.Name)
+		}
+	}
+}
