@@ -35,6 +35,7 @@ type probeFlags struct {
 	timeout, quiet, rung time.Duration
 	scenarioTime, time   time.Duration
 	list, noProgress     bool
+	model                modelFlags
 }
 
 // newProbeCommand is acp probe.
@@ -59,7 +60,9 @@ not be started at all. A baseline file has one known failure in each line, with 
 		Example: `  acp probe -- my-agent --acp
   acp probe --jobs 4 --output junit=acp.xml -- my-agent     for a CI server, and for people
   acp probe --only cancel-in-the-stream -- my-agent         one scenario
-  acp probe --prompt 'permission=rm old.txt' -- my-agent    a prompt of your own`,
+  acp probe --prompt 'permission=rm old.txt' -- my-agent    a prompt of your own
+  acp probe --model-stub=claude -- claude-agent-acp         a fake model in place of the real one
+  acp probe --model-stub --model-env 'API={url}/v1' -- my-agent`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -81,6 +84,8 @@ not be started at all. A baseline file has one known failure in each line, with 
 	flags.StringVar(&f.auth, "auth", "", "the `METHOD` by which to authenticate when the agent asks for it")
 	f.addCommon(c, "agent")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
+	f.model.add(flags)
+	complete(c, "model-stub", presetNames()...)
 	return c
 }
 
@@ -216,6 +221,7 @@ func (f *probeFlags) repeat(scenario string, command []string) string {
 	add("--env", f.env...)
 	add("--cwd", f.dir)
 	add("--auth", f.auth)
+	words = append(words, f.model.words()...)
 	return shellLine(append(append(words, "--"), command...))
 }
 
@@ -239,7 +245,7 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func runProbe(p *program, f *probeFlags, args []string) error {
+func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	command := &launch.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung}
 	if err := command.Resolve(); err != nil {
 		return err
@@ -247,6 +253,19 @@ func runProbe(p *program, f *probeFlags, args []string) error {
 	o, err := f.options(p, args, f.repeat)
 	if err != nil {
 		return err
+	}
+	if f.model.preset != "" {
+		model, failed := f.model.serve(o.Scratch)
+		if failed != nil {
+			return errors.Join(failed, os.RemoveAll(o.Scratch))
+		}
+		defer func() {
+			if model.model.Served() == 0 {
+				fmt.Fprintln(p.stderr, "acp probe: the agent has not asked the fake model anything; --model-env says where it is")
+			}
+			err = errors.Join(err, model.close())
+		}()
+		command.Env = append(model.env, command.Env...)
 	}
 	return f.run(p, o, func(ctx context.Context) (*probe.Report, error) { return probe.Agent(ctx, command.Launch, o) })
 }

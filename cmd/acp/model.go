@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/acpgo/sdk/internal/modelstub"
+)
+
+// modelFlags are the flags of a fake model.
+type modelFlags struct {
+	preset string   // "" is without a model
+	env    []string // "NAME=VALUE" with placeholders
+	log    string
+}
+
+func (f *modelFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.preset, "model-stub", "", "serve a fake model on loopback, for `AGENT`: "+strings.Join(presetNames(), ", "))
+	flags.Lookup("model-stub").NoOptDefVal = anyAgent
+	flags.StringArrayVar(&f.env, "model-env", nil, "a variable by which the agent reaches the fake model, as `NAME=VALUE`; {url} is its address without a path, {home} a folder made for the agent")
+	flags.StringVar(&f.log, "model-log", "", "write what the fake model is asked into a `FILE`, a line of JSON for each request")
+}
+
+// words are the flags again, as a command has them.
+func (f *modelFlags) words() []string {
+	var words []string
+	if f.preset != "" {
+		words = append(words, "--model-stub="+f.preset)
+	}
+	for _, variable := range f.env {
+		words = append(words, "--model-env", variable)
+	}
+	return words
+}
+
+// anyAgent is the preset of agents that have none: the variables that most read.
+const anyAgent = "any"
+
+// preset is how an agent is led to the fake model. In all texts {url} and {home} are filled in.
+type preset struct {
+	env   []string          // "NAME=VALUE"
+	files map[string]string // by their path in {home}
+}
+
+// ownHome makes an agent keep all that it keeps in the folder made for it.
+var ownHome = []string{
+	"HOME={home}", "USERPROFILE={home}", "XDG_CONFIG_HOME={home}/.config", "XDG_DATA_HOME={home}/.local/share", "XDG_STATE_HOME={home}/.local/state", "XDG_CACHE_HOME={home}/.cache",
+}
+
+var presets = map[string]preset{
+	anyAgent: {env: []string{
+		"OPENAI_BASE_URL={url}/v1", "OPENAI_API_BASE={url}/v1", "OPENAI_API_KEY=fake", "ANTHROPIC_BASE_URL={url}", "ANTHROPIC_API_KEY=sk-ant-fake",
+		"GOOGLE_GEMINI_BASE_URL={url}", "GEMINI_API_KEY=fake",
+	}},
+	"claude": {env: append([]string{
+		"ANTHROPIC_BASE_URL={url}", "ANTHROPIC_API_KEY=sk-ant-fake", "IS_SANDBOX=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CONFIG_DIR={home}/.claude",
+	}, ownHome...)},
+	"opencode": {
+		env: append([]string{
+			"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+		}, ownHome...),
+		files: map[string]string{".config/opencode/opencode.json": `{
+  "autoupdate": false, "share": "disabled", "model": "fake/fake-model", "small_model": "fake/fake-model", "enabled_providers": ["fake"],
+  "permission": {"edit": "ask", "bash": "ask", "read": "allow"},
+  "provider": {"fake": {
+    "npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": {"baseURL": "{url}/v1", "apiKey": "fake"},
+    "models": {"fake-model": {"name": "Fake", "tool_call": true, "limit": {"context": 200000, "output": 8000}}}
+  }}
+}
+`},
+	},
+	"gemini": {
+		env: append([]string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL={url}", "GEMINI_MODEL=gemini-2.5-flash"}, ownHome...),
+		files: map[string]string{".gemini/settings.json": `{
+  "general": {"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false},
+  "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}}
+}
+`},
+	},
+	"qwen": {
+		env: append([]string{"OPENAI_API_KEY=fake", "OPENAI_BASE_URL={url}/v1", "OPENAI_MODEL=fake-model"}, ownHome...),
+		files: map[string]string{".qwen/settings.json": `{
+  "general": {"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false},
+  "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": false}}, "model": {"name": "fake-model"}, "tools": {"approvalMode": "default"}
+}
+`},
+	},
+}
+
+func presetNames() []string { return slices.Sorted(maps.Keys(presets)) }
+
+// fakeModel is a model that is served.
+type fakeModel struct {
+	env    []string // for the agent
+	model  *modelstub.Server
+	server *http.Server
+	served chan error
+	log    *os.File
+	home   string
+}
+
+// serve serves the fake model until it is closed. The folder is the one in which the agents' working directories are.
+func (f *modelFlags) serve(folder string) (_ *fakeModel, err error) {
+	chosen, ok := presets[f.preset]
+	if !ok {
+		return nil, usagef("--model-stub=%s: want one of %s", f.preset, strings.Join(presetNames(), ", "))
+	}
+	for _, variable := range f.env {
+		if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
+			return nil, usagef("--model-env %q: want NAME=VALUE", variable)
+		}
+	}
+	if folder, err = filepath.EvalSymlinks(folder); err != nil {
+		return nil, err
+	}
+	m := &fakeModel{served: make(chan error, 1)}
+	options := &modelstub.Options{Root: folder}
+	if f.log != "" {
+		if m.log, err = os.Create(f.log); err != nil {
+			return nil, err
+		}
+		options.Log = m.log
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.close())
+		}
+	}()
+	// Outside the folder: agents tell their model where they keep things, and those are not where they work.
+	if m.home, err = os.MkdirTemp("", "acp-model-home-"); err != nil {
+		return nil, err
+	}
+	var listening net.ListenConfig
+	listener, err := listening.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	m.model = modelstub.New(options)
+	m.server = &http.Server{Handler: m.model, ReadHeaderTimeout: 10 * time.Second}
+	go func() { m.served <- m.server.Serve(listener) }()
+	fill := strings.NewReplacer("{url}", "http://"+listener.Addr().String(), "{home}", m.home).Replace
+	// What reaches the model must not go through a proxy.
+	for _, variable := range slices.Concat([]string{"NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}, chosen.env, f.env) {
+		m.env = append(m.env, fill(variable))
+	}
+	for name, text := range chosen.files {
+		name = filepath.Join(m.home, filepath.FromSlash(name))
+		if err = os.MkdirAll(filepath.Dir(name), 0o700); err == nil {
+			err = os.WriteFile(name, []byte(fill(text)), 0o600)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// close ends the model, and removes what its agents have kept.
+func (m *fakeModel) close() (err error) {
+	if m.server != nil {
+		err = m.server.Close()
+		if served := <-m.served; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, fmt.Errorf("the fake model: %w", served))
+		}
+	}
+	if m.home != "" {
+		err = errors.Join(err, os.RemoveAll(m.home))
+	}
+	if m.log != nil {
+		err = errors.Join(err, m.log.Close())
+	}
+	return err
+}
