@@ -75,6 +75,7 @@ func blocks(content json.RawMessage) (turn, error) {
 	var list []struct {
 		Type    string
 		Text    string
+		Name    string
 		Content json.RawMessage
 	}
 	if err := json.Unmarshal(content, &list); err != nil {
@@ -88,6 +89,8 @@ func blocks(content json.RawMessage) (turn, error) {
 				return t, err
 			}
 			t.results = append(t.results, strings.Join(inner.texts, "\n"))
+		case b.Type == "tool_use":
+			t.calls = append(t.calls, b.Name)
 		case b.Text != "":
 			t.texts = append(t.texts, b.Text)
 		}

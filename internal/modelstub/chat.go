@@ -16,6 +16,7 @@ func (chat) decode(body []byte) (*conversation, error) {
 		Messages []struct {
 			Role    string
 			Content json.RawMessage
+			Calls   []struct{ Function struct{ Name string } } `json:"tool_calls"`
 		}
 		Tools []struct {
 			Function struct {
@@ -36,6 +37,9 @@ func (chat) decode(body []byte) (*conversation, error) {
 		t, err := blocks(m.Content)
 		if err != nil {
 			return nil, fmt.Errorf("messages: %d: %w", i, err)
+		}
+		for _, x := range m.Calls {
+			t.calls = append(t.calls, x.Function.Name)
 		}
 		c.add(m.Role, t)
 	}

@@ -19,6 +19,7 @@ type geminiContent struct {
 	Parts []struct {
 		Text             string
 		Thought          bool
+		FunctionCall     *struct{ Name string }
 		FunctionResponse *struct{ Response json.RawMessage }
 	}
 }
@@ -29,6 +30,8 @@ func (g geminiContent) turn() turn {
 		switch {
 		case p.FunctionResponse != nil:
 			t.results = append(t.results, resultText(p.FunctionResponse.Response))
+		case p.FunctionCall != nil:
+			t.calls = append(t.calls, p.FunctionCall.Name)
 		case p.Text != "" && !p.Thought:
 			t.texts = append(t.texts, p.Text)
 		}

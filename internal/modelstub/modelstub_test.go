@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -496,6 +497,10 @@ var (
 		"todo_write":        {todoSchema, func(*testing.T, string, map[string]any) string { return "ok" }},
 		"mcp__x__acp_probe": {`{"type":"object"}`, func(*testing.T, string, map[string]any) string { return "nothing" }},
 	}
+	searching = tools{
+		"Read":       {fileSchema, doRead},
+		"ToolSearch": {`{"properties":{"query":{"type":"string"}},"required":["query"]}`, func(*testing.T, string, map[string]any) string { return "found" }},
+	}
 	shellOnly = tools{"shell": {execSchema, doRun}}
 )
 
@@ -531,6 +536,11 @@ func (w *wire) play(t *testing.T, url, dir, prompt string, offered tools, stream
 			t.Fatalf("a call of %s", c.name)
 		}
 		calls = append(calls, c)
+		if c.name == "ToolSearch" { // what it finds is in the list from now on
+			offered = maps.Clone(offered)
+			offered["TodoWrite"] = full["todo_write"]
+			described = append(described, w.tool("TodoWrite", todoSchema))
+		}
 		messages = append(messages, w.calls(s), w.result(c, x.do(t, dir, args)))
 	}
 	t.Fatal("no end")
@@ -564,6 +574,7 @@ func TestTurns(t *testing.T) {
 					{"permission", full, "run_shell_command", "", "", true, 0},
 					{"plan", full, "todo_write Read todo_write todo_write", "Done.", "", false, 0},
 					{"plan", shellOnly, "shell", "Done.", "", false, 0},
+					{"plan", searching, "ToolSearch TodoWrite Read TodoWrite TodoWrite", "Done.", "", false, 0},
 					{"mcp", full, "mcp__x__acp_probe", "nothing", "", false, 0},
 					{"form", full, "", "cannot", "", false, 0},
 					{"long", full, "", "chapter 420", "", false, 0},
@@ -672,6 +683,10 @@ func TestAsides(t *testing.T) {
 
 // TestDirectory finds the working directory in the words of agents.
 func TestDirectory(t *testing.T) {
+	odd := filepath.Join(t.TempDir(), "a folder, with ä and <spaces>; and more. Yes")
+	if err := os.Mkdir(odd, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ text, root, want string }{
 		{"Working directory: /work/a\n", "", "/work/a"},
 		{"- Primary working directory: /work/a\n", "", "/work/a"},
@@ -682,6 +697,9 @@ func TestDirectory(t *testing.T) {
 		{"Your memory is in /home/x. Workspace: /tmp/scratch/one/inside.", "/tmp/scratch", "/tmp/scratch/one/inside"},
 		{"The working directory is /home/x; the workspace is /tmp/scratch/one", "/tmp/scratch", "/tmp/scratch/one"},
 		{"Nothing of that sort.", "/tmp/scratch", ""},
+		{"Working directory: " + odd + "\nPlatform: linux", filepath.Dir(odd), odd},
+		{"You work in " + odd + ".", filepath.Dir(odd), odd},
+		{"<cwd>" + odd + "</cwd>", "", odd},
 	} {
 		if got := (&conversation{system: c.text}).directory(c.root); got != c.want {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)

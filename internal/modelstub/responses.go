@@ -36,6 +36,7 @@ func (responses) decode(body []byte) (*conversation, error) {
 		var items []struct {
 			Type    string
 			Role    string
+			Name    string
 			Content json.RawMessage
 			Output  json.RawMessage
 		}
@@ -47,6 +48,9 @@ func (responses) decode(body []byte) (*conversation, error) {
 			switch {
 			case strings.HasSuffix(item.Type, "_call_output"):
 				content, role = item.Output, "tool"
+			case item.Type == "function_call":
+				c.turns = append(c.turns, turn{agent: true, calls: []string{item.Name}})
+				continue
 			case item.Type == "reasoning" || strings.HasSuffix(item.Type, "_call"):
 				continue
 			}

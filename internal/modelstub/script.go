@@ -5,8 +5,10 @@ package modelstub
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -74,6 +76,21 @@ func (c *conversation) results() []string {
 	return all[len(all)-step:]
 }
 
+// called reports whether the model has called a tool since the newest prompt.
+func (g *game) called(name string) bool {
+	step := len(g.results)
+	for _, t := range slices.Backward(g.turns) {
+		if step <= 0 && !t.agent {
+			return false
+		}
+		if slices.Contains(t.calls, name) {
+			return true
+		}
+		step -= len(t.results)
+	}
+	return false
+}
+
 // find is the script of a prompt; nil if it has none.
 func find(prompt string) *script {
 	for i := range scripts {
@@ -111,8 +128,8 @@ func (s *Server) decide(c *conversation) *reply {
 	return r
 }
 
-// directoryPattern is how agents tell the model where they are.
-var directoryPattern = regexp.MustCompile(`(?i)(?:working directory|current directory|<cwd>|\bcwd\b|working in the (?:following )?director(?:y|ies))[^/\n]{0,40}\n?[^/\n]{0,10}(/[^\s"'` + "`" + `<>\\,]+)`)
+// directoryPattern is how agents tell the model where they are: what follows up to the end of the line begins with a path.
+var directoryPattern = regexp.MustCompile(`(?i)(?:working directory|current directory|<cwd>|\bcwd\b|working in the (?:following )?director(?:y|ies))[^/\n]{0,40}\n?[^/\n]{0,10}(/[^\n]+)`)
 
 // directory is the working directory of the agent, as it tells the model; "" if it does not.
 func (c *conversation) directory(root string) string {
@@ -121,21 +138,39 @@ func (c *conversation) directory(root string) string {
 		texts = append(texts, t.texts...)
 	}
 	all := strings.Join(texts, "\n")
+	told := directoryPattern.FindAllStringSubmatch(all, -1)
 	if root != "" {
-		below := regexp.MustCompile(regexp.QuoteMeta(strings.TrimSuffix(root, "/")) + `/[^\s"'` + "`" + `<>\\,]+`)
-		for _, m := range directoryPattern.FindAllStringSubmatch(all, -1) {
-			if below.MatchString(m[1]) {
-				return trimEnd(m[1])
+		root = strings.TrimSuffix(root, "/") + "/"
+		for _, m := range told {
+			if strings.HasPrefix(m[1], root) {
+				return pathIn(m[1])
 			}
 		}
-		if found := below.FindString(all); found != "" {
-			return trimEnd(found)
+		if i := strings.Index(all, root); i >= 0 {
+			line, _, _ := strings.Cut(all[i:], "\n")
+			return pathIn(line)
 		}
 	}
-	if m := directoryPattern.FindStringSubmatch(all); m != nil {
-		return trimEnd(m[1])
+	if len(told) > 0 {
+		return pathIn(told[0][1])
 	}
 	return ""
+}
+
+// pathEnd is where a path may end in a text.
+var pathEnd = regexp.MustCompile(`[\s"'` + "`" + `<>\\,;]|[.:)\]]+(\s|$)|$`)
+
+// pathIn is the path of a folder at the beginning of a line: names of folders may hold anything, so it is the longest one
+// that there is, and up to the first character that is rare in paths if there is none.
+func pathIn(line string) string {
+	line = line[:min(len(line), 1024)]
+	ends := pathEnd.FindAllStringIndex(line, -1)
+	for _, end := range slices.Backward(ends) {
+		if info, err := os.Stat(line[:end[0]]); err == nil && info.IsDir() {
+			return line[:end[0]]
+		}
+	}
+	return line[:ends[0][0]]
 }
 
 func trimEnd(text string) string { return strings.TrimRight(text, ".,;:)]") }
@@ -196,9 +231,17 @@ func playRun(g *game) *reply {
 	return say("It printed: " + clip(last(g.results)))
 }
 
-// playPlan makes a plan, reads the file of the prompt, and says that the plan was followed.
+// playPlan makes a plan, reads the file of the prompt, and says that the plan was followed. Some agents offer the tool for
+// plans only to a model that searches for it.
 func playPlan(g *game) *reply {
 	var steps []*call
+	if search := g.tool(searchTools...); search != nil {
+		if g.called(search.name) {
+			steps = append(steps, &call{})
+		} else if g.tool(planTools...) == nil {
+			return use(search.call(values{query: "select:TodoWrite,todo_write"}), "")
+		}
+	}
 	steps = append(steps, g.plan("in_progress", "pending", "pending"))
 	if m := readPattern.FindStringSubmatch(g.prompt); m != nil {
 		steps = append(steps, g.read(g.file(m[1])))

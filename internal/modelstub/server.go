@@ -70,6 +70,7 @@ type turn struct {
 	agent   bool     // the model's own
 	texts   []string // what the user, or the model, says
 	results []string // of tools
+	calls   []string // the names of the tools that the model calls
 }
 
 // tool is what the agent can do for the model.

@@ -42,7 +42,9 @@ var (
 	runTools   = []string{"bash", "shell", "runshellcommand", "runcommand", "executecommand", "runterminalcmd", "execcommand", "localshell", "terminal", "exec"}
 	planTools  = []string{"todowrite", "writetodos", "updateplan", "updatetodos", "todo", "plan"}
 	askTools   = []string{"askuserquestion", "askuser", "question", "askfollowupquestion"}
-	modeTools  = []string{"enterplanmode", "planenter", "switchmode"}
+	// searchTools find tools that are not in the list.
+	searchTools = []string{"toolsearch", "searchtools"}
+	modeTools   = []string{"enterplanmode", "planenter", "switchmode"}
 )
 
 // read is the call that reads a file; nil if no tool can.
@@ -110,9 +112,9 @@ func (g *game) mcp() *call {
 
 // values are what a call is about.
 type values struct {
-	path, before, after, content string
-	command, why, question       string
-	states                       []string
+	path, before, after, content  string
+	command, why, question, query string
+	states                        []string
 }
 
 // steps are the texts of a plan.
@@ -218,6 +220,8 @@ func (v *values) parameter(name string, p *schema) (any, bool) {
 		}
 	case "question":
 		return text(v.question)
+	case "query":
+		return text(v.query)
 	}
 	return nil, false
 }
