@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/acpgo/sdk/cmd/acp/internal/launch"
+	"github.com/acpgo/sdk/cmd/acp/internal/registry"
 	"github.com/acpgo/sdk/conformance/probe"
 	"github.com/acpgo/sdk/conformance/report"
 	"github.com/acpgo/sdk/internal/plain"
@@ -36,6 +37,8 @@ type probeFlags struct {
 	scenarioTime, time   time.Duration
 	list, noProgress     bool
 	model                modelFlags
+	registry             string
+	offline              bool
 }
 
 // newProbeCommand is acp probe.
@@ -62,12 +65,19 @@ not be started at all. A baseline file has one known failure in each line, with 
   acp probe --only cancel-in-the-stream -- my-agent         one scenario
   acp probe --prompt 'permission=rm old.txt' -- my-agent    a prompt of your own
   acp probe --model-stub=claude -- claude-agent-acp         a fake model in place of the real one
-  acp probe --model-stub --model-env 'API={url}/v1' -- my-agent`,
+  acp probe --model-stub --model-env 'API={url}/v1' -- my-agent
+  acp probe --registry my-agent                             the folder of an entry of the registry`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f.list {
 				return listScenarios(p)
+			}
+			if f.registry != "" {
+				if len(args) > 0 {
+					return usagef("--registry starts what agent.json says, and no command")
+				}
+				return runRegistry(p, f)
 			}
 			if len(args) == 0 {
 				return usagef("want the agent's command")
@@ -85,6 +95,8 @@ not be started at all. A baseline file has one known failure in each line, with 
 	f.addCommon(c, "agent")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios and the kinds of prompts")
 	f.model.add(flags)
+	flags.StringVar(&f.registry, "registry", "", "in place of all this, check the `FOLDER` of an entry of the ACP registry: agent.json, icon.svg, and that each distribution for this machine starts")
+	flags.BoolVar(&f.offline, "offline", false, "with --registry: fetch and start nothing")
 	complete(c, "model-stub", presetNames()...)
 	return c
 }
@@ -305,6 +317,30 @@ func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context)
 	return nil
 }
 
+// runRegistry checks an entry of the registry.
+func runRegistry(p *program, f *probeFlags) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	progress := newProgress(p.stderr, f.noProgress)
+	r, err := registry.Check(ctx, &registry.Options{
+		Dir: f.registry, Version: moduleVersion(), Offline: f.offline, Time: f.time, Rung: f.rung, Progress: progress.line,
+	})
+	progress.end()
+	if r == nil {
+		return err
+	}
+	if err := report.WriteProbe(p.stdout, r, report.Format(f.format.value), &report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("not checked to the end: %w", err)
+	}
+	if !r.Conforms {
+		return &exit{statusFindings, nil}
+	}
+	return nil
+}
+
 // progress is one line on a terminal that says how far a probe is.
 type progress struct {
 	w     io.Writer // nil shows nothing
@@ -334,7 +370,15 @@ func (p *progress) show(done, all int, out *probe.Outcome) {
 	case out.Skipped != "":
 		how = "not played"
 	}
-	line := []rune(plain.Line(fmt.Sprintf("%d/%d %s: %s", done, all, out.Name, how)))
+	p.line(fmt.Sprintf("%d/%d %s: %s", done, all, out.Name, how))
+}
+
+// line shows a text in place of the one before.
+func (p *progress) line(text string) {
+	if p.w == nil {
+		return
+	}
+	line := []rune(plain.Line(text))
 	fmt.Fprintf(p.w, "\r\x1b[K%s", string(line[:min(len(line), p.width-1)]))
 }
 

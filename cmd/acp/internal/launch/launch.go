@@ -20,7 +20,9 @@ import (
 // Command is a program to start.
 type Command struct {
 	Args []string
-	// Env are variables beside those of this process, "NAME=VALUE".
+	// Environ is the environment, "NAME=VALUE"; nil is that of this process.
+	Environ []string
+	// Env are variables beside those.
 	Env []string
 	// Dir is where it starts; "" is where this process is.
 	Dir string
@@ -59,7 +61,11 @@ func (c *Command) Launch(ctx context.Context, _ string) (*probe.Target, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Dir = c.Dir
 	id := mark + "=" + rand.Text()
-	cmd.Env = append(append(os.Environ(), c.Env...), id)
+	environ := c.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	cmd.Env = slices.Concat(environ, c.Env, []string{id})
 	transport := rpc.Command(cmd)
 	// The end of the input comes from the probe, which waits for what follows.
 	transport.StopTime, transport.KillTime, transport.MaxMessage = time.Nanosecond, c.Rung, c.MaxMessage
