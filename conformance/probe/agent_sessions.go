@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -360,16 +361,29 @@ var sessionScenarios = []Scenario{
 			set := func(id, value string) string {
 				return `{"sessionId":` + quote(session) + `,"configId":` + quote(id) + `,` + value + `}`
 			}
+			// One option may decide which others there are, and which values they have.
+			now := options
+			offered := func(o option, value string) bool {
+				return slices.ContainsFunc(now, func(x option) bool {
+					return x.id == o.id && x.kind == o.kind && (o.kind != "select" || slices.Contains(x.values, value))
+				})
+			}
 			for _, o := range options {
-				values := []string{`"type":"boolean","value":true`, `"type":"boolean","value":false`}
+				values := []string{"true", "false"}
 				if o.kind == "select" {
-					values = nil
-					for _, v := range o.values {
-						values = append(values, `"value":`+quote(v))
-					}
+					values = o.values
 				}
 				for _, value := range values[:min(len(values), 5)] {
-					p.must("CFG-17", "session/set_config_option", set(o.id, value))
+					if !offered(o, value) {
+						continue
+					}
+					params := `"value":` + quote(value)
+					if o.kind != "select" {
+						params = `"type":"boolean","value":` + value
+					}
+					if m := p.must("CFG-17", "session/set_config_option", set(o.id, params)); m != nil {
+						now = readOptions(member(m.params, "configOptions"))
+					}
 				}
 				if o.kind == "select" {
 					p.refused("ERR-4", p.call("session/set_config_option", set(o.id, `"value":"acp-probe-no-such-value"`)), "an unknown value of the option "+o.id, -32602)

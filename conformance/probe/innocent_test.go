@@ -1,0 +1,145 @@
+package probe_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance/probe"
+)
+
+// raw starts an agent that answers with JSON texts as they are: each method has a function that returns its outcome, such
+// as `"result":{}`.
+func raw(t *testing.T, methods map[string]func(params json.RawMessage) string) func() rpc.Transport {
+	return func() rpc.Transport {
+		client, transport := rpc.Pipe()
+		stream, err := transport.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { // it ends with the connection
+			for {
+				line, err := stream.Read()
+				if err != nil {
+					return
+				}
+				var m struct {
+					ID, Params json.RawMessage
+					Method     string
+				}
+				if json.Unmarshal(line, &m) != nil || m.ID == nil {
+					continue
+				}
+				outcome := `"error":{"code":-32601,"message":"Method not found"}`
+				if f := methods[m.Method]; f != nil {
+					outcome = f(m.Params)
+				}
+				if stream.Write([]byte(`{"jsonrpc":"2.0","id":`+string(m.ID)+`,`+outcome+`}`)) != nil {
+					return
+				}
+			}
+		}()
+		return client
+	}
+}
+
+func result(text string) func(json.RawMessage) string {
+	return func(json.RawMessage) string { return `"result":` + text }
+}
+
+const terse = `{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"raw","version":"1"}}`
+
+// failures are the requirements that fail in scenarios.
+func failures(t *testing.T, connect func() rpc.Transport, scenarios ...string) (failed []string, r *probe.Report) {
+	t.Helper()
+	r, err := probe.Agent(t.Context(), probe.InMemory(connect), &probe.Options{
+		Scratch: t.TempDir(), Only: scenarios, Answer: 5 * time.Second, Quiet: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows {
+		if row.Verdict == probe.Fail && !strings.Contains(row.Reason, "never ran") {
+			failed = append(failed, row.ID)
+		}
+	}
+	return failed, r
+}
+
+// TestOptionsThatChange: an option that goes when another one is set is not asked for any more, nor are values that went.
+func TestOptionsThatChange(t *testing.T) {
+	for name, forgetful := range map[string]bool{"right": false, "wrong": true} {
+		t.Run(name, func(t *testing.T) {
+			connect := func() rpc.Transport {
+				model, effort := "large", "low"
+				list := func() string {
+					options := `{"id":"model","name":"Model","type":"select","currentValue":"` + model + `","options":[{"value":"large","name":"Large"},{"value":"small","name":"Small"}]}`
+					if model == "large" {
+						return `[` + options + `,{"id":"fast","name":"Fast","type":"boolean","currentValue":false},{"id":"effort","name":"Effort","type":"select","currentValue":"` + effort + `","options":[{"value":"low","name":"Low"},{"value":"high","name":"High"}]}]`
+					}
+					return `[` + options + `,{"id":"effort","name":"Effort","type":"select","currentValue":"low","options":[{"value":"low","name":"Low"}]}]`
+				}
+				return raw(t, map[string]func(json.RawMessage) string{
+					"initialize":  result(terse),
+					"session/new": func(json.RawMessage) string { return `"result":{"sessionId":"s","configOptions":` + list() + `}` },
+					"session/set_config_option": func(params json.RawMessage) string {
+						var p struct {
+							ConfigID string
+							Value    any
+						}
+						if err := json.Unmarshal(params, &p); err != nil {
+							t.Error(err)
+						}
+						value, _ := p.Value.(string)
+						ok := false
+						switch p.ConfigID {
+						case "model":
+							if ok = value == "large" || value == "small"; ok {
+								model, effort = value, "low"
+							}
+						case "effort":
+							ok = value == "low" || value == "high" && model == "large" && !forgetful
+							if ok {
+								effort = value
+							}
+						case "fast":
+							ok = model == "large"
+						}
+						if forgetful && p.ConfigID == "effort" && value == "low" {
+							ok = false
+						}
+						if !ok {
+							return `"error":{"code":-32602,"message":"Invalid params"}`
+						}
+						return `"result":{"configOptions":` + list() + `}`
+					},
+				})()
+			}
+			failed, _ := failures(t, connect, "options")
+			if want := forgetful; slices.Contains(failed, "CFG-17") != want || len(failed) > 1 {
+				t.Errorf("what fails is %q", failed)
+			}
+		})
+	}
+}
+
+// TestOneOfManyWays: a requirement that is one of the many things that the schema says is not broken by another of them.
+func TestOneOfManyWays(t *testing.T) {
+	connect := raw(t, map[string]func(json.RawMessage) string{
+		"initialize":     result(strings.TrimSuffix(terse, "}") + `,"authMethods":[],"future":1}`),
+		"session/new":    result(`{"sessionId":"s"}`),
+		"session/prompt": result(`{"stopReason":"end_turn"}`),
+	})
+	failed, r := failures(t, connect, "start")
+	if got := strings.Join(failed, " "); got != "EXT-2" {
+		t.Errorf("what fails is %q", got)
+	}
+	for _, row := range r.Rows {
+		if (row.ID == "OVW-5" || row.ID == "AUT-5") && (row.Verdict != probe.Pass || row.Reason != "see EXT-2") {
+			t.Errorf("%s: %s, %s", row.ID, row.Verdict, row.Reason)
+		}
+	}
+}
