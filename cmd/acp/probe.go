@@ -258,6 +258,9 @@ func shellWord(word string) string {
 }
 
 func runProbe(p *program, f *probeFlags, args []string) (err error) {
+	if f.model.preset == "" && len(f.model.env)+len(f.model.log) > 0 {
+		return usagef("--model-env and --model-log need a model: --model-stub")
+	}
 	command := &launch.Command{Args: args, Env: f.env, Dir: f.dir, Rung: f.rung}
 	if err := command.Resolve(); err != nil {
 		return err
@@ -298,7 +301,11 @@ func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context)
 	if r == nil {
 		return usagef("%w", err)
 	}
-	interrupted := err
+	return f.write(p, r, outputs, err)
+}
+
+// write writes a report. An error of what it is about says that it is not whole.
+func (f *probeFlags) write(p *program, r *probe.Report, outputs []output, interrupted error) error {
 	if err := report.WriteProbe(p.stdout, r, report.Format(f.format.value), &report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
 		return err
 	}
@@ -319,6 +326,10 @@ func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context)
 
 // runRegistry checks an entry of the registry.
 func runRegistry(p *program, f *probeFlags) error {
+	outputs, err := outputFiles(f.outputs)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	progress := newProgress(p.stderr, f.noProgress)
@@ -329,16 +340,7 @@ func runRegistry(p *program, f *probeFlags) error {
 	if r == nil {
 		return err
 	}
-	if err := report.WriteProbe(p.stdout, r, report.Format(f.format.value), &report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
-		return err
-	}
-	if err != nil {
-		return fmt.Errorf("not checked to the end: %w", err)
-	}
-	if !r.Conforms {
-		return &exit{statusFindings, nil}
-	}
-	return nil
+	return f.write(p, r, outputs, err)
 }
 
 // progress is one line on a terminal that says how far a probe is.

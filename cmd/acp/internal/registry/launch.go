@@ -47,11 +47,11 @@ func (c *checker) launches(e *entry) {
 			continue
 		}
 		c.begin(partLaunch+x.kind, "The package of "+x.kind+" starts.")
-		if _, err := exec.LookPath(x.kind); err != nil {
-			c.part.Skipped = x.kind + " is not on this machine"
+		if !c.online() {
 			continue
 		}
-		if !c.online() {
+		if _, err := exec.LookPath(x.kind); err != nil {
+			c.part.Skipped = x.kind + " is not on this machine"
 			continue
 		}
 		words := append([]string{x.kind}, x.all...)
