@@ -329,10 +329,8 @@ func (b *builder) valueOf(form *schema.Node, owner model.Decl, part string) mode
 		return b.within(form, func() model.Type { return b.array(form, owner, part) })
 	case "object":
 		return b.within(form, func() model.Type { return b.object(form, owner, part) })
-	case "":
-		b.take(form, "a schema without a type")
 	default:
-		b.problem(form.At("type"), "unknown type %q", kind)
+		b.take(form, "a schema without a type")
 	}
 	return model.Any{}
 }

@@ -265,8 +265,6 @@ func limitOf(k model.BoundKeyword, raw json.RawMessage, t model.Basic) (string, 
 // countOf returns a limit of how many there are.
 func countOf(limit model.Limit, r *big.Rat) (string, error) {
 	switch {
-	case r.Sign() < 0 || !r.IsInt():
-		return "", fmt.Errorf("must be a number of things")
 	case r.Cmp(big.NewRat(math.MaxInt32, 1)) > 0: // what Go's int holds everywhere
 		if limit == model.Most {
 			return "", nil
@@ -280,9 +278,6 @@ func countOf(limit model.Limit, r *big.Rat) (string, error) {
 
 // stepOf returns the number that values of the type are multiples of.
 func stepOf(r *big.Rat, t model.Basic) (string, error) {
-	if r.Sign() <= 0 {
-		return "", fmt.Errorf("must be greater than 0")
-	}
 	if t.Kind == model.Float {
 		step, err := model.NumberOf(r, t)
 		return strconv.Quote(string(step)), err

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/acpgo/sdk/gen/ecma"
 	"github.com/acpgo/sdk/gen/model"
 )
 
@@ -56,6 +58,8 @@ var keywords = withBounds(map[string]role{
 	"unevaluatedProperties": asserts, "items": asserts, "prefixItems": asserts,
 	"oneOf": asserts, "anyOf": asserts, "allOf": asserts, "not": asserts,
 })
+
+var isType = map[string]bool{"null": true, "boolean": true, "object": true, "array": true, "number": true, "string": true, "integer": true}
 
 func withBounds(keywords map[string]role) map[string]role {
 	for _, b := range model.BoundKeywords {
@@ -133,6 +137,15 @@ func (w *walker) schema(at string, depth int) (*Node, error) {
 	if err := n.read(); err != nil {
 		w.problems = append(w.problems, &Error{Pointer: at, Msg: "not a JSON Schema", Err: err})
 	}
+	for i, name := range n.types {
+		if !isType[name] || slices.Contains(n.types[:i], name) {
+			w.problem(at+"/type", "must be types of JSON, each once")
+			break
+		}
+	}
+	if n.Has("type") && len(n.types) == 0 {
+		w.problem(at+"/type", "must not be empty")
+	}
 	seen := map[string]bool{}
 	for i, name := range n.Required {
 		if seen[name] {
@@ -202,8 +215,64 @@ func (w *walker) keyword(n *Node, name string, depth int) (err error) {
 		var rest json.RawMessage
 		err = w.value(at, &rest)
 		n.plain[name] = rest
+		if err == nil {
+			w.plain(at, name, rest)
+		}
 	}
 	return err
+}
+
+// plain refuses a value that the keyword cannot have, wherever it stands: also in a branch of which nothing comes.
+func (w *walker) plain(at, keyword string, value json.RawMessage) {
+	var err error
+	if i := slices.IndexFunc(model.BoundKeywords[:], func(k model.BoundKeyword) bool { return k.Keyword == keyword }); i >= 0 {
+		err = checkLimit(model.BoundKeywords[i].Limit, value)
+	} else if keyword == "contentEncoding" || keyword == "$comment" || keyword == "$schema" {
+		err = checkText(value)
+	}
+	if err != nil {
+		w.problems = append(w.problems, &Error{Pointer: at, Err: err})
+	}
+}
+
+// checkLimit returns what is wrong with the value of a keyword that restricts values.
+func checkLimit(limit model.Limit, value json.RawMessage) error {
+	switch limit {
+	case model.Names: // which is read elsewhere
+		return nil
+	case model.Regexp:
+		if err := checkText(value); err != nil {
+			return err
+		}
+		var pattern string
+		if err := json.Unmarshal(value, &pattern); err != nil {
+			return err
+		}
+		_, err := ecma.Regexp(pattern)
+		return err
+	case model.Distinct:
+		if KindOfValue(value) != "boolean" {
+			return errors.New("must be a boolean")
+		}
+		return nil
+	}
+	number, err := model.Rational(value)
+	switch {
+	case err != nil:
+		return err
+	case limit == model.Step && number.Sign() <= 0:
+		return errors.New("must be greater than 0")
+	case (limit == model.Least || limit == model.Most) && (number.Sign() < 0 || !number.IsInt()):
+		return errors.New("must be a number of things")
+	}
+	return nil
+}
+
+func checkText(value json.RawMessage) error {
+	if KindOfValue(value) != "string" {
+		return errors.New("must be a string")
+	}
+	return nil
 }
 
 func (w *walker) discriminator(at string, n *Node) error {
