@@ -347,6 +347,16 @@ func TestLinear(t *testing.T) {
 			{"type":"object","properties":{"k":{"const":"alpha"}},"required":["k"]},
 			{"type":"object","properties":{"k":{"const":"beta"}},"required":["k"],"allOf":[{"$ref":"#/$defs/T"}]},
 			{"anyOf":[{"$ref":"#/$defs/T"},{"type":"null"}]}]}}}`
+	var others strings.Builder // the more there are, the more may be merged
+	for i := range 1_000 {
+		fmt.Fprintf(&others, `,"D%d":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}`, i)
+	}
+	tests["a not beside a choice that has itself as a branch"] = `{"$defs":{
+		"T":{"not":{"type":"string"},"oneOf":[
+			{"type":"object","properties":{"k":{"const":"alpha"}},"required":["k"]},
+			{"type":"object","properties":{"k":{"const":"beta"}},"required":["k"]},
+			{"$ref":"#/$defs/U"}]},
+		"U":{"$ref":"#/$defs/T"}` + others.String() + `}}`
 	worker := newWorker(t, 60*time.Second)
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, func(t *testing.T) {

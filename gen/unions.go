@@ -87,8 +87,8 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 	}
 }
 
-// shared reports whether what stands beside the choice is not only about members that no branch knows, and about
-// the tag as any string: then it is part of each branch.
+// shared reports whether what stands beside the choice is not only about members that no branch says anything of,
+// and about the tag as any string: then it is part of each branch.
 func (b *builder) shared(u *model.Union, n *schema.Node, choices []*branch) bool {
 	if n.AdditionalProperties != nil && others(n) != nil {
 		return true
@@ -97,6 +97,9 @@ func (b *builder) shared(u *model.Union, n *schema.Node, choices []*branch) bool
 		if n.Property(name) == nil {
 			return true
 		}
+	}
+	if len(n.Properties) > 0 && slices.ContainsFunc(choices, func(br *branch) bool { return b.members(br.form).strict }) {
+		return true
 	}
 	for _, p := range n.Properties {
 		if p.Name == u.Tag {
@@ -775,6 +778,7 @@ type memberNames struct {
 	all      map[string]bool
 	values   map[string]string // of required members with one value
 	open     bool              // others are kept
+	strict   bool              // others are none, or must be of a schema
 }
 
 // memberNames returns the members of a branch, or of its items.
@@ -814,6 +818,7 @@ func (b *builder) members(form *schema.Node) *memberNames {
 		}
 	}
 	out.open = len(form.Branches()) == 0 && others(form) != nil
+	out.strict = form.AdditionalProperties != nil && !form.AdditionalProperties.Any()
 	b.choiceMembers(out, form)
 	return out
 }
@@ -842,6 +847,7 @@ func (b *builder) choiceMembers(out *memberNames, form *schema.Node) {
 				}
 			}
 			out.open = out.open || inner.open
+			out.strict = out.strict || inner.strict
 		}
 		for _, name := range order {
 			if count[name] == len(list) && !slices.Contains(out.required, name) {
@@ -911,16 +917,10 @@ func (b *builder) nullable(form *schema.Node) bool {
 		return null
 	}
 	b.nulls[form] = false
-	count := 0
-	for _, n := range form.Branches() {
+	found := slices.ContainsFunc(form.Branches(), func(n *schema.Node) bool {
 		br, null := b.form(n)
-		if null || br != nil && b.nullable(br) {
-			count++
-		}
-	}
-	if count > 1 && len(form.OneOf) > 0 {
-		b.problem(form.At("oneOf"), "null is a value of several branches, so that oneOf forbids it")
-	}
-	b.nulls[form] = count > 0
-	return count > 0
+		return null || br != nil && b.nullable(br)
+	})
+	b.nulls[form] = found
+	return found
 }

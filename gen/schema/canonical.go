@@ -27,6 +27,9 @@ const maxMerged = 50
 // maxParts is how many schemas allOf may put together.
 const maxParts = 500
 
+// maxNested is how many canonical forms may be computed for the sake of each other.
+const maxNested = 1000
+
 // maxNot is how many alternatives a not may exclude.
 const maxNot = 500
 
@@ -41,10 +44,12 @@ type Canonical struct {
 	forms  map[*Node]*Node // canonical, $ref kept
 	full   map[*Node]*Node // canonical, $ref followed
 	bare   map[*Node]bare
+	nulls  map[*Node]bool // whether null is a value
 	merged map[[2]*Node]*Node
 	open   map[*Node]bool
 	denied map[*Node]bool // what is being excluded
 	budget int
+	depth  int // of forms that are being computed for the sake of another
 }
 
 // parts is what a schema consists of: schemas without $ref and allOf, and references.
@@ -63,7 +68,7 @@ type bare struct {
 func NewCanonical(doc *Document) *Canonical {
 	c := &Canonical{
 		doc: doc, reported: map[string]bool{}, parts: map[*Node]parts{}, wholes: map[*Node]*Node{}, forms: map[*Node]*Node{},
-		full: map[*Node]*Node{}, bare: map[*Node]bare{}, merged: map[[2]*Node]*Node{}, open: map[*Node]bool{}, denied: map[*Node]bool{},
+		full: map[*Node]*Node{}, bare: map[*Node]bare{}, nulls: map[*Node]bool{}, merged: map[[2]*Node]*Node{}, open: map[*Node]bool{}, denied: map[*Node]bool{},
 	}
 	doc.Walk(func(*Node) { c.budget += maxMerged })
 	return c
@@ -91,6 +96,15 @@ func (c *Canonical) Of(n *Node) *Node {
 		return form
 	}
 	c.forms[n] = nil
+	c.depth++
+	defer func() { c.depth-- }()
+	if c.depth > maxNested {
+		c.problem(n.Pointer, "too many combinations of schemas")
+		c.budget = -1
+		form := c.never(n, n.Pointer)
+		c.forms[n], c.forms[form] = form, form
+		return form
+	}
 	p := c.split(n)
 	var form *Node
 	if len(p.own) == 0 && len(p.refs) == 1 {
@@ -151,23 +165,17 @@ func (c *Canonical) WithoutNull(n *Node) (form *Node, null bool) {
 func (c *Canonical) withoutNull(form *Node) (*Node, bool) {
 	if branches := form.Branches(); len(branches) > 0 {
 		var rest []*Node
-		nulls := 0
+		null := false
 		for _, br := range branches {
 			without, isNull := c.WithoutNull(br)
-			if isNull {
-				nulls++
-			}
+			null = null || isNull
 			if without != nil {
 				rest = append(rest, without)
 			}
 		}
-		switch {
-		case nulls == 0:
+		c.checkNull(form)
+		if !null {
 			return form, false
-		case len(form.OneOf) > 0 && len(form.AnyOf) > 0:
-			c.problem(form.Pointer, "null among the branches of oneOf beside anyOf has no Go shape")
-		case len(form.OneOf) > 0 && nulls > 1:
-			c.problem(form.At("oneOf"), "null is a value of several branches, so that oneOf forbids it")
 		}
 		if len(rest) == 0 {
 			return nil, true
@@ -198,11 +206,69 @@ func (c *Canonical) withoutNull(form *Node) (*Node, bool) {
 		}
 		return nil, true
 	}
-	isNull := func(raw json.RawMessage) bool { return string(raw) == "null" }
 	out.Enum = slices.DeleteFunc(slices.Clone(form.Enum), isNull)
 	c.forms[out] = out
 	return out, true
 }
+
+// checkNull refuses a oneOf that null fits more than one branch of, and one beside anyOf that it fits any of.
+func (c *Canonical) checkNull(form *Node) {
+	if len(form.OneOf) == 0 {
+		return
+	}
+	count := 0
+	for _, br := range form.Branches() {
+		if c.holdsNull(br) {
+			count++
+		}
+	}
+	switch {
+	case count > 0 && len(form.AnyOf) > 0:
+		c.problem(form.Pointer, "null among the branches of oneOf beside anyOf has no Go shape")
+	case count > 1:
+		c.problem(form.At("oneOf"), "null is a value of several branches, so that oneOf forbids it")
+	}
+}
+
+// holdsNull reports whether null is a value of n, or of a branch of it, references followed.
+func (c *Canonical) holdsNull(n *Node) bool {
+	seen := map[*Node]bool{}
+	if c.reachesNull(n, seen) {
+		return true
+	}
+	for n := range seen {
+		c.nulls[n] = false
+	}
+	return false
+}
+
+// reachesNull is holdsNull for what was not seen on the way.
+func (c *Canonical) reachesNull(n *Node, seen map[*Node]bool) bool {
+	if null, ok := c.nulls[n]; ok {
+		return null
+	}
+	if seen[n] {
+		return false
+	}
+	seen[n] = true
+	form := c.Full(n)
+	var found bool
+	switch {
+	case form == nil || form.Bool != nil && !*form.Bool:
+	case len(form.Branches()) > 0:
+		found = slices.ContainsFunc(form.Branches(), func(br *Node) bool { return c.reachesNull(br, seen) })
+	case form.Has("type"):
+		found = slices.Contains(form.types, "null")
+	default:
+		found = !slices.ContainsFunc(form.except, isNull)
+	}
+	if found {
+		c.nulls[n] = true
+	}
+	return found
+}
+
+func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
 // split returns the parts of n.
 func (c *Canonical) split(n *Node) parts {
@@ -428,8 +494,8 @@ func (c *Canonical) add(out, p *Node, keyword string) {
 		if p.Not != nil {
 			nots = []*Node{p.Not}
 		}
-		out.nots = append(slices.Clone(out.nots), nots...)
-		out.except = append(slices.Clone(out.except), p.except...)
+		out.nots = together(out.nots, nots, itself)
+		out.except = together(out.except, p.except, valueKey)
 	case "format":
 		if had && out.Format != p.Format {
 			c.clash(out, p, keyword)
@@ -609,6 +675,21 @@ func (n *Node) setValues(values []json.RawMessage, at string) {
 	n.say("enum", at)
 }
 
+// together returns the items of both lists, each once: parts that are merged again and again would double them.
+func together[T any, K comparable](a, b []T, key func(T) K) []T {
+	known := map[K]bool{}
+	var out []T
+	for _, item := range slices.Concat(a, b) {
+		if k := key(item); !known[k] {
+			known[k] = true
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+func itself(n *Node) *Node { return n }
+
 // valueKeys returns what tells the values from others, see valueKey.
 func valueKeys(values []json.RawMessage) map[string]bool {
 	out := make(map[string]bool, len(values))
@@ -742,11 +823,10 @@ func (c *Canonical) negate(out, not *Node) {
 		*out = *c.merge(out, []*Node{out.clone(), c.whole(inner)})
 		return
 	case listed && only("const", "enum", "type"):
-		for _, v := range values {
-			if !not.Has("type") || hasKind(not.types, KindOfValue(v)) {
-				out.except = append(out.except, v)
-			}
-		}
+		excluded := slices.DeleteFunc(slices.Clone(values), func(v json.RawMessage) bool {
+			return not.Has("type") && !hasKind(not.types, KindOfValue(v))
+		})
+		out.except = together(out.except, excluded, valueKey)
 		return
 	case objects && only("type", "properties", "required") && len(not.Properties) <= 1 && len(not.Required) <= 1 &&
 		len(not.Properties)+len(not.Required) > 0:
@@ -754,7 +834,7 @@ func (c *Canonical) negate(out, not *Node) {
 			return
 		}
 	}
-	out.nots = append(out.nots, not)
+	out.nots = together(out.nots, []*Node{not}, itself)
 	out.at["not"] = not.Pointer
 }
 
@@ -1083,7 +1163,7 @@ func (c *Canonical) WithoutMember(form *Node, name string) *Node {
 }
 
 // flatten replaces a branch that is nothing but a choice by its branches, and one that refers to a list of
-// values by them.
+// values by them. A oneOf that may forbid a value stays what it is.
 func (c *Canonical) flatten(form *Node) *Node {
 	var out []*Node
 	others := 0 // than null
@@ -1091,11 +1171,10 @@ func (c *Canonical) flatten(form *Node) *Node {
 		p := c.split(br)
 		if len(p.own) == 1 && len(p.refs) == 0 && br.Title == "" {
 			if w := c.Of(br); w != nil && w.Bool == nil && len(w.Branches()) > 0 && len(w.asserted()) == 1 {
-				if len(w.OneOf) > 0 && len(form.OneOf) == 0 {
-					c.checkNumbers(w)
+				if len(w.OneOf) == 0 || len(form.OneOf) > 0 || c.apart(w) {
+					out = append(out, w.Branches()...)
+					continue
 				}
-				out = append(out, w.Branches()...)
-				continue
 			}
 		}
 		if len(p.refs) == 0 {
@@ -1126,23 +1205,53 @@ func (c *Canonical) flatten(form *Node) *Node {
 	return form
 }
 
-// checkNumbers refuses a oneOf between integers and numbers.
-func (c *Canonical) checkNumbers(form *Node) {
-	integers, numbers := 0, 0
+// apart reports whether no value can be one of two branches of a oneOf, as far as their types and the values that
+// they list say it. Objects, and arrays, are told apart by their members, or refused.
+func (c *Canonical) apart(form *Node) bool {
+	plain, listed, values := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, br := range form.OneOf {
 		w := c.wholeOrNil(br)
-		if w == nil {
+		switch {
+		case w == nil || w.Bool != nil && *w.Bool:
+			return false
+		case w.Bool != nil:
 			continue
 		}
-		if slices.Contains(w.types, "number") {
-			numbers++
-		} else if slices.Contains(w.types, "integer") {
-			integers++
+		list, isList := w.values()
+		if !isList && !w.Has("type") {
+			return false
+		}
+		types := w.types
+		if isList {
+			types = nil
+			for _, v := range list {
+				kind := KindOfValue(v)
+				if w.Has("type") && !hasKind(w.types, kind) {
+					continue
+				}
+				if key := valueKey(v); values[key] {
+					return false
+				} else {
+					values[key] = true
+				}
+				types = append(types, kind)
+			}
+		}
+		for _, t := range types {
+			if t == "integer" {
+				t = "number"
+			}
+			if isList && plain[t] || !isList && (listed[t] || plain[t] && t != "object" && t != "array") {
+				return false
+			}
+			if isList {
+				listed[t] = true
+			} else {
+				plain[t] = true
+			}
 		}
 	}
-	if integers > 0 && numbers > 0 {
-		c.problem(form.At("oneOf"), "an integer is a number too, so that oneOf forbids it")
-	}
+	return true
 }
 
 // expandValues returns the branches with references followed, if all are lists of values or plain types and
