@@ -71,13 +71,10 @@ func (chat) usage(c *conversation, r *reply) map[string]any {
 }
 
 func (chat) finish(r *reply) string {
-	switch {
-	case r.refusal:
-		return "content_filter"
-	case len(r.calls) > 0:
+	if len(r.calls) > 0 {
 		return "tool_calls"
 	}
-	return "stop"
+	return "stop" // also of a refusal, which has a member of its own
 }
 
 // calls are the calls as OpenAI has them; in a stream each has its index.

@@ -141,7 +141,7 @@ var wires = []wire{
 		},
 	},
 	{
-		name: "chat", path: func(bool) string { return "/v1/chat/completions" }, reasons: [3]string{"stop", "tool_calls", "content_filter"},
+		name: "chat", path: func(bool) string { return "/v1/chat/completions" }, reasons: [3]string{"stop", "tool_calls", "stop"},
 		user: func(s string) string { return `{"role":"user","content":` + text(s) + `}` },
 		calls: func(s *said) string {
 			c := s.calls[0]
