@@ -231,19 +231,6 @@ func (c *conn) wake() {
 	c.happened()
 }
 
-// opened waits for the client's session without any prompt, and returns its id, "" if there is none.
-func (p *play) opened() string {
-	m := p.arrives("session/new", 0, nil)
-	if m == nil {
-		return ""
-	}
-	p.wait(p.ctx, p.limits.answer, func() bool { return len(p.fake.all()) > 0 })
-	if all := p.fake.all(); len(all) > 0 {
-		return all[0]
-	}
-	return ""
-}
-
 // all are the ids of the sessions.
 func (f *fakeAgent) all() []string {
 	f.mu.Lock()

@@ -5,6 +5,7 @@ package modelstub
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -136,9 +137,7 @@ func (h responses) stream(e *events, c *conversation, r *reply) {
 			return more
 		}
 		begun := map[string]any{}
-		for k, v := range item {
-			begun[k] = v
-		}
+		maps.Copy(begun, item)
 		switch item["type"] {
 		case "reasoning":
 			begun["summary"] = []any{}
