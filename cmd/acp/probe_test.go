@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -197,7 +198,7 @@ func TestProbeRepeat(t *testing.T) {
 	if want := `acp probe --only start --prompt 'text=do $x' --env 'A=it'\''s b' -- badagent banner`; repeat != want {
 		t.Fatalf("got %s, want %s", repeat, want)
 	}
-	err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(repeat, "--only", "--timeout 300ms --end-timeout 200ms --only", 1)).Run()
+	err = exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(repeat, "--only", "--timeout 300ms --end-timeout 200ms --only", 1)).Run()
 	expectExit(t, err, statusFindings)
 }
 

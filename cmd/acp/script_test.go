@@ -13,7 +13,9 @@ import (
 var update = flag.Bool("update", false, "write docs/rules.md and the expected output in testdata/script anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"acp": main, "witness": witness, "badagent": badAgent, "modelagent": modelAgent})
+	testscript.Main(m, map[string]func(){
+		"acp": main, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent,
+	})
 }
 
 // TestScripts runs the program as users do, in processes of its own: each file of testdata/script is commands, and

@@ -60,7 +60,7 @@ func (p *play) begins(who persona) {
 	if err != nil {
 		p.stopf("the client does not start: %v", err)
 	}
-	p.fake = &fakeAgent{play: p, persona: who}
+	p.fake = &fakeAgent{play: p, persona: who, prompted: make(chan struct{})}
 	p.init = nil
 	ready := make(chan struct{})
 	p.conn = newConn(target, conformance.Agent, &p.limits, func(c *conn, m *message) {

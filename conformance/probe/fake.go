@@ -55,8 +55,9 @@ type fakeAgent struct {
 	mu            sync.Mutex // may be locked while the connection's is, not the other way round
 	authenticated bool
 	sessions      []*fakeSession
-	prompts       []*message // that no scenario has taken yet
-	free          bool       // prompts are answered at once
+	prompts       []*message    // that no scenario has taken yet
+	free          bool          // prompts are answered at once
+	prompted      chan struct{} // closed and made anew when a prompt comes
 }
 
 // serve answers a request, in the goroutine that the connection gives it.
@@ -141,6 +142,8 @@ func (f *fakeAgent) usual(m *message) (outcome, text string) {
 			return "result", `{"stopReason":"end_turn"}`
 		}
 		f.prompts = append(f.prompts, m)
+		close(f.prompted)
+		f.prompted = make(chan struct{})
 		return "", ""
 	}
 	return failure(-32601, "Method not found")

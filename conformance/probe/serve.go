@@ -35,11 +35,9 @@ func Serve(ctx context.Context, target *Target, options *Options, done map[strin
 	if len(all) == 0 {
 		all = []Scenario{ClientScenarios()[0]} // everything was played: it goes on being an agent
 	}
-	var batch []Scenario
-	for _, s := range all {
-		if s.persona.name == all[0].persona.name && (len(batch) == 0 || s.persona.name == full.name) {
-			batch = append(batch, s)
-		}
+	batch := slices.DeleteFunc(slices.Clone(all), func(s Scenario) bool { return s.persona.name != full.name })
+	if len(batch) == 0 {
+		batch = all[:1]
 	}
 	dir, err := os.MkdirTemp(o.Scratch, "client-")
 	if err != nil {
@@ -72,12 +70,18 @@ func (p *play) person(a Action) <-chan struct{} {
 		ActResume: "Please resume this session.", ActClose: "Please close this session.", ActDelete: "Please delete this session.",
 		ActMode: "Please change the mode.", ActOption: "Please change an option.", ActLogout: "Please log out.",
 	}[a]
+	p.fake.mu.Lock()
+	done := p.fake.prompted // by their next prompt at the latest
+	p.fake.mu.Unlock()
 	session := p.latest
 	if session == "" || text == "" {
-		return make(chan struct{}) // they know: a prompt
+		return done // they know: a prompt
+	}
+	if a != ActCancel && a != ActAllow && a != ActReject {
+		text += " If there is no way to do that, send another prompt."
 	}
 	p.notify("session/update", `{"sessionId":`+quote(session)+`,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":`+quote("\n"+text+"\n")+`}}}`)
-	return make(chan struct{})
+	return done
 }
 
 // serveOne plays one scenario over the connection that there is, and cuts off what it found.
@@ -102,6 +106,11 @@ func (p *play) serveOne(s *Scenario, left int) (out *Outcome, over bool) {
 	p.conn.mu.Unlock()
 	p.tmu.Lock()
 	defer p.tmu.Unlock()
+	if over {
+		// The person has gone: what was still to come proves nothing.
+		p.findings, p.ran = nil, map[string]bool{}
+		p.skipped = cmp.Or(p.skipped, "the client has ended in it")
+	}
 	out = &Outcome{Name: s.Name, Text: s.Text, Run: 1, Skipped: p.skipped, Time: time.Since(began)}
 	out.Seconds = out.Time.Seconds()
 	out.take(s, p, append(p.findings, found...), log)
@@ -191,6 +200,12 @@ func ClientReport(outcomes []*Outcome, options *Options) (*Report, error) {
 	r := &Report{Tool: "acp", Version: o.Version, Target: o.Target, Side: clients.word, Rows: []Row{}, Scenarios: []*Outcome{}, partial: true}
 	if r.Target == "" {
 		r.Target = "a client"
+	}
+	outcomes = slices.Clone(outcomes)
+	for _, s := range o.chosen(ClientScenarios()) {
+		if !s.ends && !slices.ContainsFunc(outcomes, func(out *Outcome) bool { return out.Name == s.Name }) {
+			outcomes = append(outcomes, &Outcome{Name: s.Name, Text: s.Text, Run: 1, Skipped: "not yet: it takes more prompts, and another launch of the client where none follows"})
+		}
 	}
 	for _, out := range outcomes {
 		r.Seconds += out.Seconds
