@@ -327,6 +327,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	values := slices.DeleteFunc(slices.Clone(list), func(branch any) bool { return slices.Equal(d.types(branch, 0), []string{"null"}) })
 	maps.DeleteFunc(tags, func(name string, _ []any) bool { return having[name] < most || len(values) < 2 })
 	maps.DeleteFunc(own, func(name string, _ bool) bool { return tags[name] == nil })
+	discriminated(out, own)
 	if enum {
 		c.exact = true
 	}
@@ -377,6 +378,14 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		d.apart(map[string]any{"type": "object", "anyOf": copied}),
 		d.apart(map[string]any{"not": map[string]any{"type": "object"}, "oneOf": copied}),
 	}})
+}
+
+// discriminated leaves one of the members that could be the tag of a choice, if its discriminator says which.
+func discriminated(choice map[string]any, tags map[string]bool) {
+	d, _ := choice["discriminator"].(map[string]any)
+	if name, ok := d["propertyName"].(string); ok && tags[name] {
+		maps.DeleteFunc(tags, func(other string, _ bool) bool { return other != name })
+	}
 }
 
 // hasFormat reports whether a schema is for strings of a format: a string without it is no value of another branch,
@@ -469,6 +478,7 @@ func (d *document) commitNested(out map[string]any, list, copied []any, own map[
 			}
 		}
 		maps.DeleteFunc(own, func(name string, _ bool) bool { return having[name] < most })
+		discriminated(out, own)
 	}
 	d.commit(out, flat, copies, own, tags)
 }
