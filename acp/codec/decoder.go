@@ -32,6 +32,7 @@ type Decoder struct {
 	repairs  []repair
 	omitted  int // repairs that found no room
 	unlisted int // names that were read and are none of their enum's values
+	again    int // bytes that RetryFitting made to be read again
 	interned *interned
 	room     any // a pointer that New may use, see NewWith
 
@@ -54,7 +55,7 @@ func NewDecoder(data []byte) *Decoder {
 func (d *Decoder) Reset(data []byte) {
 	clear(d.repairs)
 	d.data, d.i, d.left, d.items = data, 0, d.maxDepth, 0
-	d.err, d.repairs, d.omitted, d.unlisted = nil, d.repairs[:0], 0, 0
+	d.err, d.repairs, d.omitted, d.unlisted, d.again = nil, d.repairs[:0], 0, 0, 0
 	d.name, d.lone = nil, false
 	d.tag, d.tagAt, d.tagEnd = "", 0, 0
 	d.room = nil
@@ -850,8 +851,14 @@ func (d *Decoder) NoTag(name string) {
 // each followed by the kinds that the value may be of, as Kind returns them, or "" for all. It does not
 // read on.
 func (d *Decoder) Fits(members ...string) bool {
+	_, ok := d.fits(members)
+	return ok
+}
+
+// fits is Fits. It also returns up to where it has looked.
+func (d *Decoder) fits(members []string) (end int, ok bool) {
 	if d.Kind() != '{' {
-		return false
+		return d.i, false
 	}
 	start := d.Mark()
 	var found uint64
@@ -862,8 +869,9 @@ func (d *Decoder) Fits(members ...string) bool {
 			}
 		}
 	}
+	end = d.i
 	d.Rewind(start)
-	return d.err == nil && found == 1<<(len(members)/2)-1
+	return end, d.err == nil && found == 1<<(len(members)/2)-1
 }
 
 // Has reports whether the object that comes next has a member of that name, without reading on.

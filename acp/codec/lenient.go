@@ -70,7 +70,8 @@ func (d *Decoder) Retry(m Mark) bool {
 	return true
 }
 
-// RetryFitting is Retry, but only where an object is at m that Fits the members.
+// RetryFitting is Retry, but only where an object is at m that Fits the members, and as long as not too much of the
+// text was read again: where values are within each other, each level could double what is read.
 func (d *Decoder) RetryFitting(m Mark, members ...string) bool {
 	if d.err == nil {
 		return false
@@ -79,12 +80,19 @@ func (d *Decoder) RetryFitting(m Mark, members ...string) bool {
 	if !d.Retry(m) {
 		return false
 	}
-	if !d.Fits(members...) {
+	end, ok := d.fits(members)
+	failed.again += end - m.i
+	if !ok || failed.again > maxAgain*(len(d.data)+1<<10) {
 		*d = failed
 		return false
 	}
+	d.again = failed.again
 	return true
 }
+
+// maxAgain bounds how often a text may be read again on average. Each level of nesting of valid values may need it
+// once.
+const maxAgain = 64
 
 // Recover is Retry, but passes over the value, which is a repair; the caller then sets what it read to
 // its zero value.
