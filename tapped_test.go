@@ -27,6 +27,7 @@ var untapped = map[string]string{
 	"acp/faults_children_test.go": "the same, with processes that break off",
 	"acp/fuzz_conn_test.go":       "it gives what our side sends to a validator of its own",
 	"internal/stress/":            "it measures time and memory, and keeps accounts of its own",
+	"conformance/probe/":          "the probe judges what it plays",
 
 	"acp/acp_test.go TestAgentNeedsHandlers":                 "nothing is sent",
 	"acp/acp_test.go TestClientNeedsAllTerminalHandlers":     "nothing is sent",
