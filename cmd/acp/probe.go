@@ -288,6 +288,18 @@ func runProbe(p *program, f *probeFlags, args []string) (err error) {
 // run runs a probe, and reports. It removes the scratch folder.
 func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context) (*probe.Report, error)) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(o.Scratch)) }()
+	return f.report(p, func(ctx context.Context, progress *progress) (*probe.Report, error) {
+		o.Progress = progress.show
+		r, err := run(ctx)
+		if r == nil {
+			err = usagef("%w", err)
+		}
+		return r, err
+	})
+}
+
+// report makes a report until an interrupt, and writes it. An error beside it says that it is not whole.
+func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*probe.Report, error)) error {
 	outputs, err := outputFiles(f.outputs)
 	if err != nil {
 		return err
@@ -295,17 +307,11 @@ func (f *probeFlags) run(p *program, o *probe.Options, run func(context.Context)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	progress := newProgress(p.stderr, f.noProgress)
-	o.Progress = progress.show
-	r, err := run(ctx)
+	r, interrupted := make(ctx, progress)
 	progress.end()
 	if r == nil {
-		return usagef("%w", err)
+		return interrupted
 	}
-	return f.write(p, r, outputs, err)
-}
-
-// write writes a report. An error of what it is about says that it is not whole.
-func (f *probeFlags) write(p *program, r *probe.Report, outputs []output, interrupted error) error {
 	if err := report.WriteProbe(p.stdout, r, report.Format(f.format.value), &report.TextOptions{Colors: p.colors, Max: f.max}); err != nil {
 		return err
 	}
@@ -326,21 +332,11 @@ func (f *probeFlags) write(p *program, r *probe.Report, outputs []output, interr
 
 // runRegistry checks an entry of the registry.
 func runRegistry(p *program, f *probeFlags) error {
-	outputs, err := outputFiles(f.outputs)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	progress := newProgress(p.stderr, f.noProgress)
-	r, err := registry.Check(ctx, &registry.Options{
-		Dir: f.registry, Version: moduleVersion(), Offline: f.offline, Time: f.time, Rung: f.rung, Progress: progress.line,
+	return f.report(p, func(ctx context.Context, progress *progress) (*probe.Report, error) {
+		return registry.Check(ctx, &registry.Options{
+			Dir: f.registry, Version: moduleVersion(), Offline: f.offline, Time: f.time, Rung: f.rung, Progress: progress.line,
+		})
 	})
-	progress.end()
-	if r == nil {
-		return err
-	}
-	return f.write(p, r, outputs, err)
 }
 
 // progress is one line on a terminal that says how far a probe is.

@@ -27,9 +27,8 @@ var cancelScenarios = []Scenario{
 		Text:      "A turn is cancelled in the middle of its text.",
 		Exercises: []string{"PRM-10", "PRM-11", "PRM-12"}, Prompts: []string{"long"}, quiet: true,
 		run: func(p *play) {
-			session := p.ready()
-			id := p.begin(session, "long")
-			if !p.updates(id, "", 3) {
+			session, id, ok := p.streaming(3)
+			if !ok {
 				return
 			}
 			p.cancel(session)
@@ -38,7 +37,7 @@ var cancelScenarios = []Scenario{
 			if took := m.time.Sub(began); took > p.limits.answer/3 {
 				p.fail("PRM-10", "the cancelled turn ends after %v", took.Round(time.Millisecond))
 			}
-			if m != nil && m.kind == conformance.Response && m.text("stopReason") != "cancelled" && p.streamed(before, m.number) > manyUpdates {
+			if m.kind == conformance.Response && m.text("stopReason") != "cancelled" && p.streamed(before, m.number) > manyUpdates {
 				p.fail("PRM-11", "after session/cancel the agent went on for more than %d updates, and ended the turn with %s", manyUpdates, m.text("stopReason"))
 			}
 			p.after(session)
@@ -49,9 +48,8 @@ var cancelScenarios = []Scenario{
 		Text:      "A turn is cancelled twice, and once more behind its end; the next one runs.",
 		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},
 		run: func(p *play) {
-			session := p.ready()
-			id := p.begin(session, "long")
-			if !p.updates(id, "", 1) {
+			session, id, ok := p.streaming(1)
+			if !ok {
 				return
 			}
 			p.cancel(session)
@@ -153,9 +151,8 @@ var cancelScenarios = []Scenario{
 		Text:      "A turn is cancelled and a prompt follows as soon as it is answered: it runs, and is not cancelled.",
 		Exercises: []string{"PRM-11", "PRM-16"}, Prompts: []string{"long", "text"},
 		run: func(p *play) {
-			session := p.ready()
-			id := p.begin(session, "long")
-			if !p.updates(id, "", 1) {
+			session, id, ok := p.streaming(1)
+			if !ok {
 				return
 			}
 			p.cancel(session)
@@ -188,9 +185,8 @@ var cancelScenarios = []Scenario{
 		Text:      "A prompt is cancelled by $/cancel_request with its id: it is answered once, with a result or -32800, or goes on as if nothing had come.",
 		Exercises: []string{"CAN-1", "CAN-3", "CAN-4"}, Prompts: []string{"long"}, quiet: true,
 		run: func(p *play) {
-			session := p.ready()
-			id := p.begin(session, "long")
-			if !p.updates(id, "", 1) {
+			session, id, ok := p.streaming(1)
+			if !ok {
 				return
 			}
 			p.notify("$/cancel_request", `{"requestId":`+id+`}`)

@@ -298,9 +298,8 @@ var sessionScenarios = []Scenario{
 		Text:      "A session is closed in the middle of a turn: the prompt is answered as cancelled, and then the close.",
 		Exercises: []string{"SES-15"}, Prompts: []string{"long"},
 		run: func(p *play) {
-			session := p.ready()
-			id := p.begin(session, "long")
-			if !p.updates(id, "", 2) {
+			session, id, ok := p.streaming(2)
+			if !ok {
 				return
 			}
 			var closing string

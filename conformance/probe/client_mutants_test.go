@@ -234,30 +234,10 @@ func TestClientMutants(t *testing.T) {
 			if client == nil {
 				client = referenceClient
 			}
-			r, err := probe.Client(t.Context(), mutate(probe.InMemoryClient(client), m.fault), &probe.Options{
-				Scratch: t.TempDir(), Only: []string{m.scenario}, Answer: 2 * time.Second, Quiet: 200 * time.Millisecond,
-				Rung: 300 * time.Millisecond, ScenarioTime: 30 * time.Second,
+			caught(t, m.rules, func(o *probe.Options) (*probe.Report, error) {
+				o.Only = []string{m.scenario}
+				return probe.Client(t.Context(), mutate(probe.InMemoryClient(client), m.fault), o)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var found []string
-			for _, row := range r.Rows {
-				if len(row.Failures) > 0 {
-					found = append(found, row.ID)
-				}
-			}
-			if got := strings.Join(found, " "); got != m.rules {
-				for _, row := range r.Rows {
-					for _, f := range row.Failures {
-						t.Logf("%s %s: %s %s", row.ID, f.Method, f.Message, f.Excerpt)
-					}
-				}
-				for _, out := range r.Scenarios {
-					t.Logf("%s: skipped %q\n%s", out.Name, out.Skipped, strings.Join(out.Transcript, "\n"))
-				}
-				t.Errorf("found %q, want %q", got, m.rules)
-			}
 		})
 	}
 	for _, s := range probe.ClientScenarios() {

@@ -108,31 +108,11 @@ var clientTurns = []Scenario{
 	},
 	{
 		Name: "permission", Text: "Permission is asked for, and the user grants it.", Exercises: []string{"TOL-5"}, persona: full,
-		run: func(p *play) {
-			m := p.prompted()
-			p.tool(m, "t1", "edit")
-			id := p.permission(m, "t1")
-			p.act(ActAllow)
-			if p.await(id) == nil {
-				p.stopf("nobody answers the request for permission")
-			}
-			p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`)
-			p.finish(m, "end_turn")
-		},
+		run: func(p *play) { p.decided(ActAllow, "completed") },
 	},
 	{
 		Name: "permission-refused", Text: "Permission is asked for, and the user refuses it.", Exercises: []string{"TOL-5"}, persona: full,
-		run: func(p *play) {
-			m := p.prompted()
-			p.tool(m, "t1", "edit")
-			id := p.permission(m, "t1")
-			p.act(ActReject)
-			if p.await(id) == nil {
-				p.stopf("nobody answers the request for permission")
-			}
-			p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"failed"}`)
-			p.finish(m, "end_turn")
-		},
+		run: func(p *play) { p.decided(ActReject, "failed") },
 	},
 	{
 		Name: "permission-of-unknown-kind", Text: "Permission is asked for, and one of the options has an unknown kind.", Exercises: []string{"TOL-5"}, persona: full,
@@ -278,6 +258,19 @@ var clientTurns = []Scenario{
 			}
 		},
 	},
+}
+
+// decided is a turn in which the user decides about a tool call, which then has a status.
+func (p *play) decided(decision Action, status string) {
+	m := p.prompted()
+	p.tool(m, "t1", "edit")
+	id := p.permission(m, "t1")
+	p.act(decision)
+	if p.await(id) == nil {
+		p.stopf("nobody answers the request for permission")
+	}
+	p.update(m, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"`+status+`"}`)
+	p.finish(m, "end_turn")
 }
 
 // cancelledTurn is a turn that the user has cancelled; before is called while it is not. A client without a user may cancel

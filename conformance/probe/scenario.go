@@ -462,6 +462,13 @@ func (p *play) turn(id string) *message {
 	return m
 }
 
+// streaming begins a long turn in a new session, and waits for its first n updates; ok is false if they do not come.
+func (p *play) streaming(n int) (session, id string, ok bool) {
+	session = p.ready()
+	id = p.begin(session, "long")
+	return session, id, p.updates(id, "", n)
+}
+
 // updates waits until so many updates of some kind have come; "" is any kind that belongs to a turn.
 func (p *play) updates(id string, kind string, n int) bool {
 	return p.wait(p.ctx, p.limits.answer, func() bool {

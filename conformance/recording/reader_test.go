@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // read returns all entries as lines such as
@@ -468,13 +469,9 @@ func TestStreaming(t *testing.T) {
 
 // All recordings of real agents are read without an error, whole.
 func TestTraces(t *testing.T) {
-	shared := os.Getenv("ACP_SHARED")
-	if shared == "" {
-		shared = "../../../shared"
-	}
-	files, err := filepath.Glob(filepath.Join(shared, "traces", "*", "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
-		t.Skip("no traces in the folder that ACP_SHARED names")
+		t.Fatalf("no traces: %v", err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -513,13 +510,9 @@ func TestTraces(t *testing.T) {
 
 // The messages of the traces, without their directions, are told again.
 func TestTracesWithoutDirections(t *testing.T) {
-	shared := os.Getenv("ACP_SHARED")
-	if shared == "" {
-		shared = "../../../shared"
-	}
-	files, err := filepath.Glob(filepath.Join(shared, "traces", "*", "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
-		t.Skip("no traces in the folder that ACP_SHARED names")
+		t.Fatalf("no traces: %v", err)
 	}
 	total, untold := 0, 0
 	for _, file := range files {

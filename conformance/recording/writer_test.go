@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // entries reads a recording, which must be without a problem.
@@ -183,17 +184,17 @@ func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 // A masked recording has the findings that it had before.
 func TestMaskedRecordingIsJudgedAlike(t *testing.T) {
-	shared := os.Getenv("ACP_SHARED")
-	if shared == "" {
-		shared = "../../../shared"
-	}
-	files, err := filepath.Glob("../testdata/clean/*.jsonl")
-	traces, err2 := filepath.Glob(filepath.Join(shared, "traces", "*", "*.jsonl"))
-	if err := errors.Join(err, err2); err != nil || len(files) == 0 {
-		t.Fatal("no recordings", err)
+	t.Run("clean", func(t *testing.T) { maskedAlike(t, "../testdata/clean/*.jsonl") })
+	t.Run("traces", func(t *testing.T) { maskedAlike(t, filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl")) })
+}
+
+func maskedAlike(t *testing.T, pattern string) {
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings in %s: %v", pattern, err)
 	}
 	masks := 0
-	for _, file := range append(files, traces...) {
+	for _, file := range files {
 		text, err := os.Open(file)
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +220,7 @@ func TestMaskedRecordingIsJudgedAlike(t *testing.T) {
 	if masks == 0 {
 		t.Error("nothing was masked")
 	}
-	t.Logf("%d recordings, %d masks", len(files)+len(traces), masks)
+	t.Logf("%d recordings, %d masks", len(files), masks)
 }
 
 // judged are the findings of a recording, without texts of it.

@@ -41,17 +41,23 @@ func (s *Script) Play(ctx context.Context, side conformance.Side, transport rpc.
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	p := &player{script: s, side: side, stream: stream, names: newNames(), inbox: newInbox()}
-	var reader sync.WaitGroup
-	reader.Go(func() { p.inbox.fill(stream) })
-	unblock := context.AfterFunc(ctx, func() { _ = stream.Close() }) // its error is that of the Close below
-	err = p.play(ctx)
-	unblock()
-	closeErr := stream.Close()
-	reader.Wait()
+	err, closeErr := converse(ctx, stream, p.inbox, p.play)
 	if err == nil && closeErr != nil {
 		err = fmt.Errorf("%s: close: %w", s.name, closeErr)
 	}
 	return err
+}
+
+// converse plays over a stream, of which all that comes is put into an inbox meanwhile. It closes the stream.
+func converse(ctx context.Context, stream rpc.Stream, inbox *inbox, play func(context.Context) error) (err, closeErr error) {
+	var reader sync.WaitGroup
+	reader.Go(func() { inbox.fill(stream) })
+	unblock := context.AfterFunc(ctx, func() { _ = stream.Close() }) // its error is that of the Close below
+	err = play(ctx)
+	unblock()
+	closeErr = stream.Close()
+	reader.Wait()
+	return err, closeErr
 }
 
 type player struct {

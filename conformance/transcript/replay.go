@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -111,13 +110,7 @@ func (r *Recorded) Replay(ctx context.Context, side conformance.Side, transport 
 	}
 	p.stream = stream
 	p.plan()
-	var reader sync.WaitGroup
-	reader.Go(func() { p.inbox.fill(stream) })
-	unblock := context.AfterFunc(ctx, func() { _ = stream.Close() }) // its error is that of the Close below
-	err = p.play(ctx)
-	unblock()
-	closeErr := stream.Close()
-	reader.Wait()
+	err, closeErr := converse(ctx, stream, p.inbox, p.play)
 	if err == nil && closeErr != nil && !errors.Is(closeErr, io.EOF) {
 		err = fmt.Errorf("close: %w", closeErr)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/conformance/recording"
 	"github.com/acpgo/sdk/conformance/transcript"
+	"github.com/acpgo/sdk/internal/gentest"
 )
 
 // recorded reads a recording of messages that are written with arrows, -> for the client's. A number before the arrow
@@ -274,18 +275,16 @@ func TestReplayTime(t *testing.T) {
 }
 
 // What both sides of each recording said is played by both sides of the same recording, without a difference.
-func TestReplayTraces(t *testing.T) {
-	shared := os.Getenv("ACP_SHARED")
-	if shared == "" {
-		shared = "../../../shared"
-	}
-	files, err := filepath.Glob(filepath.Join(shared, "traces", "*", "*.jsonl"))
-	clean, cleanErr := filepath.Glob("../testdata/clean/*.jsonl")
-	if err != nil || cleanErr != nil {
-		t.Fatal(err, cleanErr)
-	}
-	if files = append(files, clean...); len(files) == 0 {
-		t.Skip("no recordings in the folder that ACP_SHARED names")
+func TestReplayRecordings(t *testing.T) {
+	t.Run("clean", func(t *testing.T) { replayAll(t, "../testdata/clean/*.jsonl") })
+	t.Run("traces", func(t *testing.T) { replayAll(t, filepath.Join(gentest.Shared(t, "traces"), "*", "*.jsonl")) })
+}
+
+// replayAll plays the recordings that a pattern names.
+func replayAll(t *testing.T, pattern string) {
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings in %s: %v", pattern, err)
 	}
 	for _, file := range files {
 		text, err := os.Open(file)

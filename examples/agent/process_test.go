@@ -237,9 +237,9 @@ func TestTRN5_TRN10_Streams(t *testing.T) {
 	}
 }
 
-// TRN-10: the end of the input in the middle of a turn ends the agent before a client that waits for two seconds loses its
-// patience.
-func TestTRN10_EndInATurn(t *testing.T) {
+// startAgent starts the agent with a state of its own, and returns its standard input and output.
+func startAgent(t *testing.T) (*exec.Cmd, io.WriteCloser, io.ReadCloser) {
+	t.Helper()
 	cmd := agentCommand(t, t.TempDir())
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -252,6 +252,13 @@ func TestTRN10_EndInATurn(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	return cmd, in, out
+}
+
+// TRN-10: the end of the input in the middle of a turn ends the agent before a client that waits for two seconds loses its
+// patience.
+func TestTRN10_EndInATurn(t *testing.T) {
+	cmd, in, out := startAgent(t)
 	lines := bufio.NewScanner(out)
 	send := func(line string) {
 		if _, err := io.WriteString(in, line+"\n"); err != nil {
@@ -290,19 +297,8 @@ func TestTRN10_EndInATurn(t *testing.T) {
 }
 
 func TestSignalsEndTheProcess(t *testing.T) {
-	cmd := agentCommand(t, t.TempDir())
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_, err = io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n")
+	cmd, in, out := startAgent(t)
+	_, err := io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -303,18 +303,11 @@ func (d *document) rewrite(schema any, c context) any {
 	return out
 }
 
-// branches copies a choice.
-func (d *document) branches(out map[string]any, keyword string, list []any, c context) {
-	loose := d.loose && !c.not
-	enum := loose && !c.exact
-	tags, having, most := map[string][]any{}, map[string]int{}, 0
-	own := map[string]bool{} // those that are not only of choices within
-	var listed []any
-	kind := ""
-	for _, branch := range list {
-		values, of := scalars(branch)
-		enum = enum && of != "" && (kind == "" || of == kind)
-		listed, kind = append(listed, values...), of
+// tagsOf finds the tags of branches with their values, those of them that are not only of choices within, how many
+// branches have each, and how many have the most frequent one.
+func (d *document) tagsOf(branches []any) (tags map[string][]any, own map[string]bool, having map[string]int, most int) {
+	tags, own, having = map[string][]any{}, map[string]bool{}, map[string]int{}
+	for _, branch := range branches {
 		its := map[string][]any{}
 		d.tags(branch, its, own, map[string]bool{})
 		for name, values := range its {
@@ -323,6 +316,21 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 			most = max(most, having[name])
 		}
 	}
+	return tags, own, having, most
+}
+
+// branches copies a choice.
+func (d *document) branches(out map[string]any, keyword string, list []any, c context) {
+	loose := d.loose && !c.not
+	enum := loose && !c.exact
+	var listed []any
+	kind := ""
+	for _, branch := range list {
+		values, of := scalars(branch)
+		enum = enum && of != "" && (kind == "" || of == kind)
+		listed, kind = append(listed, values...), of
+	}
+	tags, own, having, most := d.tagsOf(list)
 	// The tag is in most branches. What is a choice with null alone has none.
 	values := slices.DeleteFunc(slices.Clone(list), func(branch any) bool { return slices.Equal(d.types(branch, 0), []string{"null"}) })
 	maps.DeleteFunc(tags, func(name string, _ []any) bool { return having[name] < most || len(values) < 2 })
@@ -466,17 +474,9 @@ func (d *document) commitNested(out map[string]any, list, copied []any, own map[
 		add(branch, copied[i], 0)
 	}
 	if len(flat) > len(list) {
-		own, tags = map[string]bool{}, map[string][]any{}
-		having, most := map[string]int{}, 0
-		for _, branch := range flat {
-			its := map[string][]any{}
-			d.tags(branch, its, own, map[string]bool{})
-			for name, values := range its {
-				tags[name] = append(tags[name], values...)
-				having[name]++
-				most = max(most, having[name])
-			}
-		}
+		var having map[string]int
+		var most int
+		tags, own, having, most = d.tagsOf(flat)
 		maps.DeleteFunc(own, func(name string, _ bool) bool { return having[name] < most })
 		discriminated(out, own)
 	}
