@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -158,15 +159,44 @@ func elicit(user *probe.User, handlers *acp.ClientHandlers) {
 	handlers.CompleteElicitation = func(context.Context, *acp.ClientConn, *acp.CompleteElicitationNotification) error { return nil }
 }
 
+// TestReferenceClient: the reference client keeps everything, and what it leaves unexercised are things that it does not do.
 func TestReferenceClient(t *testing.T) {
 	r := probe.CheckClientWith(t, probe.InMemoryClient(referenceClient), &probe.Options{Answer: 5 * time.Second, Quiet: 100 * time.Millisecond, Jobs: 8})
 	t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
+	var open []string
 	for _, row := range r.Rows {
-		if row.Verdict == probe.NotExercised && row.Reason != "only people can judge it" || row.Verdict == probe.Warn {
-			t.Logf("%s %s %s: %s", row.Verdict, row.ID, row.Level, row.Reason)
-			for _, f := range row.Failures {
-				t.Logf("\t%s: %s: %s %s", f.Scenario, f.Method, f.Message, f.Excerpt)
-			}
+		if row.Verdict == probe.Warn {
+			t.Errorf("%s: %v", row.ID, row.Failures)
+		}
+		if row.Verdict == probe.NotExercised && row.Reason != "only people can judge it" {
+			open = append(open, row.ID)
 		}
 	}
+	// A process for TRN-7; INI-17 and ELI-23 show at clients without a mode of elicitation; the others are what the
+	// client does not do.
+	if got := strings.Join(open, " "); got != "TRN-7 INI-17 AUT-6 CAN-2 CAN-5 CON-3 ELI-23 EXT-1 EXT-6" {
+		t.Errorf("not exercised: %s", got)
+	}
+}
+
+// TestCheckClient is what users write.
+func TestCheckClient(t *testing.T) {
+	probe.CheckClient(t, referenceClient)
+}
+
+// TestTenRunsOfAClient: ten runs have the same verdicts.
+func TestTenRunsOfAClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	r, err := probe.Client(t.Context(), probe.InMemoryClient(referenceClient), &probe.Options{
+		Scratch: t.TempDir(), Answer: 10 * time.Second, Quiet: 200 * time.Millisecond, Jobs: 8, Runs: 10,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Summary.Unstable) > 0 || !r.Conforms {
+		t.Errorf("conforms: %v, differ between runs: %s", r.Conforms, strings.Join(r.Summary.Unstable, " "))
+	}
+	t.Logf("%.1f s, %s", r.Seconds, r.Badge)
 }
