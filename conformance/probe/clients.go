@@ -284,6 +284,7 @@ func (p *play) answered(id, request, what string) *message {
 	m := p.await(request)
 	p.exercised(id)
 	if m == nil {
+		// Each request has to be answered, so it is no mere advice.
 		p.failAt(id, min(mustRequirement(id).Level, conformance.Should), "%s", p.why(what+" is not answered"))
 		panic(stop{})
 	}
