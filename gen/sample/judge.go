@@ -326,7 +326,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	var listed []any
 	kind := ""
 	for _, branch := range list {
-		values, of := scalars(branch)
+		values, of := scalars(d.referred(branch))
 		enum = enum && of != "" && (kind == "" || of == kind)
 		listed, kind = append(listed, values...), of
 	}
@@ -346,7 +346,7 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 	copied := make([]any, len(list))
 	for i, branch := range list {
 		listing := inside
-		if _, of := scalars(branch); of != "" {
+		if _, of := scalars(d.referred(branch)); of != "" {
 			listing.exact = listing.exact || slices.ContainsFunc(list, func(other any) bool { return d.unlisted(other, of) })
 		}
 		copied[i] = d.apart(guarded(d.rewrite(branch, listing)))
@@ -802,6 +802,19 @@ func (d *document) listed(schema any, seen map[string]bool) (out []any) {
 		out = append(out, d.listed(below, seen)...)
 	}
 	return out
+}
+
+// referred returns what a schema that is nothing but a reference refers to, or else the schema.
+func (d *document) referred(schema any) any {
+	for range 20 {
+		m, _ := schema.(map[string]any)
+		ref, ok := m["$ref"].(string)
+		if !ok || !alone(m, "$ref") {
+			break
+		}
+		schema = d.target(ref)
+	}
+	return schema
 }
 
 // target returns the definition that a reference names.
