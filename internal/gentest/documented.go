@@ -60,10 +60,7 @@ var Before = []string{"v2-migration-1", "v2-migration-3", "v2-migration-6"}
 // and nothing may be repaired. It logs how many messages there were.
 func (p *Package) Documented(t *testing.T, version int) {
 	t.Helper()
-	s, err := sample.Load(p.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := p.schema(t)
 	dir := Shared(t, "examples")
 	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {

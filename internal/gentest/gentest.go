@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -29,13 +30,27 @@ type Package struct {
 	Handlers    map[string]string             // names of handlers that do not follow from the definitions of parameters
 }
 
-// each runs do for every definition, in parallel. Each definition has its own seed, the same in every run.
-func (p *Package) each(t *testing.T, do func(t *testing.T, s *sample.Schema, definition string, seed uint64)) {
+// loaded are the schemas that were read, by their texts: what their judges have compiled serves all tests.
+var loaded sync.Map
+
+// schema returns what judges values of the package.
+func (p *Package) schema(t *testing.T) *sample.Schema {
 	t.Helper()
+	if s, ok := loaded.Load(p.Schema); ok {
+		return s.(*sample.Schema)
+	}
 	s, err := sample.Load(p.Schema)
 	if err != nil {
 		t.Fatal(err)
 	}
+	loaded.Store(p.Schema, s)
+	return s
+}
+
+// each runs do for every definition, in parallel. Each definition has its own seed, the same in every run.
+func (p *Package) each(t *testing.T, do func(t *testing.T, s *sample.Schema, definition string, seed uint64)) {
+	t.Helper()
+	s := p.schema(t)
 	t.Run("definitions", func(t *testing.T) {
 		for i, definition := range slices.Sorted(maps.Keys(p.Definitions)) {
 			t.Run(definition, func(t *testing.T) {
