@@ -1229,11 +1229,11 @@ func (c *Canonical) apart(form *Node) bool {
 				if w.Has("type") && !hasKind(w.types, kind) {
 					continue
 				}
-				if key := valueKey(v); values[key] {
+				key := valueKey(v)
+				if values[key] {
 					return false
-				} else {
-					values[key] = true
 				}
+				values[key] = true
 				types = append(types, kind)
 			}
 		}
