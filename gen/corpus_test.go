@@ -237,7 +237,11 @@ func TestBuilt(t *testing.T) {
 	}
 	source := strings.NewReplacer("\t// imports\n", imports.String(), "\t// calls\n", calls.String()).Replace(string(program))
 	writeModule(t, dir, map[string][]byte{"built_test.go": []byte(source)})
-	run := exec.Command("go", "test", "-mod=mod", "-trimpath", "-vet=off", "-v", ".")
+	limit := time.Duration(0)
+	if deadline, ok := t.Deadline(); ok {
+		limit = max(time.Until(deadline), time.Second)
+	}
+	run := exec.Command("go", "test", "-mod=mod", "-trimpath", "-vet=off", "-v", "-timeout", limit.String(), ".")
 	run.Dir = dir
 	run.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	out, err := run.CombinedOutput()
