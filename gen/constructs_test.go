@@ -43,6 +43,8 @@ type construct struct {
 	// Invalid are refused or reported, and do not come out as they are. Kept are invalid as well, but may
 	// be read without a word, by documented leniency; then they come out as they are.
 	Invalid, Kept []json.RawMessage
+	// Repaired are valid, and are read with repairs by documented leniency.
+	Repaired []json.RawMessage
 }
 
 func (c *construct) document() []byte {
@@ -50,6 +52,11 @@ func (c *construct) document() []byte {
 		return c.Schema
 	}
 	return fmt.Appendf(nil, `{"$defs":%s}`, c.Defs)
+}
+
+// values are all values of the construct.
+func (c *construct) values() []json.RawMessage {
+	return slices.Concat(c.Valid, c.Invalid, c.Kept, c.Repaired)
 }
 
 // A verdict is what came of a construct.
@@ -178,10 +185,10 @@ func (c *construct) check() error {
 		return err
 	}
 	for _, list := range []struct {
-		name             string
-		values           []json.RawMessage
-		valid, tolerated bool
-	}{{"valid", c.Valid, true, true}, {"invalid", c.Invalid, false, false}, {"kept", c.Kept, false, true}} {
+		name                       string
+		values                     []json.RawMessage
+		valid, tolerated, repaired bool
+	}{{"valid", c.Valid, true, true, false}, {"invalid", c.Invalid, false, false, false}, {"kept", c.Kept, false, true, false}, {"repaired", c.Repaired, true, true, true}} {
 		for _, text := range list.values {
 			v, err := sample.Parse(text)
 			if err != nil {
@@ -192,6 +199,9 @@ func (c *construct) check() error {
 			}
 			if tolerated := judge.Tolerated(c.Def, v); tolerated != list.tolerated {
 				return fmt.Errorf("%s is listed as %s, tolerated is %v", text, list.name, tolerated)
+			}
+			if repaired := judge.MayBeRepaired(c.Def, v); list.valid && repaired != list.repaired {
+				return fmt.Errorf("%s is listed as %s, whether it may be repaired is %v", text, list.name, repaired)
 			}
 		}
 	}
@@ -232,7 +242,7 @@ func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]re
 			}
 			a := attempt{construct: c, result: r}
 			number := program.add(t, out.Files)
-			for _, text := range slices.Concat(c.Valid, c.Invalid, c.Kept) {
+			for _, text := range c.values() {
 				a.tasks = append(a.tasks, task{number, c.Def, text})
 			}
 			attempts = append(attempts, a)
@@ -337,7 +347,7 @@ func tokens(text []byte) (n int) {
 
 // compare says what is wrong with what came of the value of index i of all values.
 func (c *construct) compare(i int, o outcome) error {
-	values := slices.Concat(c.Valid, c.Invalid, c.Kept)
+	values := c.values()
 	if err := o.broken(); err != nil {
 		return err
 	}
@@ -374,6 +384,10 @@ func (c *construct) compare(i int, o outcome) error {
 		}
 		if o.Value != nil && survives(values[i]) == nil {
 			return fmt.Errorf("it is invalid and was written: %s", o.Value)
+		}
+	case i >= len(c.Valid)+len(c.Invalid)+len(c.Kept):
+		if o.Error != "" || read {
+			return fmt.Errorf("it must be repaired: refused with %q, repairs %q", o.Error, o.Repairs)
 		}
 	case read:
 		return survives(values[i])

@@ -28,6 +28,7 @@ import (
 // Schema says what a schema's definitions accept. It is safe for concurrent use.
 type Schema struct {
 	strict, loose, formatted *document
+	keyed                    func() *document
 	heights                  map[string]int // of definitions: how deep their values are at least
 }
 
@@ -41,7 +42,12 @@ func Load(text string) (*Schema, error) {
 	if _, ok := object["$defs"].(map[string]any); !ok {
 		return nil, fmt.Errorf("a schema without $defs")
 	}
-	j := &Schema{newDocument(object, false, false), newDocument(object, true, false), newDocument(object, true, true), map[string]int{}}
+	j := &Schema{
+		strict: newDocument(object, kind{}), loose: newDocument(object, kind{loose: true}),
+		formatted: newDocument(object, kind{loose: true, formats: true}),
+		keyed:     sync.OnceValue(func() *document { return newDocument(object, kind{loose: true, keyed: true}) }),
+		heights:   map[string]int{},
+	}
 	j.measure()
 	return j, nil
 }
@@ -74,6 +80,15 @@ func (j *Schema) Sendable(definition string, v any) bool {
 // not list, an object that is more than one branch of a oneOf, a _meta that is null.
 func (j *Schema) Tolerated(definition string, v any) bool {
 	return j.loose.valid(j.loose.names[definition], v)
+}
+
+// MayBeRepaired reports whether v, which is valid, may be read with repairs nevertheless. Where no tag tells the
+// branches of a choice apart, what has the members that a branch requires is of that branch as long as no mistake is
+// in it but such as the schema marks as repairable, whatever a branch that does not know these members accepts.
+func (j *Schema) MayBeRepaired(definition string, v any) bool {
+	d := j.keyed()
+	s, err := d.compile(d.names[definition])
+	return err == nil && !d.verdicts.of(s, v)
 }
 
 // Same returns an error that shows, by a JSON pointer, what of the value want is not in got, or what of
@@ -157,12 +172,12 @@ func (d *document) known(schemas []any, v any) any {
 // document is a schema document whose definitions, and branches of choices, have plain names: a validator
 // need not understand what names there are in the schema.
 type document struct {
-	loose, formats bool
-	given          map[string]any      // the definitions as they are
-	names          map[string]string   // of definitions
-	copies         map[string]string   // of definitions in a context
-	steps          map[string]*big.Rat // of numbers, by what stands for them as a format
-	defs           map[string]any
+	kind
+	given  map[string]any      // the definitions as they are
+	names  map[string]string   // of definitions
+	copies map[string]string   // of definitions in a context
+	steps  map[string]*big.Rat // of numbers, by what stands for them as a format
+	defs   map[string]any
 
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
@@ -171,10 +186,17 @@ type document struct {
 	verdicts verdicts
 }
 
-func newDocument(root map[string]any, loose, formats bool) *document {
+// A kind of document.
+type kind struct {
+	loose   bool // it accepts what is tolerated
+	formats bool // it judges the formats of strings
+	keyed   bool // what a branch requires decides between those without a tag
+}
+
+func newDocument(root map[string]any, kind kind) *document {
 	given, _ := root["$defs"].(map[string]any)
 	d := &document{
-		loose: loose, formats: formats, given: given, names: map[string]string{}, copies: map[string]string{}, steps: map[string]*big.Rat{}, defs: map[string]any{},
+		kind: kind, given: given, names: map[string]string{}, copies: map[string]string{}, steps: map[string]*big.Rat{}, defs: map[string]any{},
 		compiled: map[string]*jsonschema.Schema{},
 	}
 	for i, name := range slices.Sorted(maps.Keys(given)) {
@@ -232,6 +254,8 @@ type context struct {
 	exact bool   // it is such a member, whose values are no names of an enum
 	not   bool   // it is forbidden: what is tolerated would forbid more
 	plain bool   // formats of strings do not count
+
+	repaired bool // what is marked as repairable is accepted
 }
 
 func (c context) tag(name string) bool { return strings.Contains(c.tags, strconv.Quote(name)) }
@@ -271,19 +295,25 @@ func (d *document) rewrite(schema any, c context) any {
 	}
 	for _, keyword := range oneSchema {
 		if below, ok := m[keyword]; ok {
-			out[keyword] = d.rewrite(below, context{not: c.not || keyword == "not" || keyword == "contains" || keyword == "propertyNames"})
+			out[keyword] = d.rewrite(below, context{
+				not:      c.not || keyword == "not" || keyword == "contains" || keyword == "propertyNames",
+				repaired: c.repaired,
+			})
 		}
 	}
 	for _, keyword := range namedOnes {
 		if named, ok := m[keyword].(map[string]any); ok {
 			copied := map[string]any{}
 			for name, below := range named {
-				copied[name] = d.rewrite(below, context{exact: keyword == "properties" && c.tag(name), not: c.not})
+				copied[name] = d.rewrite(below, context{exact: keyword == "properties" && c.tag(name), not: c.not, repaired: c.repaired})
+				if c.repaired && !c.not && keyword == "properties" {
+					copied[name] = d.repairable(below, copied[name])
+				}
 			}
 			out[keyword] = copied
 		}
 	}
-	for keyword, inside := range map[string]context{"allOf": c, "prefixItems": {not: c.not}} {
+	for keyword, inside := range map[string]context{"allOf": c, "prefixItems": {not: c.not, repaired: c.repaired}} {
 		if list, ok := m[keyword].([]any); ok {
 			copied := make([]any, len(list))
 			for i, below := range list {
@@ -357,6 +387,9 @@ func (d *document) branches(out map[string]any, keyword string, list []any, c co
 		}
 	}
 	out[keyword] = copied
+	if d.keyed && !c.not && !c.repaired && len(own) == 0 {
+		d.commitKeyed(out, list, copied, inside)
+	}
 	if !c.not {
 		d.commitNested(out, list, copied, own, tags, inside)
 	}
@@ -481,6 +514,73 @@ func (d *document) commitNested(out map[string]any, list, copied []any, own map[
 		discriminated(out, own)
 	}
 	d.commit(out, flat, copies, own, tags)
+}
+
+// commitKeyed adds to the copy of a schema with a choice without a tag that what would be of a branch with members that
+// another does not know, if it were repaired, is of that branch without repairs.
+func (d *document) commitKeyed(out map[string]any, list, copied []any, c context) {
+	c.repaired = true
+	for i, branch := range list {
+		key := func(name any) bool {
+			return slices.ContainsFunc(list, func(other any) bool { return !d.declares(other, name.(string), 0) })
+		}
+		if slices.ContainsFunc(d.required(branch, 0), key) {
+			out["allOf"] = append(slices.Clone(listOf(out["allOf"])), map[string]any{"if": d.apart(d.rewrite(branch, c)), "then": copied[i]})
+		}
+	}
+}
+
+// required returns the members that all objects of a schema have.
+func (d *document) required(schema any, depth int) []any {
+	m, _ := schema.(map[string]any)
+	if depth > 20 {
+		return nil
+	}
+	out := listOf(m["required"])
+	if ref, ok := m["$ref"].(string); ok {
+		out = slices.Concat(out, d.required(d.target(ref), depth+1))
+	}
+	for _, part := range listOf(m["allOf"]) {
+		out = slices.Concat(out, d.required(part, depth+1))
+	}
+	for _, keyword := range branchLists {
+		var common []any
+		for i, branch := range listOf(m[keyword]) {
+			its := d.required(branch, depth+1)
+			if i == 0 {
+				common = slices.Clone(its)
+			}
+			common = slices.DeleteFunc(common, func(name any) bool { return !slices.Contains(its, name) })
+		}
+		out = slices.Concat(out, common)
+	}
+	return out
+}
+
+// declares reports whether a schema, or a part of it that may apply to the same value, has a schema for the member.
+func (d *document) declares(schema any, name string, depth int) bool {
+	m, _ := schema.(map[string]any)
+	properties, _ := m["properties"].(map[string]any)
+	if _, ok := properties[name]; ok || depth > 20 {
+		return ok
+	}
+	parts := slices.Concat(listOf(m["allOf"]), listOf(m["anyOf"]), listOf(m["oneOf"]))
+	if ref, ok := m["$ref"].(string); ok {
+		parts = append(parts, d.target(ref))
+	}
+	return slices.ContainsFunc(parts, func(part any) bool { return d.declares(part, name, depth+1) })
+}
+
+// repairable returns what a member may be if repairs are allowed.
+func (d *document) repairable(schema, copied any) any {
+	its := []any{schema}
+	switch {
+	case marked(its, onError) || marked(its, skipItems):
+		return true
+	case marked(its, onNull):
+		return map[string]any{"anyOf": []any{map[string]any{"type": "null"}, d.apart(copied)}}
+	}
+	return copied
 }
 
 // alone reports whether a schema says nothing of values but by the keyword.
@@ -714,7 +814,7 @@ func (d *document) reference(ref string, c context) string {
 	case !d.loose || c == context{}:
 		return "#/$defs/" + plain
 	}
-	key := fmt.Sprintf("%s %v %v %v %s", plain, c.exact, c.not, c.plain, c.tags)
+	key := fmt.Sprintf("%s %v %v %v %v %s", plain, c.exact, c.not, c.plain, c.repaired, c.tags)
 	copied, ok := d.copies[key]
 	if !ok {
 		copied = "c" + strconv.Itoa(len(d.defs))
