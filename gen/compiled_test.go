@@ -85,9 +85,11 @@ func refusals(err error) (out []refusal) {
 	return []refusal{{Pointer: failure.Pointer, Message: err.Error()}}
 }
 
+// patience is how long a schema may take, also beside other work on the machine, until it counts as one that hangs.
+const patience = time.Minute
+
 // A worker is a process that generates.
 type worker struct {
-	limit  time.Duration // for one schema
 	cmd    *exec.Cmd
 	in     *json.Encoder
 	close  func() error
@@ -95,8 +97,8 @@ type worker struct {
 	stderr bytes.Buffer
 }
 
-func newWorker(t testing.TB, limit time.Duration) *worker {
-	w := &worker{limit: limit}
+func newWorker(t testing.TB) *worker {
+	w := &worker{}
 	t.Cleanup(func() {
 		if w.cmd != nil {
 			w.stop()
@@ -139,7 +141,7 @@ func (w *worker) generate(schema []byte) (generated, error) {
 			return generated{}, err
 		}
 	}
-	hanging := time.AfterFunc(w.limit, func() { _ = w.cmd.Process.Kill() })
+	hanging := time.AfterFunc(patience, func() { _ = w.cmd.Process.Kill() })
 	var out generated
 	err := w.in.Encode(schema)
 	if err == nil {
@@ -151,7 +153,7 @@ func (w *worker) generate(schema []byte) (generated, error) {
 	}
 	w.stop()
 	if !inTime {
-		return generated{Crash: fmt.Sprintf("hangs: no result after %v", w.limit)}, nil
+		return generated{Crash: fmt.Sprintf("hangs: no result after %v", patience)}, nil
 	}
 	text := w.stderr.String()
 	return generated{Crash: "dies: " + text[:min(len(text), 300)]}, nil

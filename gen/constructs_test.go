@@ -15,7 +15,6 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
-	"time"
 
 	"github.com/acpgo/sdk/gen/sample"
 )
@@ -216,7 +215,7 @@ type result struct {
 func tryConstructs(t *testing.T, topics map[string][]*construct) map[string][]result {
 	t.Helper()
 	results := map[string][]result{}
-	worker := newWorker(t, 10*time.Second)
+	worker := newWorker(t)
 	check := newChecker(t)
 	program := newBinary(t)
 	type attempt struct {

@@ -103,7 +103,7 @@ func (r *randomSchemas) generate(candidates []*candidate) {
 	var wg sync.WaitGroup
 	next := make(chan *candidate)
 	for range 2 {
-		worker := newWorker(r.t, 10*time.Second)
+		worker := newWorker(r.t)
 		wg.Go(func() {
 			for c := range next {
 				out, err := worker.generate(c.document)
@@ -357,7 +357,7 @@ func TestLinear(t *testing.T) {
 			{"type":"object","properties":{"k":{"const":"beta"}},"required":["k"]},
 			{"$ref":"#/$defs/U"}]},
 		"U":{"$ref":"#/$defs/T"}` + others.String() + `}}`
-	worker := newWorker(t, 60*time.Second)
+	worker := newWorker(t)
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
