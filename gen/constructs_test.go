@@ -283,8 +283,9 @@ func (c *construct) judge(out generated) (verdict, string) {
 		at = "/$defs"
 	}
 	inside := false
+	document := pointersOf(c.document())
 	for _, r := range out.Refused {
-		if r.Foreign || !present(c.document(), r.Pointer) {
+		if r.Foreign || !document.has(r.Pointer) {
 			return without, r.Message
 		}
 		inside = inside || r.Pointer == at || strings.HasPrefix(r.Pointer, at+"/")
@@ -303,16 +304,27 @@ func (c *construct) judge(out generated) (verdict, string) {
 	return asRefused, why
 }
 
-// present reports whether a JSON pointer leads to a value of a document. What is no JSON may fail anywhere, and what
-// has a name twice where the first one leads.
-func present(document []byte, pointer string) bool {
+// pointers says which JSON pointers lead to a value of a document. What is no JSON may fail anywhere, and what has a name
+// twice where the first one leads.
+type pointers struct {
+	root     any
+	anywhere bool
+}
+
+func pointersOf(document []byte) pointers {
 	v, err := sample.Parse(document)
-	if err != nil || pointer == "" {
+	if err != nil {
+		return pointers{anywhere: true}
+	}
+	once, err := json.Marshal(v)
+	return pointers{v, err != nil || tokens(once) != tokens(document)}
+}
+
+func (p pointers) has(pointer string) bool {
+	if p.anywhere || pointer == "" {
 		return true
 	}
-	if once, err := json.Marshal(v); err != nil || tokens(once) != tokens(document) {
-		return true
-	}
+	v := p.root
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 		switch parent := v.(type) {
