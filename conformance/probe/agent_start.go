@@ -20,6 +20,9 @@ func agentScenarios() []Scenario {
 	return slices.Concat(startScenarios, wireScenarios, typeScenarios(), sessionScenarios, promptScenarios, cancelScenarios)
 }
 
+// version2 is the trait of an agent that speaks version 2.
+const version2 = "version 2"
+
 var startScenarios = []Scenario{
 	{
 		Name:      startScenario,
@@ -34,9 +37,11 @@ var startScenarios = []Scenario{
 			p.settle()
 			target := p.conn.target
 			p.end()
-			p.exercised("TRN-7")
-			if target.Stderr != nil && !utf8.ValidString(strings.ToValidUTF8(target.Stderr(), "")) {
-				p.fail("TRN-7", "standard error is not UTF-8")
+			if target.Stderr == nil {
+				return
+			}
+			if logged := target.Stderr.String(); logged != "" {
+				p.check("TRN-7", utf8.ValidString(logged), "what the agent writes to standard error is not UTF-8: %s", clip(logged))
 			}
 		},
 	},
@@ -74,6 +79,31 @@ var startScenarios = []Scenario{
 				p.fail("INI-9", "%s", p.why("initialize with version 0 is not answered"))
 			} else if m.kind == conformance.Response && versionOf(m) == 0 {
 				p.failAt("INI-9", conformance.Should, "version 0 is echoed, which no schema describes")
+			}
+		},
+	},
+	{
+		Name: "version-2", bare: true,
+		Text:      "A client that speaks version 2, which is a draft, and version 1 asks for 2: an agent that speaks 1 alone answers with that, and serves it.",
+		Exercises: []string{"INI-9", "ADD-7"},
+		run: func(p *play) {
+			p.start()
+			p.grant("none", noCapabilities)
+			m := p.call("initialize", `{"protocolVersion":2,"info":`+clientInfo+`,"capabilities":{},"clientInfo":`+clientInfo+`,"clientCapabilities":{}}`)
+			p.exercised("INI-9", "ADD-7")
+			switch version := versionOf(m); {
+			case m == nil:
+				p.fail("INI-9", "%s", p.why("initialize is not answered"))
+			case m.kind == conformance.ErrorReply:
+				p.fail("INI-9", "version 2 is answered with an error: %s", clip(string(m.params)))
+			case version == 1:
+				p.init = m
+				p.newSession()
+			case version == 2:
+				p.trait(version2)
+				p.alive("ADD-1", "initialize of version 2")
+			default:
+				p.fail("INI-9", "version 2 is answered with version %d", version)
 			}
 		},
 	},

@@ -22,13 +22,16 @@ func exampleAgent(t *testing.T) probe.Launch {
 	}
 	state := t.TempDir()
 	return func(ctx context.Context, dir string) (*probe.Target, error) {
-		transport := rpc.Command(exec.Command(binary, "-state", state))
+		stderr := &probe.Stderr{}
+		cmd := exec.Command(binary, "-state", state)
+		cmd.Stderr = stderr
+		transport := rpc.Command(cmd)
 		transport.StopTime, transport.KillTime = time.Millisecond, 2*time.Second
 		stream, err := transport.Connect(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &probe.Target{Stream: stream, Raw: stream.(rpc.FastStream).WriteLines, Process: true}, nil
+		return &probe.Target{Stream: stream, Stderr: stderr, Raw: stream.(rpc.FastStream).WriteLines, Process: true}, nil
 	}
 }
 

@@ -263,6 +263,34 @@ var wireScenarios = []Scenario{
 		},
 	},
 	{
+		Name: "stderr-unread", bare: true,
+		ignore:    []string{"EXT-4", "ERR-7"}, // what is not answered any more is told as what it was sent behind
+		Text:      "A client does not read what the agent logs, and sends much that may be logged: the agent goes on.",
+		Exercises: []string{"TRN-7"},
+		run: func(p *play) {
+			p.initialize("none", noCapabilities)
+			stderr := p.conn.target.Stderr
+			if stderr == nil {
+				return
+			}
+			read := stderr.ignore()
+			defer read()
+			p.exercised("TRN-7")
+			long := strings.Repeat("acp-probe ", 20_000) // more than a pipe holds
+			for _, line := range []string{
+				long, `{"jsonrpc":"2.0","method":"_acp.probe/note","params":{"text":"` + long + `"}}`,
+				`{"jsonrpc":"2.0","method":"session/cancel","params":{"text":"` + long + `"}}`,
+				`{"jsonrpc":"2.0","id":"long","method":"_acp.probe/` + long + `"}`,
+			} {
+				p.line([]byte(line))
+				if p.call("_acp.probe/alive", "{}") == nil {
+					p.fail("TRN-7", "%s", p.why("when standard error is not read, nothing is answered any more after "+clip(line[:60])))
+					return
+				}
+			}
+		},
+	},
+	{
 		Name: "end-at-once", bare: true,
 		Text:      "The input ends before anything was sent, in the middle of a line, and after initialize: the agent ends too.",
 		Exercises: []string{"TRN-10"},

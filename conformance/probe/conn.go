@@ -108,6 +108,7 @@ type conn struct {
 	queue    []outgoing // to be written
 	ended    error      // how reading ended; nil while it goes on
 	shut     bool       // no more writing
+	over     bool       // the end of the input is sent, or waits for that
 	paused   bool       // nothing is read
 	closed   bool
 	work     sync.WaitGroup
@@ -275,6 +276,9 @@ func (c *conn) found(f conformance.Finding, line string, atEnd bool) {
 	if f.Rule == "SCH-2" && c.odd[canonical(f.ID)] {
 		return // it answers something of ours that is no request
 	}
+	if f.Rule == "PRM-7" && c.over {
+		return // the end of the input cancels a turn, which the judge does not see
+	}
 	c.add(finding{f, clip(line)})
 }
 
@@ -428,6 +432,7 @@ func (c *conn) endInput() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.note("-> the end of the input")
+	c.over = true
 	c.queue = append(c.queue, outgoing{end: true})
 	c.happened()
 }

@@ -1,6 +1,7 @@
 package probe_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -123,6 +124,82 @@ func TestOptionsThatChange(t *testing.T) {
 				t.Errorf("what fails is %q", failed)
 			}
 		})
+	}
+}
+
+// TestEndInATurn: an agent whose input ends in a turn may end that as cancelled, and no other.
+func TestEndInATurn(t *testing.T) {
+	for name, forNothing := range map[string]bool{"right": false, "wrong": true} {
+		t.Run(name, func(t *testing.T) {
+			connect := func() rpc.Transport {
+				client, transport := rpc.Pipe()
+				stream, err := transport.Connect(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { // it ends with the connection
+					prompt := ""
+					for {
+						line, err := stream.Read()
+						if err != nil && prompt == "" {
+							return
+						}
+						m := readLine(line)
+						text := []string{}
+						switch {
+						case err != nil || m.method == "session/prompt" && forNothing:
+							text = append(text, `"id":`+cmp.Or(prompt, m.id)+`,"result":{"stopReason":"cancelled"}`)
+							prompt = ""
+						case m.method == "initialize":
+							text = append(text, `"id":`+m.id+`,"result":`+terse)
+						case m.method == "session/new":
+							text = append(text, `"id":`+m.id+`,"result":{"sessionId":"s"}`)
+						case m.method == "session/prompt":
+							prompt = m.id
+							for range 3 {
+								text = append(text, `"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}`)
+							}
+						}
+						for _, text := range text {
+							if stream.Write([]byte(`{"jsonrpc":"2.0",`+text+`}`)) != nil {
+								return
+							}
+						}
+						if err != nil {
+							stream.Close()
+							return
+						}
+					}
+				}()
+				return client
+			}
+			failed, r := failures(t, connect, "end-in-a-turn")
+			warned := slices.ContainsFunc(r.Rows, func(row probe.Row) bool { return row.ID == "PRM-7" && row.Verdict == probe.Warn })
+			if warned != forNothing || len(failed) > 0 {
+				t.Errorf("PRM-7: %v, and what fails is %q", warned, failed)
+			}
+		})
+	}
+}
+
+// TestWhyNot: what was not exercised says why, by the scenario that would have.
+func TestWhyNot(t *testing.T) {
+	_, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
+		"initialize":     result(`{"protocolVersion":1,"agentCapabilities":{"loadSession":true},"agentInfo":{"name":"raw","version":"1"}}`),
+		"session/new":    result(`{"sessionId":"s"}`),
+		"session/prompt": result(`{"stopReason":"end_turn"}`),
+		"session/load":   func(json.RawMessage) string { return `"error":{"code":-32603,"message":"No"}` },
+	}), "start", "additional-directories", "load", "modes")
+	reasons := map[string]string{}
+	for _, row := range r.Rows {
+		reasons[row.ID] = row.Reason
+	}
+	for id, want := range map[string]string{
+		"SES-7": "the scenario load did not come to it: see SES-6", "ADD-4": "the scenario load did not come to it: see SES-6",
+	} {
+		if reasons[id] != want {
+			t.Errorf("%s: %q, want %q", id, reasons[id], want)
+		}
 	}
 }
 

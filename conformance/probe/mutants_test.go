@@ -31,6 +31,8 @@ type fault struct {
 	toClient func(s *state, m *line) []string
 	// deaf keeps the end of the input from the agent.
 	deaf bool
+	// logs writes each line of the client to standard error before the agent gets it.
+	logs bool
 }
 
 // line is a message, taken apart.
@@ -84,6 +86,9 @@ func mutate(launch probe.Launch, f fault) probe.Launch {
 		target, err := launch(ctx, dir)
 		if err != nil {
 			return nil, err
+		}
+		if f.logs {
+			target.Stderr = &probe.Stderr{}
 		}
 		inner := target.Stream
 		var mu sync.Mutex
@@ -139,6 +144,11 @@ func mutate(launch probe.Launch, f fault) probe.Launch {
 				}
 			},
 			Write: func(text []byte) ([]byte, error) {
+				if f.logs {
+					if _, err := target.Stderr.Write(text); err != nil {
+						return nil, err
+					}
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				m := readLine(text)
@@ -369,6 +379,7 @@ var mutants = []mutant{
 	{"start", "SCH-2", after("session/new", func(_ *state, m *line) []string { return []string{m.text} })},
 	{"version-newer", "ADD-7", granting("initialize", `{"protocolVersion":65535,"capabilities":{},"info":{"name":"mutant","version":"1"}}`, always)},
 	{"version-older", "INI-9 ADD-7", replacing(`"protocolVersion":1`, `"protocolVersion":0`)},
+	{"version-2", "INI-9", refusing("initialize", "-32602", params(`"protocolVersion":2`))},
 	{"version-of-wrong-type", "OVW-3", silent("initialize", func(_ *state, m *line) bool { return m.error })},
 	{"before-initialize", "ERR-6", granting("session/new", `{"sessionId":"early"}`, func(s *state, _ *line) bool { return s.nth("new") == 1 })},
 	{"initialize-twice", "OVW-3", silent("initialize", nthTime(2))},
@@ -398,6 +409,7 @@ var mutants = []mutant{
 	{"deep-nesting", "ADD-1", dead(func(m *line) bool { return strings.Count(m.text, "[") > 1000 })},
 	{"long-lines", "EXT-4", dead(func(m *line) bool { return len(m.text) > 4<<20 })},
 	{"answers-to-nobody", "ADD-9", answering(`{"jsonrpc":"2.0","id":4711,"error":{"code":-32600,"message":"Nobody asked"}}`, has(`"id":4711,"result"`))},
+	{"stderr-unread", "TRN-7", fault{logs: true}},
 	{"end-at-once", "TRN-10", fault{deaf: true}},
 	{"end-in-a-turn", "TRN-10", fault{deaf: true}},
 	{"slow-reader", "PRM-12", failing("session/prompt", has("cancelled"))},

@@ -109,12 +109,14 @@ type Report struct {
 	Side         string          `json:"side"`           // what it is: "agent" or "client"
 	Info         json.RawMessage `json:"info,omitempty"` // agentInfo or clientInfo
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
-	Seconds      float64         `json:"seconds"`
-	Conforms     bool            `json:"conforms"`
-	Badge        string          `json:"badge"`
-	Summary      Summary         `json:"summary"`
-	Rows         []Row           `json:"requirements"`
-	Scenarios    []*Outcome      `json:"scenarios"`
+	// Version2 says that an agent speaks the draft of version 2 too, of which nothing but initialize is played.
+	Version2  bool       `json:"version2,omitempty"`
+	Seconds   float64    `json:"seconds"`
+	Conforms  bool       `json:"conforms"`
+	Badge     string     `json:"badge"`
+	Summary   Summary    `json:"summary"`
+	Rows      []Row      `json:"requirements"`
+	Scenarios []*Outcome `json:"scenarios"`
 
 	partial bool // only some scenarios were played
 }
@@ -130,6 +132,7 @@ func (r *Report) judge(o *Options, runs [][]*Outcome) {
 			if out.itself != nil && r.Capabilities == nil {
 				r.Info, r.Capabilities = member(out.itself, o.subject.info), member(out.itself, o.subject.capabilities)
 			}
+			r.Version2 = r.Version2 || out.traits[version2]
 		}
 	}
 	for _, req := range conformance.Requirements() {
@@ -222,21 +225,60 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 	case x.reach != "":
 		row.Verdict, row.Reason = NotExercised, x.reach
 	case req.Level <= conformance.MustNot && !r.partial:
-		row.Verdict, row.Reason = Fail, "it is mandatory, and never ran: "+whyNot(outcomes)
+		row.Verdict, row.Reason = Fail, "it is mandatory, and never ran: "+about.whyNot(req.ID, x.need, outcomes)
 	default:
-		row.Verdict, row.Reason = NotExercised, whyNot(outcomes)
+		row.Verdict, row.Reason = NotExercised, about.whyNot(req.ID, x.need, outcomes)
 	}
 	return row
 }
 
-// whyNot says why scenarios did not run.
-func whyNot(outcomes []*Outcome) string {
-	for _, out := range outcomes {
-		if out.Skipped != "" {
-			return out.Skipped
+// whyNot says why a requirement was not exercised: what became of the scenarios that name it, or else of those that need
+// the same capability, or else of all.
+func (about *subject) whyNot(id, need string, outcomes []*Outcome) string {
+	named, needing := map[string]bool{}, map[string]bool{}
+	for _, s := range about.scenarios() {
+		named[s.Name] = slices.Contains(s.Exercises, id)
+		needing[s.Name] = need != "" && slices.Contains(s.Needs, need)
+	}
+	for _, about := range []map[string]bool{named, needing, nil} {
+		counts := map[string]int{}
+		best := ""
+		for _, out := range outcomes {
+			why := out.Skipped
+			switch {
+			case about == nil:
+			case !about[out.Name]:
+				continue
+			case why == "":
+				why = out.broke()
+			}
+			if why == "" {
+				continue
+			}
+			if counts[why]++; best == "" || counts[why] > counts[best] {
+				best = why
+			}
+		}
+		if best != "" {
+			return best
 		}
 	}
 	return "no scenario came to it"
+}
+
+// broke says which MUSTs a scenario found broken, and nothing if there are none.
+func (o *Outcome) broke() string {
+	var ids []string
+	for _, f := range o.findings {
+		if f.Level <= conformance.MustNot && !slices.Contains(ids, f.Rule) {
+			ids = append(ids, f.Rule)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	slices.Sort(ids)
+	return "the scenario " + o.Name + " did not come to it: see " + strings.Join(ids, ", ")
 }
 
 // has reports whether the program advertises a capability, or has what the traits show.

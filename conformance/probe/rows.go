@@ -62,7 +62,7 @@ var agentRows = map[string]exercise{
 	"TRN-3":  on("message"),
 	"TRN-4":  on("message"),
 	"TRN-5":  on("message"),
-	"TRN-7":  {},
+	"TRN-7":  exercise{}.by("an agent that is a process of its own"),
 	"TRN-10": {},
 
 	"INI-4":  on("result initialize"),
@@ -241,7 +241,7 @@ func (about *subject) applies(r conformance.Requirement) (why string) {
 	case listed:
 		return ""
 	case r.Page == "version-2":
-		return "of version 2"
+		return "of version 2, of which the probe plays nothing but initialize"
 	case r.Side == conformance.Client && about.side == conformance.Agent, about.side == conformance.Agent && slices.Contains(onlyAtClients, r.ID):
 		return "binds clients"
 	case about.side == conformance.Client && (r.Side == conformance.Agent || slices.Contains(onlyAtAgents, r.ID)):

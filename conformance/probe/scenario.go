@@ -181,7 +181,7 @@ func (p *play) end() {
 	p.findings = append(p.findings, c.findings...)
 	p.log = append(p.log, c.transcript()...)
 	if c.target.Stderr != nil {
-		p.stderr = c.target.Stderr()
+		p.stderr = c.target.Stderr.String()
 	}
 	p.conn = nil
 }

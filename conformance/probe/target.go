@@ -16,8 +16,8 @@ type Target struct {
 	Stream rpc.Stream
 	// Raw writes bytes that are no line. It is called between writes of Stream. Nil: no scenario sends any.
 	Raw func(text []byte) error
-	// Stderr returns the end of what the program has written to standard error. It may be nil.
-	Stderr func() string
+	// Stderr is what the program writes to standard error. Nil: there is none.
+	Stderr *Stderr
 	// Process says that it is a process, whose Read ends with an [*rpc.ExitError] when it has ended; it may close its output
 	// and go on. In memory, the end of the output is all that can be known.
 	Process bool

@@ -242,11 +242,25 @@ func (p *painter) probeSummary(r *probe.Report) {
 		}
 	}
 	fmt.Fprintf(p, "%s of %s in %.1f s: %s\n", plural(len(r.Scenarios), "scenario"), plain.Line(r.Target), r.Seconds, strings.Join(counts, ", "))
+	if version := probedVersion(r); version != "" {
+		fmt.Fprintln(p, p.paint(dim, version))
+	}
 	color := green
 	if !r.Conforms {
 		color = red
 	}
 	fmt.Fprintln(p, p.paint(color, r.Badge))
+}
+
+// probedVersion says which version of the protocol a report is about.
+func probedVersion(r *probe.Report) string {
+	switch {
+	case r.Version2:
+		return "Version 1 of the protocol was probed. The agent speaks version 2, a draft, too: of that nothing but initialize was."
+	case r.Side != "": // an entry of the registry has none
+		return "Version 1 of the protocol was probed. Version 2 is a draft, and was not."
+	}
+	return ""
 }
 
 // probeVerdicts are all verdicts.
@@ -259,6 +273,9 @@ func probeMarkdown(w io.Writer, r *probe.Report) error {
 		verdict = fmt.Sprintf("%s, %s broken", plural(len(r.Summary.Must), "MUST"), plural(len(r.Summary.Broken), "advertised thing"))
 	}
 	fmt.Fprintf(b, "## Agent Client Protocol: %s\n\n%s\n\n%s, %s, %.1f s\n", verdict, text.Markdown(r.Badge), text.Code(r.Target), plural(len(r.Scenarios), "scenario"), r.Seconds)
+	if version := probedVersion(r); version != "" {
+		fmt.Fprintf(b, "\n%s\n", version)
+	}
 	names, rows := probePages(r)
 	for _, name := range names {
 		fmt.Fprintf(b, "\n### %s\n\n| id | class | verdict | requirement | |\n|---|---|---|---|---|\n", name)

@@ -63,7 +63,7 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 	cmd.Dir = at
 	id := mark + "=" + rand.Text()
 	cmd.Env = append(append(os.Environ(), c.Env...), id)
-	stderr := &tail{}
+	stderr := &probe.Stderr{}
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.WaitDelay = c.Rung
 	stdin, err := cmd.StdinPipe()
@@ -100,7 +100,7 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 		return err
 	}})
 	return &probe.Target{
-		Stream: stream, Stderr: stderr.String, Raw: inner.(rpc.FastStream).WriteLines, User: c.user(p),
+		Stream: stream, Stderr: stderr, Raw: inner.(rpc.FastStream).WriteLines, User: c.user(p),
 		Log: func(text []byte) error {
 			if err := streams.logs.SetWriteDeadline(time.Now().Add(c.Rung)); err != nil {
 				return err

@@ -9,8 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -69,7 +67,7 @@ func (c *Command) Launch(ctx context.Context, _ string) (*probe.Target, error) {
 	transport := rpc.Command(cmd)
 	// The end of the input comes from the probe, which waits for what follows.
 	transport.StopTime, transport.KillTime, transport.MaxMessage = time.Nanosecond, c.Rung, c.MaxMessage
-	stderr := &tail{}
+	stderr := &probe.Stderr{}
 	cmd.Stderr = stderr
 	inner, err := transport.Connect(ctx)
 	if err != nil {
@@ -80,37 +78,5 @@ func (c *Command) Launch(ctx context.Context, _ string) (*probe.Target, error) {
 		sweep(id)
 		return err
 	}})
-	return &probe.Target{Stream: stream, Stderr: stderr.String, Raw: inner.(rpc.FastStream).WriteLines, Process: true}, nil
-}
-
-// maxTail is how much of the end of standard error is kept, in bytes.
-const maxTail = 4 << 10
-
-// tail keeps the end of what is written.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-	cut  bool
-}
-
-func (t *tail) Write(text []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, text[max(0, len(text)-maxTail):]...)
-	if over := len(t.text) - maxTail; over > 0 {
-		t.text = append(t.text[:0], t.text[over:]...)
-		t.cut = true
-	}
-	return len(text), nil
-}
-
-// String is the end, from a whole line on if there is one.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := string(t.text)
-	if _, rest, ok := strings.Cut(text, "\n"); t.cut && ok {
-		text = rest
-	}
-	return text
+	return &probe.Target{Stream: stream, Stderr: stderr, Raw: inner.(rpc.FastStream).WriteLines, Process: true}, nil
 }

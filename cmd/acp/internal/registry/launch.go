@@ -170,7 +170,7 @@ func (c *checker) try(d *distribution, prepare func(ctx context.Context, dir str
 		out.err = context.Cause(ctx)
 	}
 	if err := out.err; err != nil {
-		if stderr := strings.TrimSpace(target.Stderr()); stderr != "" {
+		if stderr := strings.TrimSpace(target.Stderr.String()); stderr != "" {
 			c.part.Stderr = stderr
 			lines := strings.Split(stderr, "\n")
 			err = fmt.Errorf("%w; it says: %s", err, lines[len(lines)-1])
