@@ -62,19 +62,19 @@ func TestManual(t *testing.T) {
 	t.Errorf("the commands of %s print something else; go test . -update writes it", manual)
 }
 
-// workflow is a workflow of the README: the one whose first line is the comment.
-func workflow(t *testing.T, comment string) string {
+// workflow is a workflow of a page: the one that begins so.
+func workflow(t *testing.T, page, begin string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile(filepath.Join("../..", page))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
-		if strings.HasPrefix(block[1], comment) {
+		if strings.HasPrefix(block[1], begin) {
 			return block[1]
 		}
 	}
-	t.Fatalf("the README has no workflow %q", comment)
+	t.Fatalf("%s has no workflow %q", page, begin)
 	return ""
 }
 
@@ -115,7 +115,7 @@ func runWorkflow(t *testing.T, text, dir string, env ...string) (out string, fai
 
 // TestWorkflowGo does the workflow for Go with an agent of another module. A mistake of the agent fails it.
 func TestWorkflowGo(t *testing.T) {
-	text := workflow(t, "# Go:")
+	text := workflow(t, "README.md", "# Go:")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/ci/go")); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestWorkflowAnyLanguage(t *testing.T) {
 			t.Skipf("SKIPPED: the test needs %s: %v", tool, err)
 		}
 	}
-	text := workflow(t, "# Any language:")
+	text := workflow(t, "README.md", "# Any language:")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/ci/typescript")); err != nil {
 		t.Fatal(err)
@@ -171,6 +171,42 @@ func TestWorkflowAnyLanguage(t *testing.T) {
 			if name == "summary.md" && strings.Contains(string(written), "TRN-5") != wrong {
 				t.Errorf("%s:\n%s", name, written)
 			}
+		}
+	}
+}
+
+// TestWorkflowProbe does the workflow of docs/probe.md with an agent that prints a banner: that it does is known first, and
+// then it is not.
+func TestWorkflowProbe(t *testing.T) {
+	text := workflow(t, "docs/probe.md", "name: acp\n")
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "agent"), "../../examples/agent")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, text := range map[string]string{
+		"my-agent": "#!/bin/sh\necho Welcome\nexec ./agent\n", "acp-known.txt": "TRN-5  # it greets its users\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	summary := filepath.Join(dir, "summary.md")
+	out, failed := runWorkflow(t, text, dir)
+	if failed || !strings.Contains(out, "known fail") || !strings.Contains(out, "known from the baseline: TRN-5") {
+		t.Fatal(out)
+	}
+	if written, err := os.ReadFile(summary); err != nil || !strings.Contains(string(written), "it greets its users") {
+		t.Errorf("%v\n%s", err, written)
+	}
+	replaceIn(t, filepath.Join(dir, "acp-known.txt"), "TRN-5", "# TRN-5")
+	out, failed = runWorkflow(t, strings.Replace(text, "acp probe ", "acp probe --only start ", 1), dir)
+	if !failed || !strings.Contains(out, "MUSTs that fail: TRN-5") {
+		t.Errorf("failed: %v\n%s", failed, out)
+	}
+	for _, name := range []string{"acp.xml", "summary.md"} {
+		if written, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(written), "TRN-5") {
+			t.Errorf("%v\n%s", err, written)
 		}
 	}
 }

@@ -58,6 +58,11 @@ func badAgent() {
 			continue
 		}
 		switch {
+		case how == "logs" || how == "answers":
+			if how == "logs" {
+				os.Stderr.Write(lines.Bytes())
+			}
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentInfo":{"name":"logs","version":"1"},"agentCapabilities":{}}}`+"\n", m.ID)
 		case how == "errors":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"No"}}`+"\n", m.ID)
 		case how == "huge" && m.Method == "initialize":
@@ -135,6 +140,29 @@ func TestProbeBadAgents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProbeStderr: an agent that waits until somebody reads what it logs is found, and ends.
+func TestProbeStderr(t *testing.T) {
+	for how, want := range map[string]probe.Verdict{"logs": probe.Warn, "answers": probe.Pass} {
+		r := probeReport(t, "--timeout", "5s", "--only", "stderr-unread", "--", "badagent", how)
+		for _, row := range r.Rows {
+			if row.ID == "TRN-7" && row.Verdict != want {
+				t.Errorf("%s: %s, %v", how, row.Verdict, row.Failures)
+			}
+		}
+	}
+}
+
+// probeReport is what acp probe finds.
+func probeReport(t *testing.T, flags ...string) *probe.Report {
+	t.Helper()
+	out, failed := exec.CommandContext(t.Context(), "acp", append([]string{"probe", "--format", "json", "--end-timeout", "200ms"}, flags...)...).Output()
+	r := &probe.Report{}
+	if err := json.Unmarshal(out, r); err != nil {
+		t.Fatal(failed, err)
+	}
+	return r
 }
 
 // TestProbeFormats holds the reports of an agent that prints escape sequences against their forms: all requirements are in

@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -177,6 +178,37 @@ func TestEndInATurn(t *testing.T) {
 			warned := slices.ContainsFunc(r.Rows, func(row probe.Row) bool { return row.ID == "PRM-7" && row.Verdict == probe.Warn })
 			if warned != forNothing || len(failed) > 0 {
 				t.Errorf("PRM-7: %v, and what fails is %q", warned, failed)
+			}
+		})
+	}
+}
+
+// TestStderrThatIsNoUTF8: what an agent logs is UTF-8; that the beginning of a long log is cut does not matter.
+func TestStderrThatIsNoUTF8(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want probe.Verdict
+	}{
+		"nothing": {"", probe.NotExercised}, "UTF-8": {"café\n", probe.Pass}, "cut": {strings.Repeat("é€", 4000), probe.Pass}, "Latin-1": {"caf\xe9\n", probe.Warn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			launch := probe.InMemory(connect(t))
+			r, err := probe.Agent(t.Context(), func(ctx context.Context, dir string) (*probe.Target, error) {
+				target, err := launch(ctx, dir)
+				if err != nil {
+					return nil, err
+				}
+				target.Stderr = &probe.Stderr{}
+				_, err = target.Stderr.Write([]byte(c.text))
+				return target, err
+			}, &probe.Options{Scratch: t.TempDir(), Only: []string{"start"}, Answer: 5 * time.Second, Quiet: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range r.Rows {
+				if row.ID == "TRN-7" && row.Verdict != c.want {
+					t.Errorf("%s, %v", row.Verdict, row.Failures)
+				}
 			}
 		})
 	}

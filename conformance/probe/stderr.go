@@ -30,6 +30,7 @@ func (s *Stderr) Write(text []byte) (int, error) {
 		<-unread
 		s.mu.Lock()
 	}
+	s.cut = s.cut || len(text) > maxTail
 	s.text = append(s.text, text[max(0, len(text)-maxTail):]...)
 	if over := len(s.text) - maxTail; over > 0 {
 		s.text = append(s.text[:0], s.text[over:]...)
