@@ -37,6 +37,21 @@ var promptScenarios = []Scenario{
 		},
 	},
 	{
+		Name:      "scripts",
+		Text:      "A prompt in Arabic, Chinese and emoji, also escaped as pairs of surrogates, is answered.",
+		Exercises: []string{"INI-15"},
+		run: func(p *play) {
+			session := p.ready()
+			for _, text := range []string{`مرحبا، 你好, 👩‍👩‍👧`, `\u0645\u0631\u062d\u0628\u0627 \ud83d\udc69\u200d\ud83d\udc67`} {
+				p.exercised("INI-15")
+				m := p.content(session, `{"type":"text","text":"Reply with OK. `+text+`"}`)
+				if m.code() == -32602 {
+					p.fail("INI-15", "a prompt in other scripts is refused: %s", clip(string(m.params)))
+				}
+			}
+		},
+	},
+	{
 		Name:      "content-advertised",
 		Text:      "Prompts with images, sounds and embedded resources are taken if the agent advertises them.",
 		Exercises: []string{"ADD-3"},

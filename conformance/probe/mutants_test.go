@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -451,6 +452,7 @@ var mutants = []mutant{
 	{"mcp-http", "SES-26", withoutMCP.and(replacing(`"sessionCapabilities":{`, `"mcpCapabilities":{"http":true},"sessionCapabilities":{`))},
 	{"mcp-unknown", "OVW-3", dead(func(m *line) bool { return strings.Contains(m.text, "pigeon") }).only("session/new")},
 	{"content", "INI-15", refusing("session/prompt", "-32602", func(_ *state, m *line) bool { return strings.Contains(m.text, `"prompt":[{"type":"resource_link"`) })},
+	{"scripts", "INI-15", refusing("session/prompt", "-32602", params(`\ud83d`))},
 	{"content-advertised", "ADD-3", refusing("session/prompt", "-32602", params("image/png"))},
 	{"content-odd", "PRM-5", silent("session/prompt", params("hologram"))},
 	{"tools", "TOL-1", dropping(`"sessionUpdate":"tool_call",`)},
@@ -563,14 +565,21 @@ var withoutMCP = fault{toAgent: func(_ *state, m *line) ([]string, []string) {
 func TestMutants(t *testing.T) {
 	launch := exampleAgent(t)
 	played := map[string]bool{}
+	var right atomic.Int32
+	t.Cleanup(func() {
+		t.Logf("%d scenarios, %d with a mutant; %d mutants, %d caught by the requirement that they break and no other",
+			len(probe.AgentScenarios()), len(played), len(mutants), right.Load())
+	})
 	for _, m := range mutants {
 		played[m.scenario] = true
 		t.Run(m.scenario+"/"+m.rules, func(t *testing.T) {
 			t.Parallel()
-			caught(t, m.rules, func(o *probe.Options) (*probe.Report, error) {
+			if caught(t, m.rules, func(o *probe.Options) (*probe.Report, error) {
 				o.Only, o.MCP = []string{m.scenario}, mcp
 				return probe.Agent(t.Context(), mutate(launch, m.fault), o)
-			})
+			}) {
+				right.Add(1)
+			}
 		})
 	}
 	for _, s := range probe.AgentScenarios() {
@@ -580,9 +589,9 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// caught runs a probe that is to find these requirements broken, and no other. On a slow machine the time that an answer may
+// caught runs a probe that is to find these requirements broken, and no other, and reports whether it does. On a slow machine the time that an answer may
 // take matters: what is found wrong counts with five times of it.
-func caught(t *testing.T, rules string, run func(*probe.Options) (*probe.Report, error)) {
+func caught(t *testing.T, rules string, run func(*probe.Options) (*probe.Report, error)) bool {
 	t.Helper()
 	for _, times := range []time.Duration{1, 5} {
 		r, err := run(&probe.Options{
@@ -600,7 +609,7 @@ func caught(t *testing.T, rules string, run func(*probe.Options) (*probe.Report,
 		}
 		got := strings.Join(found, " ")
 		if got == rules {
-			return
+			return true
 		}
 		for _, row := range r.Rows {
 			for _, f := range row.Failures {
@@ -614,4 +623,5 @@ func caught(t *testing.T, rules string, run func(*probe.Options) (*probe.Report,
 			t.Fail()
 		}
 	}
+	return false
 }
