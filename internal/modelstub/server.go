@@ -195,7 +195,7 @@ func (s *Server) log(r *http.Request, c *conversation, answer *reply) {
 		for _, x := range answer.calls {
 			calls = append(calls, x.name+string(x.args))
 		}
-		line["prompt"], line["step"], line["tools"], line["calls"] = p, step, tools, calls
+		line["prompt"], line["step"], line["tools"], line["calls"] = clip(p), step, tools, calls
 		line["text"], line["results"] = clip(strings.Join(answer.text, "")), c.results()
 	}
 	text, err := json.Marshal(line)
