@@ -588,11 +588,11 @@ func TestAgentStartsInTheRoot(t *testing.T) {
 	if err != nil {
 		t.Skip(err) // on another volume
 	}
-	command, err := agentCommand(config{root: root, command: []string{relative, "-x"}})
+	command, err := agentCommand(config{workspace: workspace{root: root}, command: []string{relative, "-x"}})
 	if err != nil || command.Dir != root || command.Path != exampleAgent || len(command.Args) != 2 {
 		t.Errorf("got %v, %v", command, err)
 	}
-	if _, err := agentCommand(config{root: root, command: []string{"no-such-agent"}}); !errors.Is(err, exec.ErrNotFound) {
+	if _, err := agentCommand(config{workspace: workspace{root: root}, command: []string{"no-such-agent"}}); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -4,9 +4,14 @@
 //
 // What it says comes from -p, which may be repeated, from the file that -script names, or else from
 // standard input, one prompt a line. It prints what the agent does, asks for permission when the agent
-// wants it (or decides itself, with -allow or -reject), and serves files and terminals in the
+// wants it (or decides itself, with -allow or -reject), has forms filled in, and serves files and terminals in the
 // directory -root, in which the agent is started. Ctrl-C cancels the turn; without one, or a second time,
 // it quits.
+//
+// A line that begins with a colon is a command to this client: :sessions lists the sessions, :load ID opens one again,
+// :mode MODE switches the mode, :help says the others. The conversation begins in a new session, or in that of -load or
+// -resume. Sessions get the further directories of -add and the MCP servers of -mcp. Who has to log in in a terminal does
+// that at the start, if the prompts come from standard input.
 //
 // In ACP it is up to the agent to ask for permission: one that does not ask can have files in the root written, and
 // commands run, all the same. With -reject it cannot: all requests for permission are refused, and the client offers
@@ -25,6 +30,7 @@
 //	allow: a prompt whose requests for permission are granted
 //	reject: one whose requests are refused; until the next prompt no file is written and no command started
 //	cancel: one that is cancelled after its first few updates; its requests are granted
+//	:mode code
 //
 // With -reject, every line of a script rejects.
 //
@@ -53,7 +59,9 @@ import (
 
 // config is what the command line says.
 type config struct {
-	root        string
+	workspace
+	load        string // the session to begin with, or resume
+	resume      string
 	plays       []play // what to say
 	interactive bool   // say what standard input says
 	policy      policy // of that; policyReject is that of everything
@@ -90,6 +98,18 @@ func parse(args []string, usage io.Writer) (config, error) {
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&c.root, "root", ".", "directory of the agent and its session: its files can be read and written, its commands run there")
+	flags.Func("add", "a further `directory` of the sessions; may be repeated", func(dir string) error {
+		dir, err := filepath.Abs(dir)
+		c.more = append(c.more, dir)
+		return err
+	})
+	flags.Func("mcp", "an MCP `server` of the sessions, NAME=COMMAND or NAME=URL; may be repeated", func(text string) error {
+		server, err := parseServer(text)
+		c.servers = append(c.servers, server)
+		return err
+	})
+	flags.StringVar(&c.load, "load", "", "begin in the session with this `id`, and show what was said in it")
+	flags.StringVar(&c.resume, "resume", "", "begin in the session with this `id`")
 	flags.Func("p", "say `text`; may be repeated", func(text string) error {
 		prompts = append(prompts, text)
 		return nil
@@ -104,6 +124,8 @@ func parse(args []string, usage io.Writer) (config, error) {
 		return c, flag.ErrHelp
 	}
 	switch {
+	case c.load != "" && c.resume != "":
+		return c, errors.New("-load and -resume exclude each other")
 	case *allow && *reject:
 		return c, errors.New("-allow and -reject exclude each other")
 	case *allow:
@@ -153,6 +175,11 @@ func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
 		},
 	})
 	err := converse(ctx, c, in, p, monitor)
+	if login, ok := errors.AsType[*loginError](err); ok && c.interactive {
+		if err = logIn(c, login.method, in, out); err == nil {
+			err = converse(ctx, c, in, p, monitor)
+		}
+	}
 	if c.check {
 		p.line("%s", monitor.Stats())
 		if monitor.Stats().Findings() > 0 {
@@ -162,11 +189,29 @@ func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
 	return err
 }
 
+// logIn runs the agent's command as a login in this terminal; only the exit status 0 means success (AUT-6).
+func logIn(c config, method *acp.AuthMethodTerminal, in io.Reader, out io.Writer) error {
+	command, err := agentCommand(c)
+	if err != nil {
+		return err
+	}
+	command.Args = append(command.Args, method.Args...)
+	command.Env = os.Environ()
+	for name, value := range method.Env {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	command.Stdin, command.Stdout, command.Stderr = in, out, os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s: %w", method.Name, err)
+	}
+	return nil
+}
+
 // converse starts the agent, opens a session, plays everything in it, and ends all three.
 func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *conformance.Monitor) (err error) {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
-	roots, err := local.OpenRoots(c.root)
+	roots, err := local.OpenRoots(append([]string{c.root}, c.more...)...)
 	if err != nil {
 		return err
 	}
@@ -178,8 +223,8 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	terminals := local.NewTerminals(roots, commands)
 	defer func() { err = errors.Join(err, terminals.Close()) }()
 
-	talk := &talk{printer: p, input: input{r: in, terminal: isTerminal(in)}, quit: quit, policy: c.policy}
-	handlers := acp.ClientHandlers{SessionUpdate: talk.update, RequestPermission: talk.requestPermission}
+	talk := &talk{printer: p, input: input{r: in, terminal: isTerminal(in)}, quit: quit, policy: c.policy, workspace: c.workspace}
+	handlers := acp.ClientHandlers{SessionUpdate: talk.update, RequestPermission: talk.requestPermission, CreateElicitation: talk.elicit}
 	if c.policy == policyReject {
 		local.NewFiles(roots, &local.FilesOptions{ReadOnly: true}).Register(&handlers)
 	} else {
@@ -204,6 +249,11 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 		Info:          acp.Implementation{Name: "acp-example-client", Title: acp.Some("Example client"), Version: "1.0.0"},
 		Session:       acp.ClientSessionCapabilities{Notices: acp.Some(acp.NoticeCapabilities{})},
 		BooleanConfig: true,
+		TerminalAuth:  c.interactive, // somebody is there
+		Elicitation: acp.ElicitationCapabilities{
+			Form: acp.Some(acp.ElicitationFormCapabilities{}),
+			URL:  acp.Some(acp.ElicitationURLCapabilities{}),
+		},
 	})
 	if err != nil {
 		return err
@@ -220,7 +270,7 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	interrupts.Go(func() { talk.interrupts(interruptible, signals) })
 	defer func() { stop(); interrupts.Wait() }()
 
-	if err := talk.open(ctx, agent, c.root); err != nil {
+	if err := talk.open(ctx, agent, c); err != nil {
 		return err
 	}
 	err = talk.playAll(ctx, c.plays)
@@ -233,10 +283,10 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 	if err != nil {
 		return err
 	}
-	if err := talk.session.Close(ctx); !errors.Is(err, acp.ErrUnsupported) {
-		return err
+	if talk.session == nil {
+		return nil
 	}
-	return nil
+	return talk.leave(ctx, talk.session)
 }
 
 // isTerminal says whether somebody types what comes from r.

@@ -28,7 +28,7 @@ const (
 	policyReject
 )
 
-// play is one prompt.
+// play is one prompt, or a command, which begins with a colon.
 type play struct {
 	text   string
 	policy policy
@@ -51,6 +51,8 @@ func parseScript(text string) ([]play, error) {
 		verb, prompt, _ := strings.Cut(line, ":")
 		p := play{text: strings.TrimSpace(prompt)}
 		switch verb {
+		case "":
+			p.text = line
 		case "allow":
 			p.policy = policyAllow
 		case "reject":
@@ -58,7 +60,7 @@ func parseScript(text string) ([]play, error) {
 		case "cancel":
 			p.policy, p.cancel = policyAllow, true
 		default:
-			return nil, fmt.Errorf("line %d: want allow, reject or cancel, a colon and a prompt: %q", number, line)
+			return nil, fmt.Errorf("line %d: want allow, reject or cancel, a colon and a prompt, or a command: %q", number, line)
 		}
 		plays = append(plays, p)
 	}
@@ -67,11 +69,13 @@ func parseScript(text string) ([]play, error) {
 
 // talk is a conversation with an agent.
 type talk struct {
-	printer *printer
-	input   input
-	quit    func()
-	agent   *acp.ClientConn
-	session *acp.ClientSession
+	printer   *printer
+	input     input
+	quit      func()
+	workspace workspace
+	agent     *acp.ClientConn
+	session   *acp.ClientSession // nil when it was closed or deleted
+	attached  []acp.ContentBlock // for the next prompt
 
 	asking sync.Mutex // one question at a time
 
@@ -83,14 +87,30 @@ type talk struct {
 	cancelled bool
 }
 
-// open opens a session.
-func (t *talk) open(ctx context.Context, agent *acp.ClientConn, root string) error {
+// open opens the session with which the conversation begins.
+func (t *talk) open(ctx context.Context, agent *acp.ClientConn, c config) error {
 	t.agent = agent
-	return t.authenticated(ctx, func() (err error) {
-		t.session, err = agent.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
-		return err
+	return t.authenticated(ctx, func() error {
+		switch {
+		case c.load != "":
+			return loadSession(ctx, t, []string{c.load})
+		case c.resume != "":
+			return resumeSession(ctx, t, []string{c.resume})
+		}
+		return t.newSession(ctx)
 	})
 }
+
+// A loginError says that the user has to log in in a terminal, after which the agent is started anew.
+type loginError struct {
+	method *acp.AuthMethodTerminal
+	err    error // the agent's
+}
+
+func (e *loginError) Error() string {
+	return fmt.Sprintf("%v: log in by running the agent with %q, and start again", e.err, e.method.Args)
+}
+func (e *loginError) Unwrap() error { return e.err }
 
 // authenticated calls f, and when that takes authentication, authenticates and calls it once more.
 func (t *talk) authenticated(ctx context.Context, f func() error) error {
@@ -99,12 +119,15 @@ func (t *talk) authenticated(ctx context.Context, f func() error) error {
 		return err
 	}
 	for _, method := range t.agent.Initialized().AuthMethods {
-		if m, ok := method.Variant.(*acp.AuthMethodAgent); ok {
+		switch m := method.Variant.(type) {
+		case *acp.AuthMethodAgent:
 			t.printer.line("authenticating: %s", m.Name)
 			if _, err := t.agent.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: m.ID}); err != nil {
 				return err
 			}
 			return f()
+		case *acp.AuthMethodTerminal: // its id is none for authenticate (AUT-2)
+			err = &loginError{m, err}
 		}
 	}
 	return err
@@ -135,23 +158,34 @@ func (t *talk) interact(ctx context.Context, policy policy) error {
 			continue
 		}
 		if err := t.play(ctx, play{text: text, policy: policy}); err != nil {
-			if _, refused := errors.AsType[*acp.Error](err); !refused {
+			if ctx.Err() != nil || errors.Is(err, acp.ErrClosed) {
 				return err
 			}
-			t.printer.line("error: %v", err) // the agent's, which may like another prompt better
+			t.printer.line("error: %v", err) // another line may be better
 		}
 	}
 }
 
-// play runs one turn.
+// play runs one turn, or a command.
 func (t *talk) play(ctx context.Context, p play) error {
+	if command, ok := strings.CutPrefix(p.text, ":"); ok {
+		if !strings.HasPrefix(command, ":") {
+			return t.command(ctx, command)
+		}
+		p.text = command
+	}
+	if t.session == nil {
+		return errNoSession
+	}
+	prompt := append([]acp.ContentBlock{acp.TextBlock(p.text)}, t.attached...)
+	t.attached = nil
 	var res *acp.PromptResponse
 	err := t.authenticated(ctx, func() (err error) {
 		turn, end := context.WithCancel(ctx)
 		defer end()
 		t.set(end, p)
 		defer t.set(nil, play{policy: p.policy})
-		res, err = t.session.Prompt(turn, acp.TextBlock(p.text)) // the handler prints the updates
+		res, err = t.session.Prompt(turn, prompt...) // the handler prints the updates
 		return err
 	})
 	if err != nil {
