@@ -216,9 +216,12 @@ func printConfigurations(p *program) error {
 	return err
 }
 
+// loginSucceeds is the word of a login in a terminal that does, in the methods that the probe offers.
+const loginSucceeds = "succeeds"
+
 // newFakeAgentCommand is acp fake-agent.
 func newFakeAgentCommand(p *program) *cobra.Command {
-	var file, address string
+	var file, address, login string
 	var only []string
 	var patience time.Duration
 	c := &cobra.Command{
@@ -230,6 +233,11 @@ played are not played again; acp probe-client --report FILE says what it means.`
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			switch {
+			case address != "" && login != "":
+				if err := launch.Login(address); err != nil || login == loginSucceeds {
+					return err
+				}
+				return errors.New("this login was to fail")
 			case address != "":
 				return launch.Relay(address, p.stdin, p.stdout, p.stderr)
 			case file == "":
@@ -243,8 +251,11 @@ played are not played again; acp probe-client --report FILE says what it means.`
 	flags.StringSliceVar(&only, "only", nil, "only these: a `SCENARIO`, a requirement such as PRM-9, or a page such as PRM")
 	flags.DurationVar(&patience, "timeout", 5*time.Minute, "the `TIME` for a person to do something")
 	flags.StringVar(&address, strings.TrimPrefix(relayFlag, "--"), "", "the `ADDRESS` of the probe that started the client")
-	if err := flags.MarkHidden(strings.TrimPrefix(relayFlag, "--")); err != nil {
-		panic(err) // there is no such flag
+	flags.StringVar(&login, "login", "", "be a login in a terminal, which `succeeds` or fails")
+	for _, hidden := range []string{strings.TrimPrefix(relayFlag, "--"), "login"} {
+		if err := flags.MarkHidden(hidden); err != nil {
+			panic(err) // there is no such flag
+		}
 	}
 	return c
 }

@@ -86,6 +86,26 @@ func deadAt(text string) fault {
 	}}
 }
 
+// impatient gives up waiting for a command, with an error, when its user cancels.
+func impatient(code string) fault {
+	return fault{toClient: func(s *state, m *line) []string {
+		switch {
+		case m.answer && m.method == "terminal/wait_for_exit" && s.count["gave up"] > 0:
+			return nil
+		case m.method == "session/cancel":
+			lines := []string{m.text}
+			for _, asked := range s.all {
+				if asked.method == "terminal/wait_for_exit" {
+					s.nth("gave up")
+					lines = append(lines, `{"jsonrpc":"2.0","id":`+asked.id+`,"error":{"code":`+code+`,"message":"Cancelled by the user"}}`)
+				}
+			}
+			return lines
+		}
+		return []string{m.text}
+	}}
+}
+
 // staying is the reference client, which does not end with its user.
 func staying(user *probe.User, agent rpc.Transport) {
 	stream, err := agent.Connect(context.Background())
@@ -172,6 +192,8 @@ var clientMutants = []clientMutant{
 	}}},
 	{scenario: "cancelled-and-silent", rules: "TRN-10", client: staying},
 	{scenario: "cancel-request", rules: "CAN-1", fault: silent("session/request_permission", always)},
+	{scenario: "cancel-request-nested", rules: "CAN-5", fault: dropping("$/cancel_request")},
+	{scenario: "cancel-in-a-wait", rules: "CAN-2", fault: impatient("-32603")},
 	{scenario: "cancel-request-unknown", rules: "OVW-4", fault: answering(noAnswer, has("$/cancel_request"))},
 	{scenario: "quit", rules: "TRN-10", client: staying},
 	{scenario: "dies-in-initialize", rules: "TRN-10", client: staying},
@@ -220,11 +242,27 @@ var clientMutants = []clientMutant{
 	{scenario: "logout", rules: "SCH-17", fault: deadAt("_acp.probe/alive")},
 }
 
+// TestGivesUp: a client that gives up what the agent waits for with the right error keeps CAN-2.
+func TestGivesUp(t *testing.T) {
+	t.Parallel()
+	r, err := probe.Client(t.Context(), mutate(probe.InMemoryClient(referenceClient), impatient("-32800")), &probe.Options{
+		Scratch: t.TempDir(), Only: []string{"cancel-in-a-wait"}, Answer: 5 * time.Second, Quiet: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows {
+		if row.ID == "CAN-2" && row.Verdict != probe.Pass {
+			t.Errorf("%s: %s, %v", row.Verdict, row.Reason, row.Failures)
+		}
+	}
+}
+
 // TestClientMutants plays each scenario against a client with one fault, which it must find, and nothing else.
 func TestClientMutants(t *testing.T) {
 	played := map[string]bool{
 		// Only a process can be sent these; cmd/acp tests them.
-		"parts-of-lines": true, "flood-of-logs": true,
+		"parts-of-lines": true, "flood-of-logs": true, "login-in-a-terminal-succeeds": true, "login-in-a-terminal-fails": true,
 	}
 	for _, m := range clientMutants {
 		played[m.scenario] = true

@@ -106,10 +106,10 @@ var clientRows = map[string]exercise{
 	"PRM-15": on("second prompt").by(byTwo),
 
 	"CAN-1": {},
-	"CAN-2": exercise{}.by("a fault inside the client"),
+	"CAN-2": exercise{}.by("a client that by itself gives up what the agent waits for, when its user cancels"),
 	"CAN-3": {},
 	"CAN-4": on("<- $/cancel_request"),
-	"CAN-5": exercise{}.by("a request of the client's for the sake of the agent's"),
+	"CAN-5": exercise{}.by("a client that asks the agent something before it answers it"),
 
 	"CON-2": on("gate"),
 	"CON-3": on("content image", "content audio", "content resource", "content resource_link").by(byContent),

@@ -5,6 +5,7 @@ package probe
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/acpgo/sdk/conformance"
 )
@@ -58,7 +59,7 @@ var clientStarts = []Scenario{
 	{
 		Name: "login-in-a-terminal", Text: "The agent wants authentication, and offers only a method of the type terminal: its id is never authenticated with.",
 		Exercises: []string{"AUT-2"}, bare: true, quiet: true,
-		persona: persona{capabilities: everything, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login"]}]`, locked: true},
+		persona: persona{capabilities: everything, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","fails"]}]`, locked: true},
 		run: func(p *play) {
 			done, _ := p.act(ActPrompt)
 			if p.arrives("session/new", 0, done) == nil {
@@ -68,6 +69,22 @@ var clientStarts = []Scenario{
 			p.exercised("AUT-2")
 		},
 	},
+	loggingIn("succeeds", "The user logs in in a terminal: the client starts the agent again, and initializes it.", func(p *play) {
+		again, _ := p.starts(p.limits.answer)
+		if !p.check("AUT-6", again, "the agent is not started again after a login that ended with status 0") {
+			return
+		}
+		p.fake.mu.Lock()
+		p.fake.authenticated = true
+		p.fake.mu.Unlock()
+		p.check("AUT-6", p.arrives("initialize", 0, nil) != nil, "the agent that was started again is not initialized")
+	}),
+	loggingIn("fails", "A login in a terminal fails: the client does not go on as if the user had logged in.", func(p *play) {
+		p.exercised("AUT-6")
+		if again, _ := p.starts(p.limits.quiet); again {
+			p.check("AUT-6", p.arrivesWithin("session/new", 0, nil, p.limits.quiet) == nil, "a session is made after a login that has failed")
+		}
+	}),
 	{
 		Name: "login-of-unknown-type", Text: "The agent offers a method of an unknown type before one that the client knows.",
 		Exercises: []string{"SCH-17"}, bare: true,
@@ -86,6 +103,27 @@ var clientStarts = []Scenario{
 			p.goesOn("AUT-11", "authentication required")
 		},
 	},
+}
+
+// loggingIn is the scenario of a login in a terminal that succeeds or fails, and what follows.
+func loggingIn(how, text string, then func(*play)) Scenario {
+	return Scenario{
+		Name: "login-in-a-terminal-" + how, Text: text, Exercises: []string{"AUT-6"}, Needs: []string{"auth.terminal"}, bare: true, quiet: true,
+		persona: persona{capabilities: everything, methods: `[{"type":"terminal","id":"probe-terminal","name":"In a terminal","args":["--login","` + how + `"]}]`, locked: true},
+		run: func(p *play) {
+			if p.target.Next == nil {
+				p.stopf("only a process can be started again")
+			}
+			done, _ := p.act(ActPrompt)
+			if p.arrives("session/new", 0, done) == nil {
+				p.stopf("the client makes no session")
+			}
+			if _, login := p.starts(p.limits.answer); !login {
+				p.stopf("the client does not log in in a terminal")
+			}
+			then(p)
+		},
+	}
 }
 
 // goesOn checks that the client goes on after an error: it takes another request, or it has ended by itself, as a program
@@ -122,9 +160,7 @@ func stating(name, set string) Scenario {
 				return
 			}
 			p.finish(m, "end_turn")
-			for _, a := range []Action{ActNew, ActList, ActLoad, ActResume, ActMode, ActOption, ActClose, ActDelete, ActLogout} {
-				p.doneWith(a)
-			}
+			p.doesAll(ActNew, ActList, ActLoad, ActResume, ActMode, ActOption, ActClose, ActDelete, ActLogout)
 			p.trait("gate")
 		},
 	}
@@ -137,30 +173,41 @@ func (p *play) grantAgent(name string) {
 	p.granted[name] = true
 }
 
-// doneWith has the user do something, and waits until that is over.
-func (p *play) doneWith(a Action) {
-	done, can := p.act(a)
-	if !can {
-		return
-	}
-	ctx, limit := p.ctx, p.limits.answer
-	stopped := make(chan struct{})
-	go func() { // ends with the wait
-		select {
-		case <-done:
-			p.wake()
-		case <-stopped:
+// doesAll has the user do one thing after the other, and waits until all is over, or nothing more comes of it.
+func (p *play) doesAll(actions ...Action) {
+	var all []<-chan struct{}
+	for _, a := range actions {
+		done, can := p.act(a)
+		if !can {
+			continue
 		}
-	}()
-	p.wait(ctx, limit, func() bool {
+		all = append(all, done)
+		if p.target.person {
+			p.until(all, p.limits.answer)
+		}
+	}
+	for range maxTurns {
+		from := p.passed()
+		if p.until(all, p.limits.quiet) || p.passed() == from {
+			return
+		}
+	}
+}
+
+// until waits until all channels are closed.
+func (p *play) until(all []<-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for _, done := range all {
 		select {
 		case <-done:
-			return true
-		default:
+		case <-timer.C:
+			return false
+		case <-p.ctx.Done():
 			return false
 		}
-	})
-	close(stopped)
+	}
+	return true
 }
 
 // answeringVersion is the scenario of a version that no client speaks.

@@ -222,6 +222,54 @@ var clientTurns = []Scenario{
 		},
 	},
 	{
+		Name: "cancel-request-nested", Text: "The agent cancels its request for permission, for whose sake the client has asked it something: that is cancelled too.",
+		Exercises: []string{"CAN-5"},
+		persona: persona{capabilities: everything, answer: func(_ *fakeAgent, m *message) (string, string) {
+			if strings.HasPrefix(m.method, "_") {
+				return "none", ""
+			}
+			return "", ""
+		}},
+		run: func(p *play) {
+			m := p.prompted()
+			from := p.passed()
+			id := p.permission(m, "t1")
+			var nested *message
+			p.wait(p.ctx, p.limits.quiet, func() bool {
+				nested = p.since(from, func(m *message) bool { return m.kind == conformance.Request && strings.HasPrefix(m.method, "_") })
+				return nested != nil
+			})
+			if nested == nil {
+				p.stopf("the client asks the agent nothing before it answers")
+			}
+			p.notify("$/cancel_request", `{"requestId":`+id+`}`)
+			p.check("CAN-5", p.wait(p.ctx, p.limits.answer, func() bool {
+				return p.since(from, func(m *message) bool {
+					return m.method == "$/cancel_request" && canonical(string(member(m.params, "requestId"))) == nested.id
+				}) != nil
+			}), "%s is not cancelled with the request for whose sake it was sent", nested.method)
+			p.finish(m, "end_turn")
+		},
+	},
+	{
+		Name: "cancel-in-a-wait", Text: "The user cancels while the agent waits for a command: if the client itself gives that up, its error is -32800.",
+		Exercises: []string{"CAN-2", "TRM-9", "TRM-11"}, Needs: []string{canRun}, persona: full,
+		run: func(p *play) {
+			var terminal, waiting string
+			m := p.cancelledTurn(func(m *message) {
+				terminal = p.terminal(m, `exec sleep 1000`, "")
+				waiting = p.ask("terminal/wait_for_exit", of(m, `,"terminalId":`+quote(terminal)), "")
+			})
+			p.quiet(p.ctx, p.limits.quiet)
+			p.ofTerminal("TRM-11", m, "release", terminal)
+			answer := p.answered("TRM-9", waiting, "terminal/wait_for_exit of a command that was released")
+			if answer.code() == codeCancelled || answer.kind == conformance.ErrorReply && strings.Contains(strings.ToLower(answer.text("message")), "cancel") {
+				p.check("CAN-2", answer.code() == codeCancelled, "a wait that the client gives up is answered with %s", answer.describe())
+			}
+			p.finish(m, "cancelled")
+		},
+	},
+	{
 		Name: "cancel-request-unknown", Text: "$/cancel_request for requests that there are not, and in wrong forms: nothing comes back.",
 		Exercises: []string{"CAN-4", "ADD-11"}, persona: full,
 		run: func(p *play) {
@@ -258,6 +306,16 @@ var clientTurns = []Scenario{
 			}
 		},
 	},
+}
+
+// since is the first message of the client behind another one for which f is true. The lock is held.
+func (p *play) since(from int, f func(*message) bool) *message {
+	for _, m := range p.kept {
+		if m.number > from && m.direction == p.fromPeer() && f(m) {
+			return m
+		}
+	}
+	return nil
 }
 
 // decided is a turn in which the user decides about a tool call, which then has a status.

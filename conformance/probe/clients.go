@@ -61,6 +61,11 @@ func (p *play) begins(who persona) {
 		p.stopf("the client does not start: %v", err)
 	}
 	p.fake = &fakeAgent{play: p, persona: who, prompted: make(chan struct{})}
+	p.meets(target)
+}
+
+// meets begins a connection to the client.
+func (p *play) meets(target *Target) {
 	p.init = nil
 	ready := make(chan struct{})
 	p.conn = newConn(target, conformance.Agent, &p.limits, func(c *conn, m *message) {
@@ -68,6 +73,29 @@ func (p *play) begins(who persona) {
 		p.fake.serve(c, m)
 	}, p.observeClient)
 	close(ready)
+}
+
+// starts waits until the client has started its agent once more, to be served from now on, or has run it as a login in a
+// terminal.
+func (p *play) starts(within time.Duration) (again, login bool) {
+	ctx, cancel := context.WithTimeout(p.ctx, within)
+	defer cancel()
+	more := p.target.Next
+	next, login, err := more(ctx)
+	if err != nil {
+		p.inTime()
+		return false, false
+	}
+	if login {
+		p.conn.mu.Lock()
+		p.note("   the client runs a login in a terminal")
+		p.conn.mu.Unlock()
+		return false, true
+	}
+	p.end()
+	next.Next = more
+	p.meets(next)
+	return true, false
 }
 
 // does has the user do something, and waits until the client has sent a request or notification of a method, which it
@@ -123,13 +151,10 @@ func (p *play) arrives(method string, from int, idle <-chan struct{}) *message {
 func (p *play) arrivesWithin(method string, from int, idle <-chan struct{}, limit time.Duration) *message {
 	var found *message
 	look := func() bool {
-		for _, m := range p.kept {
-			if m.number > from && m.direction == p.fromPeer() && m.method == method && (m.kind == conformance.Request || m.kind == conformance.Notification) {
-				found = m
-				return true
-			}
-		}
-		return false
+		found = p.since(from, func(m *message) bool {
+			return m.method == method && (m.kind == conformance.Request || m.kind == conformance.Notification)
+		})
+		return found != nil
 	}
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()

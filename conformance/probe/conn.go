@@ -107,8 +107,8 @@ type conn struct {
 	nextID   int64
 	queue    []outgoing // to be written
 	ended    error      // how reading ended; nil while it goes on
+	over     bool       // the end of the input was sent, or is to be
 	shut     bool       // no more writing
-	over     bool       // the end of the input is sent, or waits for that
 	paused   bool       // nothing is read
 	closed   bool
 	work     sync.WaitGroup
@@ -188,6 +188,9 @@ func (c *conn) read() {
 		if err != nil {
 			c.ended = err
 			c.note("   the connection ended: %v", err)
+			if c.side == conformance.Agent {
+				c.endOutput() // an agent ends with its input
+			}
 			c.happened()
 			c.mu.Unlock()
 			return
@@ -431,8 +434,16 @@ func (c *conn) part(text []byte) {
 func (c *conn) endInput() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.note("-> the end of the input")
+	c.endOutput()
+}
+
+// endOutput is endInput, once. The lock is held.
+func (c *conn) endOutput() {
+	if c.over {
+		return
+	}
 	c.over = true
+	c.note("%s the end of the input", c.arrow(c.toPeer()))
 	c.queue = append(c.queue, outgoing{end: true})
 	c.happened()
 }

@@ -11,7 +11,7 @@ import (
 func CheckRows() (problems []string) {
 	return slices.Concat(
 		agents.checkRows("SES-24", "CAN-2"),
-		clients.checkRows("AUT-6", "CAN-2", "CAN-5"),
+		clients.checkRows(),
 	)
 }
 

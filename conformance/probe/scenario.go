@@ -266,8 +266,11 @@ func (p *play) call(method, params string) *message {
 	return m
 }
 
-// codeAuth is the error of an agent that wants authentication.
-const codeAuth = -32000
+// Codes of errors: an agent wants authentication, a request was cancelled.
+const (
+	codeAuth      = -32000
+	codeCancelled = -32800
+)
 
 // await waits for the answer to a request.
 func (p *play) await(id string) *message {

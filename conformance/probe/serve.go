@@ -45,7 +45,7 @@ func Serve(ctx context.Context, target *Target, options *Options, done map[strin
 	}
 	defer os.RemoveAll(dir)
 	p := o.newPlay(ctx, func(context.Context, string) (*Target, error) { return target, nil }, "", dir)
-	target.User = p.person
+	target.User, target.person = p.person, true
 	var failed error
 	p.script(&Scenario{persona: batch[0].persona, run: func(p *play) {
 		for i := range batch {

@@ -26,6 +26,11 @@ type Target struct {
 	// User has the user of a client do something. It returns a channel that is closed when that is done, as far as the
 	// client says that, and nil if there is no way to have it done. A nil User can do nothing.
 	User func(action Action) (done <-chan struct{})
+	// Next waits until the client starts its agent once more, as that of this launch: target is the probe's end of it, or nil
+	// for a login in a terminal, which has ended then. Nil: it cannot, or that cannot be known.
+	Next func(ctx context.Context) (target *Target, login bool, err error)
+
+	person bool // does what the user does, and needs time for it
 }
 
 // Launch starts the program under test, in a directory of the scenario's own. The context bounds the start alone.

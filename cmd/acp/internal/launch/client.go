@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -51,12 +52,17 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 	if err != nil {
 		return nil, err
 	}
-	defer listener.Close()
 	token := rand.Text()
 	at := c.Dir
 	if at == "" {
 		at = dir
 	}
+	p := &client{exited: make(chan struct{}), rung: c.Rung, listener: listener, starts: make(chan *streams, maxStarts)}
+	defer func() {
+		if err != nil {
+			p.end()
+		}
+	}()
 	agent := append(slices.Clone(c.Agent), listener.Addr().String()+"/"+token)
 	words := c.words(agent, dir)
 	cmd := exec.Command(words[0], words[1:]...)
@@ -74,38 +80,62 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 	if err != nil {
 		return nil, err
 	}
-	p := &client{cmd: cmd, group: group, stdin: stdin, exited: make(chan struct{}), rung: c.Rung, id: id}
+	p.cmd, p.group, p.stdin, p.id = cmd, group, stdin, id
 	go func() { // ends with the process, for which end waits
 		defer close(p.exited)
 		p.status = cmd.Wait()
 	}()
-	defer func() {
+	p.receiving.Go(func() { p.receive(token) })
+	next := func(ctx context.Context) (target *probe.Target, login bool, err error) {
+		s, err := p.next(ctx)
 		if err != nil {
-			p.end()
-			err = fmt.Errorf("%w\n%s", err, stderr)
+			return nil, false, fmt.Errorf("%w\n%s", err, stderr)
 		}
-	}()
-	streams, err := accept(ctx, listener, token, p.exited)
+		if s.stdio == nil {
+			return nil, true, nil
+		}
+		target, err = p.target(ctx, s)
+		if err != nil {
+			return nil, false, err
+		}
+		target.Stderr, target.User = stderr, c.user(p)
+		return target, false, nil
+	}
+	target, login, err := next(ctx)
+	if login {
+		err = errors.New("the client logs in in a terminal before it has asked which ways there are")
+	}
 	if err != nil {
 		return nil, err
 	}
-	inner, err := rpc.IO(streams.stdio, halfWriter{streams.stdio}, 0).Connect(ctx)
+	target.Next = next
+	return target, nil
+}
+
+// target is the probe's end of an agent that the client has started.
+func (p *client) target(ctx context.Context, s *streams) (*probe.Target, error) {
+	inner, err := rpc.IO(s.stdio, halfWriter{s.stdio}, 0).Connect(ctx)
 	if err != nil {
-		return nil, errors.Join(err, streams.close())
+		return nil, errors.Join(err, s.close())
 	}
-	stream := rpc.Wrap(inner, rpc.Wrapper{Close: func() error {
-		// The relay ends when it has lost both, and the client may wait for that.
-		err := errors.Join(inner.Close(), streams.logs.Close())
-		p.end()
-		return err
-	}})
+	// The relay ends when it has lost both, and the client may wait for that.
+	stream := rpc.Wrap(inner, rpc.Wrapper{
+		CloseWrite: func() error { return errors.Join(inner.(rpc.HalfCloser).CloseWrite(), s.logs.CloseWrite()) },
+		Close: func() error {
+			err := errors.Join(inner.Close(), s.logs.Close())
+			if p.latest.Load() == s {
+				p.end()
+			}
+			return err
+		},
+	})
 	return &probe.Target{
-		Stream: stream, Stderr: stderr, Raw: inner.(rpc.FastStream).WriteLines, User: c.user(p),
+		Stream: stream, Raw: inner.(rpc.FastStream).WriteLines,
 		Log: func(text []byte) error {
-			if err := streams.logs.SetWriteDeadline(time.Now().Add(c.Rung)); err != nil {
+			if err := s.logs.SetWriteDeadline(time.Now().Add(p.rung)); err != nil {
 				return err
 			}
-			_, err := streams.logs.Write(text)
+			_, err := s.logs.Write(text)
 			return err
 		},
 	}, nil
@@ -171,7 +201,15 @@ type client struct {
 	once   sync.Once
 
 	leaving sync.Once
+
+	listener  net.Listener
+	starts    chan *streams // of the agent; closed when no more are taken
+	latest    atomic.Pointer[streams]
+	receiving sync.WaitGroup
 }
+
+// maxStarts is how many starts of the agent may wait.
+const maxStarts = 4
 
 // leave interrupts a client that does not end with its input, as those that are at a turn. It ends with the process.
 func (p *client) leave() {
@@ -185,6 +223,10 @@ func (p *client) leave() {
 // end ends it: by the end of its input, by asking, and by force.
 func (p *client) end() {
 	p.once.Do(func() {
+		p.listener.Close()
+		if p.cmd == nil {
+			return // it has not started
+		}
 		p.stdin.Close() // it may have been closed
 		for _, step := range []func(){func() { p.group.Ask() }, p.group.Kill} {
 			select {
@@ -197,59 +239,85 @@ func (p *client) end() {
 		p.group.Kill() // what it has left behind
 		p.group.Free()
 		sweep(p.id)
+		p.receiving.Wait()
+		for s := range p.starts {
+			s.close() // nobody has waited for it
+		}
 	})
 }
 
-// streams are the two connections of a relay.
+// streams are the two connections of a relay; of a login there is neither.
 type streams struct{ stdio, logs *net.TCPConn }
 
-func (s *streams) close() error { return errors.Join(s.stdio.Close(), s.logs.Close()) }
+func (s *streams) close() error {
+	var errs []error
+	for _, c := range []*net.TCPConn{s.stdio, s.logs} {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // The first words of the relay's connections, each before the token.
 const (
 	stdioWord = "stdio"
 	logsWord  = "logs"
+	loginWord = "login"
 )
 
-// accept waits for the relay.
-func accept(ctx context.Context, listener net.Listener, token string, exited <-chan struct{}) (*streams, error) {
-	waiting, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() { // ends with the call
-		select {
-		case <-exited:
-		case <-waiting.Done():
-		}
-		listener.Close()
-	}()
+// receive takes the connections of relays, until the listener is closed.
+func (p *client) receive(token string) {
+	defer close(p.starts)
 	s := &streams{}
-	for s.stdio == nil || s.logs == nil {
-		conn, err := listener.Accept()
+	defer func() { s.close() }() // half of one
+	start := func(s *streams) {
+		select {
+		case p.starts <- s:
+		default: // more than anybody waits for
+			s.close()
+		}
+	}
+	for {
+		conn, err := p.listener.Accept()
 		if err != nil {
-			select {
-			case <-exited:
-				err = errors.New("the client has ended, and has not started its agent")
-			default:
-				err = fmt.Errorf("the client does not start its agent: %w", context.Cause(ctx))
-			}
-			for _, c := range []*net.TCPConn{s.stdio, s.logs} {
-				if c != nil {
-					c.Close()
-				}
-			}
-			return nil, err
+			return
 		}
 		tcp := conn.(*net.TCPConn)
-		switch hello(tcp) {
-		case stdioWord + " " + token:
+		switch word := hello(tcp); {
+		case word == stdioWord+" "+token && s.stdio == nil:
 			s.stdio = tcp
-		case logsWord + " " + token:
+		case word == logsWord+" "+token && s.logs == nil:
 			s.logs = tcp
+		case word == loginWord+" "+token:
+			start(&streams{})
+			conn.Close() // the relay waits for that
 		default:
 			conn.Close() // not ours
 		}
+		if s.stdio != nil && s.logs != nil {
+			start(s)
+			s = &streams{}
+		}
 	}
-	return s, nil
+}
+
+// next waits for the next start of the agent.
+func (p *client) next(ctx context.Context) (*streams, error) {
+	select {
+	case s, ok := <-p.starts:
+		if !ok {
+			return nil, errors.New("the client was ended")
+		}
+		if s.stdio != nil {
+			p.latest.Store(s)
+		}
+		return s, nil
+	case <-p.exited:
+		return nil, errors.New("the client has ended, and has not started its agent")
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the client does not start its agent: %w", context.Cause(ctx))
+	}
 }
 
 // hello reads the first line of a connection, and nothing behind it.
@@ -282,29 +350,48 @@ func (w halfWriter) Close() error {
 	return nil
 }
 
+// relayTime bounds what the relay waits for at its start.
+const relayTime = 10 * time.Second
+
+// dial begins a connection to the probe at ADDRESS/TOKEN.
+func dial(address, word string) (*net.TCPConn, error) {
+	address, token, ok := strings.Cut(address, "/")
+	if !ok {
+		return nil, errors.New("want ADDRESS/TOKEN")
+	}
+	conn, err := net.DialTimeout("tcp", address, relayTime)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(conn, word+" "+token+"\n"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn.(*net.TCPConn), nil
+}
+
+// Login is the agent that a client starts for a login in a terminal: it tells the probe of that, and needs nobody.
+func Login(address string) error {
+	conn, err := dial(address, loginWord)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(relayTime)); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, conn) // until the probe has seen it
+	return err
+}
+
 // Relay is the agent that a client starts: it hands everything on to the probe at an address, ADDRESS/TOKEN.
 func Relay(address string, stdin io.Reader, stdout, stderr io.Writer) error {
 	signal.Ignore(os.Interrupt) // which is for the client
-	address, token, ok := strings.Cut(address, "/")
-	if !ok {
-		return errors.New("want ADDRESS/TOKEN")
-	}
-	connect := func(word string) (*net.TCPConn, error) {
-		conn, err := net.DialTimeout("tcp", address, 10*time.Second)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := io.WriteString(conn, word+" "+token+"\n"); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
-		return conn.(*net.TCPConn), nil
-	}
-	stdio, err := connect(stdioWord)
+	stdio, err := dial(address, stdioWord)
 	if err != nil {
 		return err
 	}
 	defer stdio.Close()
-	logs, err := connect(logsWord)
+	logs, err := dial(address, logsWord)
 	if err != nil {
 		return err
 	}
