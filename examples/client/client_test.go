@@ -187,6 +187,8 @@ var agents = map[string]func(){
 			},
 		}, nil)
 	},
+	// wants a login in a terminal
+	"login": loginAgent,
 	// loses its authentication after the first prompt
 	"forgetful": func() {
 		authenticated := 0
@@ -700,6 +702,11 @@ func TestCommandLines(t *testing.T) {
 		{args: "", want: "usage"},
 		{args: "-allow -reject -- agent", want: "exclude"},
 		{args: "-script /no/such/file -- agent", want: "no such file"},
+		{args: "-load a -resume b -- agent", want: "exclude"},
+		{args: "-mcp nothing -- agent", want: flag.ErrHelp.Error()},
+		{args: "-add x -mcp a=https://example.com/ -- agent", ok: func(c config) bool {
+			return len(c.more) == 1 && filepath.IsAbs(c.more[0]) && len(c.servers) == 1
+		}},
 		{args: "-nope -- agent", want: flag.ErrHelp.Error()},
 		{args: "-- agent -x", ok: func(c config) bool { return c.interactive && !c.check && len(c.command) == 2 && filepath.IsAbs(c.root) }},
 		{args: "agent -x", ok: func(c config) bool { return len(c.command) == 2 }},
@@ -723,8 +730,8 @@ func TestScripts(t *testing.T) {
 	if err == nil {
 		t.Errorf("a blank before the colon: got %+v", got)
 	}
-	got, err = parseScript("allow: one: two\n\n# no\nreject:two\r\n  cancel: three")
-	want := []play{{text: "one: two", policy: policyAllow}, {text: "two", policy: policyReject}, {text: "three", policy: policyAllow, cancel: true}}
+	got, err = parseScript("allow: one: two\n\n# no\nreject:two\r\n  cancel: three\n:mode code")
+	want := []play{{text: "one: two", policy: policyAllow}, {text: "two", policy: policyReject}, {text: "three", policy: policyAllow, cancel: true}, {text: ":mode code"}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
