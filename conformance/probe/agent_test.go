@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,6 +49,17 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	flag.Parse()
+	parallel := flag.Lookup("test.parallel")
+	if given := false; parallel != nil {
+		flag.Visit(func(f *flag.Flag) { given = given || f == parallel })
+		if !given {
+			// Most tests wait for programs and for silences.
+			if err := parallel.Value.Set("16"); err != nil {
+				panic(err)
+			}
+		}
+	}
 	os.Exit(m.Run())
 }
 
@@ -55,6 +67,7 @@ func TestMain(m *testing.M) {
 func mcp(file string) (string, []string) { return os.Args[0], []string{"mcp", file} }
 
 func TestExampleAgent(t *testing.T) {
+	t.Parallel()
 	r := probe.Check(t, exampleAgent(t), &probe.Options{Answer: 10 * time.Second, Quiet: 300 * time.Millisecond, Jobs: 4, MCP: mcp})
 	t.Logf("%s, in %.1f s", r.Badge, r.Seconds)
 	for _, row := range r.Rows {

@@ -3,8 +3,10 @@ package probe_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -272,9 +274,15 @@ func TestClientMutants(t *testing.T) {
 			if client == nil {
 				client = referenceClient
 			}
-			caught(t, m.rules, func(o *probe.Options) (*probe.Report, error) {
-				o.Only = []string{m.scenario}
-				return probe.Client(t.Context(), mutate(probe.InMemoryClient(client), m.fault), o)
+			play := synctest.Test
+			if slices.Contains(outside, m.scenario) {
+				play = func(t *testing.T, test func(*testing.T)) { test(t) }
+			}
+			play(t, func(t *testing.T) {
+				caught(t, m.rules, func(o *probe.Options) (*probe.Report, error) {
+					o.Only = []string{m.scenario}
+					return probe.Client(t.Context(), mutate(probe.InMemoryClient(client), m.fault), o)
+				})
 			})
 		})
 	}

@@ -23,6 +23,7 @@ func raw(t *testing.T, methods map[string]func(params json.RawMessage) string) f
 			t.Fatal(err)
 		}
 		go func() { // it ends with the connection
+			defer stream.Close()
 			for {
 				line, err := stream.Read()
 				if err != nil {

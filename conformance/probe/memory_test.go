@@ -79,6 +79,7 @@ func connect(t *testing.T) func() rpc.Transport {
 
 // SES-25 is a MUST that the echo cannot keep: it has no use for MCP servers. Without a fake server it is not exercised.
 func TestCheckAgent(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	probe.CheckAgent(t, connect(t))
 	t.Logf("in %v", time.Since(began))
@@ -105,10 +106,13 @@ func TestRuns(t *testing.T) {
 
 // TestTenRuns: ten runs of the reference agent have the same verdicts.
 func TestTenRuns(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	r := probe.Check(t, exampleAgent(t), &probe.Options{Answer: 10 * time.Second, Quiet: 200 * time.Millisecond, Jobs: 4, Runs: 10, MCP: mcp})
+	r := probe.Check(t, exampleAgent(t), &probe.Options{
+		Quiet: 500 * time.Millisecond, Rung: 10 * time.Second, Jobs: 16, Runs: 10, MCP: mcp,
+	})
 	if len(r.Summary.Unstable) > 0 {
 		t.Errorf("differ between runs: %s", strings.Join(r.Summary.Unstable, " "))
 	}
