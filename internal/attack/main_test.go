@@ -25,6 +25,9 @@ var (
 	table = flag.String("attack.table", "", "a file to write the table to")
 )
 
+// everybody is who is there.
+var everybody *census
+
 // bin is where the programs are.
 var bin string
 
@@ -61,7 +64,9 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "building the programs:", err)
 		return 1
 	}
+	everybody = newCensus()
 	status := m.Run()
+	everybody.close()
 	if err := printTable(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

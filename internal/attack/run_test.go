@@ -44,7 +44,7 @@ func (c *testCase) run(t *testing.T) {
 	r := &attackRun{testCase: c, screen: &screen{}}
 	r.result.attack, r.result.victim, r.result.bound = c.attack, c.victim, c.memory()
 	r.dir = t.TempDir()
-	r.mark = "ACP_ATTACK=" + filepath.Base(filepath.Dir(r.dir)) + filepath.Base(r.dir) + c.victim + c.attack
+	r.mark = markName + filepath.Base(filepath.Dir(r.dir)) + filepath.Base(r.dir) + c.victim + c.attack
 	if err := r.make(); err != nil {
 		r.find("%v", err)
 	}
@@ -283,8 +283,8 @@ var errKilled = errors.New("killed by the driver")
 func (r *attackRun) wait() error {
 	ended := make(chan error, 1)
 	go func() { ended <- r.cmd.Wait() }()
-	watch := newWatch(r.mark, r.cmd.Process.Pid)
-	watch.look()
+	watch := newWatch(r.mark, process{r.cmd.Process.Pid, filepath.Base(r.cmd.Path)})
+	watch.look(nil)
 	limit := time.After(r.timeLimit())
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -294,6 +294,7 @@ func (r *attackRun) wait() error {
 			killed = true
 			r.find(format, args...)
 			watch.kill()
+			r.cmd.Process.Kill() // whatever is known of it
 		}
 	}
 	interrupts := 0
@@ -318,9 +319,12 @@ func (r *attackRun) wait() error {
 			}
 			return err
 		case <-limit:
+			if !killed {
+				r.stuck(watch, ended)
+			}
 			kill("it does not end within %v", r.timeLimit())
 		case <-tick.C:
-			watch.look()
+			watch.look(everybody.of(r.mark))
 			if watch.peak > r.memory() {
 				kill("more than %d MiB of memory", r.memory())
 			}
@@ -329,6 +333,20 @@ func (r *attackRun) wait() error {
 				r.cmd.Process.Signal(syscall.SIGINT)
 			}
 		}
+	}
+}
+
+// stuck shows where a victim is that does not end: its processes, and its goroutines, which Go prints at SIGQUIT.
+func (r *attackRun) stuck(watch *watch, ended chan error) {
+	r.notes = append(r.notes, watch.states())
+	r.screen.keepMore()
+	for pid := range watch.watched { // one that has ended since is not likely to be another process already
+		syscall.Kill(pid, syscall.SIGQUIT)
+	}
+	select {
+	case err := <-ended:
+		ended <- err
+	case <-time.After(5 * time.Second):
 	}
 }
 

@@ -172,7 +172,7 @@ func (c *schemaCase) run(t *testing.T) {
 		r.limit = 20 * time.Second
 	}
 	r.result.attack, r.result.victim, r.result.bound = c.name, "acpgen", r.memory()
-	r.mark = "ACP_ATTACK=" + filepath.Base(filepath.Dir(r.dir)) + c.name
+	r.mark = markName + filepath.Base(filepath.Dir(r.dir)) + c.name
 	r.root = filepath.Join(r.dir, "root")
 	if err := c.generate(r); err != nil && !errors.Is(err, errKilled) {
 		r.find("%v", err)

@@ -27,6 +27,7 @@ type screen struct {
 	found   []string
 	counted map[string]int
 	end     []byte
+	keep    int // how much of the end is kept; 0 is keptEnd
 	size    int // of all
 }
 
@@ -50,8 +51,8 @@ func (s *screen) Write(b []byte) (int, error) {
 	defer s.mu.Unlock()
 	s.size += len(b)
 	s.end = append(s.end, b...)
-	if len(s.end) > 2*keptEnd {
-		s.end = append([]byte(nil), s.end[len(s.end)-keptEnd:]...)
+	if keep := max(s.keep, keptEnd); len(s.end) > 2*keep {
+		s.end = append([]byte(nil), s.end[len(s.end)-keep:]...)
 	}
 	n := len(b)
 	for len(b) > 0 {
@@ -128,7 +129,14 @@ func (s *screen) problems() []string {
 func (s *screen) tail() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]byte(nil), s.end[max(0, len(s.end)-keptEnd):]...)
+	return append([]byte(nil), s.end[max(0, len(s.end)-max(s.keep, keptEnd)):]...)
+}
+
+// keepMore has the screen keep as much as the stacks of all goroutines may be.
+func (s *screen) keepMore() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep = 1 << 20
 }
 
 // user is who sits at the keyboard, and does nothing unless asked.

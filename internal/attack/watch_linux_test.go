@@ -1,0 +1,107 @@
+package attack
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// crowd starts n processes with a mark, and their parent.
+func crowd(t *testing.T, mark string, n int) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", fmt.Sprintf("for i in $(seq %d); do sleep 1000 & done; echo; wait", n))
+	cmd.Env = append(os.Environ(), mark)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		cmd.Wait()
+	})
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A scan finds the processes of each run, and nobody else's.
+func TestScan(t *testing.T) {
+	first, second := markName+t.Name()+"1", markName+t.Name()+"12"
+	crowd(t, first, 3)
+	crowd(t, second, 5)
+	found := scan()
+	for mark, want := range map[string]int{first: 4, second: 6, markName + t.Name(): 0} {
+		if got := len(found[mark]); got != want {
+			t.Errorf("%s: %d processes, want %d: %v", mark, got, want, found[mark])
+		}
+	}
+	w := newWatch(first, process{os.Getpid(), filepath.Base(os.Args[0])})
+	w.look(found[first])
+	if w.processes != 4 || w.peak == 0 {
+		t.Errorf("watched %d processes, %d MiB", w.processes, w.peak)
+	}
+	if states := w.states(); !strings.Contains(states, "3 sleep") {
+		t.Errorf("the states are %q", states)
+	}
+	if n := highWater(os.Getpid(), "another"); n != 0 {
+		t.Errorf("%d MiB of a process of another name", n)
+	}
+}
+
+// With hundreds of processes, watching them takes little of the machine: those that are watched need it.
+func TestScanIsCheap(t *testing.T) {
+	crowd(t, markName+t.Name(), 400)
+	var pids []int
+	for _, p := range marked(markName + t.Name()) {
+		pids = append(pids, p.pid)
+	}
+	if len(pids) != 401 {
+		t.Fatalf("%d processes", len(pids))
+	}
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The least that finds them all is to read the environment of every process.
+	least := work(t, func() {
+		for _, name := range names {
+			os.ReadFile("/proc/" + name.Name() + "/environ")
+		}
+	})
+	if took := work(t, func() { scan() }); took > 4*least {
+		t.Errorf("a scan takes %v of the processor, reading every environment %v", took, least)
+	}
+}
+
+// work is how much of the processor f takes, whatever else is running.
+func work(t *testing.T, f func()) time.Duration {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	used := func() time.Duration {
+		const thisThread = 1 // RUSAGE_THREAD
+		var usage syscall.Rusage
+		if err := syscall.Getrusage(thisThread, &usage); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	}
+	best := time.Hour
+	for range 5 {
+		began := used()
+		f()
+		best = min(best, used()-began)
+	}
+	return best
+}
