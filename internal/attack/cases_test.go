@@ -17,15 +17,14 @@ import (
 type testCase struct {
 	attack  string
 	victim  string
-	bound   int           // MiB of memory that the victim may have
-	limit   time.Duration // for all of it, in small; 0 is a minute
-	flags   []string      // of the victim
-	allow   bool          // the user of the example client allows everything
-	fatal   bool          // the connection need not live: the victim may fail, but must end
-	outlive bool          // processes may be left, as SECURITY.md says
-	amount  bool          // it is about memory only, as are all whose bound is larger than small
-	inFull  bool          // it is not made in small: what it is made on has most of its code in common with another victim
-	procs   int           // how many processes there may be at once; 0 is any number
+	bound   int      // MiB of memory that the victim may have
+	flags   []string // of the victim
+	allow   bool     // the user of the example client allows everything
+	fatal   bool     // the connection need not live: the victim may fail, but must end
+	outlive bool     // processes may be left, as SECURITY.md says
+	amount  bool     // it is about memory only, as are all whose bound is larger than small
+	inFull  bool     // it is not made in small: what it is made on has most of its code in common with another victim
+	procs   int      // how many processes there may be at once; 0 is any number
 	setUp   func(r *attackRun) error
 	check   func(r *attackRun)
 }
@@ -42,13 +41,11 @@ const (
 // 64 MiB, which are in memory twice before they are collected.
 const outputs = medium + 2*64
 
-func (c *testCase) timeLimit() time.Duration {
-	limit := c.limit
-	if limit == 0 {
-		limit = time.Minute
-	}
+// timeLimit is how long an attack may take, by a hostile.Clock. Each takes a small part of it.
+func timeLimit() time.Duration {
+	limit := 2 * time.Minute
 	if *full {
-		limit = max(10*limit, 10*time.Minute)
+		limit *= 10
 	}
 	if gentest.Race {
 		limit *= 3
@@ -88,7 +85,7 @@ func cases() []*testCase {
 		{attack: "slow", victim: "local", bound: small},
 		{attack: "paths", victim: "local", bound: small, check: secretKept},
 		{attack: "swaps", victim: "local", bound: small, check: secretKept},
-		{attack: "sparse", victim: "local", bound: small, limit: 2 * time.Minute},
+		{attack: "sparse", victim: "local", bound: small},
 		{attack: "root-swap", victim: "local", bound: small},
 		{attack: "attributes", victim: "local", bound: small},
 		{attack: "other-files", victim: "local", bound: small, flags: []string{"-others"}},
@@ -121,17 +118,17 @@ func cases() []*testCase {
 		{attack: "many-sessions", victim: "dual-client", bound: small},
 		{attack: "texts", victim: "dual-client", bound: small, check: screenClean},
 		{attack: "error-text", victim: "dual-client", bound: small, fatal: true, check: screenClean},
-		{attack: "answer-id", victim: "dual-client", bound: small, fatal: true, limit: 20 * time.Second},
-		{attack: "answer-form", victim: "dual-client", bound: small, fatal: true, limit: 20 * time.Second},
+		{attack: "answer-id", victim: "dual-client", bound: small, fatal: true},
+		{attack: "answer-form", victim: "dual-client", bound: small, fatal: true},
 		{attack: "texts", victim: "proxy", bound: small, check: screenClean},
 		{attack: "error-text", victim: "proxy", bound: small, fatal: true, check: screenClean},
 		{attack: "many-ids", victim: "proxy", bound: large},
 		{attack: "long-lines", victim: "proxy", bound: large},
 
 		{attack: "no-login", victim: "example-agent", bound: small, flags: []string{"-require-auth"}},
-		{attack: "state-fifo", victim: "example-agent", bound: small, limit: 2 * time.Minute},
+		{attack: "state-fifo", victim: "example-agent", bound: small},
 		{attack: "state-names", victim: "example-agent", bound: small},
-		{attack: "mcp-servers", victim: "example-agent", bound: small, procs: 40, limit: 2 * time.Minute},
+		{attack: "mcp-servers", victim: "example-agent", bound: small, procs: 40},
 		{attack: "cursors", victim: "example-agent", bound: medium},
 		{attack: "no-home", victim: "example-agent", bound: small, setUp: plantState, check: stateUntouched},
 	}
@@ -178,7 +175,8 @@ func screenClean(r *attackRun) {
 	}
 }
 
-// interruptTwice has the user press Ctrl-C twice, for the turn and for the program, which must end then.
+// interruptTwice has the user press Ctrl-C twice when the attack is made, for the turn and for the program, which must
+// end then.
 func interruptTwice(r *attackRun) error {
 	r.interrupt = true
 	return nil

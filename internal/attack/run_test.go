@@ -285,7 +285,7 @@ func (r *attackRun) wait() error {
 	go func() { ended <- r.cmd.Wait() }()
 	watch := newWatch(r.mark, process{r.cmd.Process.Pid, filepath.Base(r.cmd.Path)})
 	watch.look(nil)
-	limit := time.After(r.timeLimit())
+	clock := hostile.NewClock()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	killed := false
@@ -297,8 +297,8 @@ func (r *attackRun) wait() error {
 			r.cmd.Process.Kill() // whatever is known of it
 		}
 	}
-	interrupts := 0
-	for began := time.Now(); ; {
+	interrupts, interrupted := 0, time.Time{}
+	for {
 		select {
 		case err := <-ended:
 			r.peak = watch.peak
@@ -318,22 +318,26 @@ func (r *attackRun) wait() error {
 				r.find("the victim panics")
 			}
 			return err
-		case <-limit:
-			if !killed {
-				r.stuck(watch, ended)
-			}
-			kill("it does not end within %v", r.timeLimit())
 		case <-tick.C:
 			watch.look(everybody.of(r.mark))
 			if watch.peak > r.memory() {
 				kill("more than %d MiB of memory", r.memory())
 			}
-			if n := int(time.Since(began) / time.Second); r.interrupt && n > interrupts && interrupts < 2 {
-				interrupts++
+			if !killed && clock.Passed() > timeLimit() {
+				r.stuck(watch, ended)
+				kill("it does not end within %v", timeLimit())
+			}
+			if r.interrupt && interrupts < 2 && time.Since(interrupted) > time.Second && exists(r.hostileReport) {
+				interrupts, interrupted = interrupts+1, time.Now()
 				r.cmd.Process.Signal(syscall.SIGINT)
 			}
 		}
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // stuck shows where a victim is that does not end: its processes, and its goroutines, which Go prints at SIGQUIT.
@@ -353,11 +357,11 @@ func (r *attackRun) stuck(watch *watch, ended chan error) {
 // leftBehind requires that no process of the run is left, and ends those that are.
 func (r *attackRun) leftBehind() {
 	var left []process
-	patience := 5 * time.Second
+	patience := 10 * time.Second
 	if r.outlive {
 		patience = time.Second
 	}
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for clock := hostile.NewClock(); clock.Passed() < patience; time.Sleep(100 * time.Millisecond) {
 		if left = marked(r.mark); len(left) == 0 {
 			return
 		}

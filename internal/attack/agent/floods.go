@@ -113,7 +113,7 @@ func permissionFlood(a *agent, s *session) error {
 	}
 	refused := 0
 	for i, r := range requests {
-		m, err := hostile.Await(r.answer, time.Minute)
+		m, err := hostile.Await(r.answer, hostile.Patience)
 		if err != nil {
 			return fmt.Errorf("request for permission %d, which was cancelled: %w", i, err)
 		}

@@ -311,18 +311,16 @@ func (a *agent) flood(n int, method string, params func(i int) string) (answers 
 
 // collect waits for all answers, of which some may be errors but at least one must not.
 func (a *agent) collect(answers []<-chan *hostile.Message, limit time.Duration) error {
-	deadline := time.Now().Add(limit)
 	fine, refused := 0, map[string]int{}
-	for i, answer := range answers {
-		m, err := hostile.Await(answer, time.Until(deadline))
-		if err != nil {
-			return fmt.Errorf("answer %d of %d: %w", i+1, len(answers), err)
-		}
+	err := hostile.AwaitAll(answers, limit, func(m *hostile.Message) {
 		if m.Error == nil {
 			fine++
 		} else {
 			refused[fmt.Sprintf("%d %.60s", m.Error.Code, m.Error.Message)]++
 		}
+	})
+	if err != nil {
+		return err
 	}
 	if fine == 0 {
 		return fmt.Errorf("all %d requests were refused: %v", len(answers), refused)

@@ -273,12 +273,10 @@ func halfClosed(c *client) error {
 		return err
 	}
 	os.Stdout.Close()
-	select {
-	case <-c.Done():
-		return nil
-	case <-time.After(hostile.Patience):
+	if !hostile.Within(c.Done(), hostile.Patience) {
 		return fmt.Errorf("the agent does not end although its input has")
 	}
+	return nil
 }
 
 // noNewline sends a line that has no end.

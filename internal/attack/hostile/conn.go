@@ -249,17 +249,54 @@ func (c *Conn) Expect(id string, n int) (answers <-chan *Message, forget func())
 	}
 }
 
-// Await waits for an answer.
+// Await waits for an answer. The limit is one on an idle machine.
 func Await(answer <-chan *Message, limit time.Duration) (*Message, error) {
-	select {
-	case m := <-answer:
-		if m == nil {
-			return nil, ErrOver
-		}
-		return m, nil
-	case <-time.After(limit):
+	return NewClock().await(answer, limit)
+}
+
+func (c *Clock) await(answer <-chan *Message, limit time.Duration) (*Message, error) {
+	m, ok := within(c, answer, limit)
+	switch {
+	case !ok:
 		return nil, fmt.Errorf("no answer within %v", limit)
+	case m == nil:
+		return nil, ErrOver
 	}
+	return m, nil
+}
+
+// Within reports whether done is closed within a limit, which is one on an idle machine.
+func Within(done <-chan struct{}, limit time.Duration) bool {
+	_, ok := within(NewClock(), done, limit)
+	return ok
+}
+
+func within[T any](c *Clock, from <-chan T, limit time.Duration) (_ T, ok bool) {
+	ticker := time.NewTicker(2 * tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case v := <-from:
+			return v, true
+		case <-ticker.C:
+			if c.Passed() >= limit {
+				return *new(T), false
+			}
+		}
+	}
+}
+
+// AwaitAll waits for several answers, one after the other, and gives each to take; all together have the limit.
+func AwaitAll(answers []<-chan *Message, limit time.Duration, take func(*Message)) error {
+	clock := NewClock()
+	for i, answer := range answers {
+		m, err := clock.await(answer, limit)
+		if err != nil {
+			return fmt.Errorf("answer %d of %d: %w", i+1, len(answers), err)
+		}
+		take(m)
+	}
+	return nil
 }
 
 // Quote makes a JSON string.

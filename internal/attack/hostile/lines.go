@@ -13,7 +13,8 @@ import (
 
 const mib = 1 << 20
 
-// Patience bounds how long an answer may take that should come at once. That the machine is busy is no finding.
+// Patience bounds how long an answer may take that should come at once. That the machine is busy is no finding: the time
+// is a Clock's.
 const Patience = 60 * time.Second
 
 // ping waits until everything that was sent has been read.
