@@ -50,7 +50,7 @@ const (
 	drainTime = 400 * time.Millisecond
 	callTime  = time.Second // of what would never be answered
 	linger    = time.Second // rpc's: how far apart the ends of a process and of its output may be
-	slack     = 10 * time.Second
+	slack     = time.Minute
 )
 
 // faultyAgent is an agent that goes wrong.

@@ -173,7 +173,7 @@ func rawEnd(t *testing.T, transport rpc.Transport) raw {
 }
 
 // patience bounds every wait.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 func (r raw) send(line string) {
 	r.t.Helper()

@@ -97,7 +97,7 @@ type echoParams struct {
 
 var echoMethod = RequestMethod[echoParams, echoParams]{Name: "echo"}
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // receive waits for a value, or for c to be closed.
 func receive[T any](t *testing.T, c <-chan T) (v T) {

@@ -132,7 +132,7 @@ func TestTurnAmongManySessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	res, err := session.Prompt(ctx, v2draft.TextBlock("hello"))
 	if err != nil || res.Idle.StopReason() != "end_turn" {

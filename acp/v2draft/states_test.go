@@ -60,7 +60,7 @@ func TestMessageThatCannotBeSent(t *testing.T) {
 			return v2draft.EndTurn(), nil
 		})
 	}), v2draft.ClientHandlers{}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	res, err := newSession(t, conn).Prompt(ctx, v2draft.TextBlock("hi"))
 	if stop := stopped(t, res, err); stop != "Error" {
@@ -95,7 +95,7 @@ func TestResumeAsATurnEnds(t *testing.T) {
 		resumed <- err
 	}()
 	stacks := make([]byte, 1<<20)
-	for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		if bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte(".repeatState(")) {
 			break
 		}

@@ -95,7 +95,7 @@ func TestFindingsAsTheyCome(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timeout := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	timeout := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer timeout.Stop()
 	lines := bufio.NewScanner(out)
 	find := func(want string) {

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds what should happen soon.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // message is one message, as it was on the wire.
 type message struct {

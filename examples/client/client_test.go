@@ -241,7 +241,7 @@ func newSession(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.N
 }
 
 // patience bounds what should happen soon.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // process is a client that runs.
 type process struct {

@@ -261,7 +261,7 @@ func TestReplay(t *testing.T) {
 // about.
 func play(t *testing.T, dir string, client, agent int) (stdout, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, programs.client, fmt.Sprintf("-version=%d", client), "-check",
 		"allow: look", "look again", "cancel: Write a very long story",

@@ -144,7 +144,7 @@ func TestLastCallIsLetGo(t *testing.T) {
 	}
 	result := weak.Make(answer)
 	sent, answer = nil, nil
-	for deadline := time.Now().Add(10 * time.Second); held.Value() != nil || result.Value() != nil || served.Value() != nil; runtime.GC() {
+	for deadline := time.Now().Add(time.Minute); held.Value() != nil || result.Value() != nil || served.Value() != nil; runtime.GC() {
 		if time.Now().After(deadline) {
 			t.Fatalf("held: what was sent %v, the result %v, what was served %v", held.Value() != nil, result.Value() != nil, served.Value() != nil)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 type rawPeer struct {
 	t     *testing.T

@@ -26,7 +26,7 @@ var (
 )
 
 // patience bounds what must happen soon.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // childEnv makes the test binary be an agent of some kind.
 const childEnv = "ACP_STRESS_CHILD"

@@ -76,7 +76,7 @@ func TestMalformedResponseAmongNoise(t *testing.T) {
 		if _, err := io.WriteString(w, "starting\n"+response+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := call.Wait(ctx); err != nil || got.err == nil || !strings.Contains(got.err.Error(), "malformed response") {
 			t.Errorf("%s: %v, %v", response, err, got.err)
 		}
