@@ -213,7 +213,7 @@ func (m *mutator) emptied(path []step) any {
 		})
 	}
 	out := replaced(nil)
-	if last.required && !m.schema.Tolerated(m.definition, out) {
+	if last.required {
 		out = replaced([]any{})
 	}
 	m.results[place] = out
