@@ -17,7 +17,10 @@ const text = `{"$defs":{
 		"_meta": {"type":["object","null"],"additionalProperties":true,"x-deserialize-default-on-error":true}}},
 	"Choice": {"anyOf":[
 		{"type":"object","properties":{"type":{"type":"string","const":"thing"}},"required":["type"],"allOf":[{"$ref":"#/$defs/Thing"}]},
-		{"type":"object","properties":{"type":{"type":"string","const":"none"}},"required":["type"]}]}}}`
+		{"type":"object","properties":{"type":{"type":"string","const":"none"}},"required":["type"]}]},
+	"Method": {"anyOf":[
+		{"type":"object","properties":{"type":{"type":"string","const":"thing"}},"required":["type"],"allOf":[{"$ref":"#/$defs/Thing"}]},
+		{"type":"object","properties":{"id":{"$ref":"#/$defs/Id"}},"required":["id"]}]}}}`
 
 func load(t *testing.T) *Schema {
 	t.Helper()
@@ -91,6 +94,52 @@ func TestMutations(t *testing.T) {
 	}
 	if m := found["/note := null"]; m.Fails || m.Repairs {
 		t.Errorf("null is a value of note, got %+v", m)
+	}
+}
+
+// A required list that is not read is empty, also where another branch has no such member.
+func TestMutationsOfRequiredLists(t *testing.T) {
+	for m := range load(t).Mutations("Method", parse(t, `{"type":"thing","id":"a","items":["x"]}`)) {
+		if m.What == "/items := 42" {
+			if want := parse(t, `{"type":"thing","id":"a","items":[]}`); !m.Repairs || !reflect.DeepEqual(m.Result, want) {
+				t.Errorf("got %+v, want %s", m, show(want))
+			}
+			return
+		}
+	}
+	t.Error("it was not tried")
+}
+
+// MayBeRepaired knows members that tell branches apart, and marks of the schema, and nothing else.
+func TestMayBeRepaired(t *testing.T) {
+	s, err := Load(`{"$defs":{
+		"Keyed": {"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},
+		"Alike": {"anyOf":[{"$ref":"#/$defs/A"},{"type":"object","properties":{"key":{"type":"string"}}}]},
+		"A": {"type":"object","required":["key"],"properties":{"key":{"type":"string"},"n":{"type":"integer"},
+			"m":{"type":"integer","x-deserialize-default-on-error":true},"l":{"type":"array","x-deserialize-default-on-null":true}}},
+		"B": {"type":"object","properties":{"b":{"type":"string"}}}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		definition, value string
+		want              bool
+	}{
+		{"Keyed", `{"key":"k","m":"x"}`, true},
+		{"Keyed", `{"key":"k","l":null}`, true},
+		{"Keyed", `{"key":"k","m":1,"l":[]}`, false},
+		{"Keyed", `{"key":"k","m":"x","n":"x"}`, false},
+		{"Keyed", `{"key":1,"m":"x"}`, false},
+		{"Keyed", `{"b":"b","m":"x"}`, false},
+		{"Alike", `{"key":"k","m":"x"}`, false},
+	} {
+		v := parse(t, test.value)
+		if !s.Valid(test.definition, v) {
+			t.Errorf("%s %s is not valid", test.definition, test.value)
+		}
+		if got := s.MayBeRepaired(test.definition, v); got != test.want {
+			t.Errorf("%s %s: got %v", test.definition, test.value, got)
+		}
 	}
 }
 
