@@ -227,12 +227,32 @@ func newDocument(root map[string]any, kind kind) *document {
 		}
 	}
 	c.RegisterExtension(memoKeyword, nil, &d.verdicts)
+	definitions := sync.OnceValue(func() map[string]any { return memoized(d.defs) })
 	c.LoadURL = func(url string) (io.ReadCloser, error) {
-		text, err := json.Marshal(map[string]any{"$defs": memoized(d.defs)})
+		name := strings.TrimPrefix(url, definitionURL)
+		definition, ok := definitions()[name]
+		if !ok {
+			return nil, fmt.Errorf("no definition %q", name)
+		}
+		text, err := json.Marshal(map[string]any{"$defs": map[string]any{name: definition}})
 		return io.NopCloser(bytes.NewReader(text)), err
 	}
 	d.compiler = c
 	return d
+}
+
+// definitionURL is where the validator finds a document for each definition: for each part of a schema that it compiles
+// it goes through all parts of the document.
+const definitionURL = "sample:///"
+
+// located returns a reference to a definition with the document which that is in.
+func located(ref string) string {
+	rest, ok := strings.CutPrefix(ref, "#/$defs/")
+	if !ok {
+		return ref
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return definitionURL + name + ref
 }
 
 // integers are the formats that bound integers.
@@ -946,7 +966,7 @@ func (d *document) compile(name string) (s *jsonschema.Schema, err error) {
 		}
 		d.broken = err
 	}()
-	s, err = d.compiler.Compile("schema.json#/$defs/" + name)
+	s, err = d.compiler.Compile(located("#/$defs/" + name))
 	if err != nil {
 		return nil, err
 	}

@@ -108,20 +108,21 @@ func memoized(defs map[string]any) map[string]any {
 		m = maps.Clone(m)
 		for keyword, below := range m {
 			switch keyword {
-			case "properties", "patternProperties":
-				named, _ := below.(map[string]any)
-				copied := map[string]any{}
-				for name, schema := range named {
-					copied[name] = part(schema)
+			case "$ref":
+				if ref, ok := below.(string); ok {
+					m[keyword] = located(ref)
 				}
-				m[keyword] = copied
+			case "properties", "patternProperties":
+				m[keyword] = eachNamed(below, part)
+			case "dependentSchemas":
+				m[keyword] = eachNamed(below, whole)
 			case "additionalProperties", "unevaluatedProperties", "items":
 				m[keyword] = part(below)
 			case "prefixItems":
 				m[keyword] = each(below, part)
 			case "allOf", "anyOf", "oneOf":
 				m[keyword] = each(below, whole)
-			case "if", "then", "else", "not":
+			case "if", "then", "else", "not", "contains", "propertyNames", "unevaluatedItems":
 				m[keyword] = whole(below)
 			}
 		}
@@ -140,12 +141,25 @@ func memoized(defs map[string]any) map[string]any {
 				out[name] = whole(schema)
 				ref = "#/$defs/" + name
 			}
-			return map[string]any{memoKeyword: ref}
+			return map[string]any{memoKeyword: located(ref)}
 		}
 		return schema
 	}
 	for name, schema := range defs {
 		out[name] = whole(schema)
+	}
+	return out
+}
+
+// eachNamed returns what do makes of each value of an object.
+func eachNamed(object any, do func(any) any) any {
+	named, ok := object.(map[string]any)
+	if !ok {
+		return object
+	}
+	out := make(map[string]any, len(named))
+	for name, v := range named {
+		out[name] = do(v)
 	}
 	return out
 }
