@@ -135,6 +135,9 @@ var initializationRules = []Rule{
 			-> {"jsonrpc":"2.0","id":0,"result":{"content":"package a"}}`,
 		on: results(clientMethods()...),
 		check: func(e *event) {
+			if e.method == methodElicit && e.text("action") != "accept" {
+				return // who declines or cancels shows nothing
+			}
 			if capability := clientCapability[e.method]; e.sender() == Client && !e.client.can(capability) {
 				e.broken("", "the client can do this and does not state %s", capability).
 					because(e.client.at, "its capabilities").because(e.request.at, "the request")

@@ -45,6 +45,18 @@ func TestRules(t *testing.T) {
 	t.Logf("%d rules", len(ids))
 }
 
+// TestDeclinedElicitations: who declines or cancels what nobody has stated has not shown that it can do it; who accepts has.
+func TestDeclinedElicitations(t *testing.T) {
+	for action, want := range map[string]bool{"cancel": false, "decline": false, "accept": true} {
+		found := slices.ContainsFunc(play(t, 1, `
+			<- {"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"sessionId":"s","mode":"url","elicitationId":"e1","url":"https://example.com/","message":"Log in"}}
+			-> {"jsonrpc":"2.0","id":"e","result":{"action":"`+action+`"}}`), func(f Finding) bool { return f.Rule == "INI-13" })
+		if found != want {
+			t.Errorf("%s: found: %v", action, found)
+		}
+	}
+}
+
 // play judges an example and the end of its connection, which the agent closes.
 func play(t *testing.T, version int, example string) []Finding {
 	t.Helper()

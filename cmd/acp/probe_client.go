@@ -37,8 +37,8 @@ func newProbeClientCommand(p *program) *cobra.Command {
 		Long: `Put a client through the protocol: play many agents to it, and say requirement by requirement what it does.
 
 A client that is a command is started for each scenario, with the probe as its agent. In its arguments {agent}
-stands for the words of the agent's command, {agent-line} for the command as one word, {dir} for the scenario's
-folder, in which the client starts; without any of the first two, the agent's command comes at the end. --type
+stands for the words of the agent's command, {agent-line} for the command as one word, {dir} (in variables too) for the
+scenario's folder, in which the client starts; without any of the first two, the agent's command comes at the end. --type
 says what to type for the client to do something, such as "prompt=hello". A client whose prompts are in its
 arguments needs nothing for that. An interrupt (Ctrl-C) is what cancels a turn, unless --no-interrupt is given.
 
@@ -180,12 +180,12 @@ Zed, settings.json:
   {"agent_servers": {"acp probe": {"type": "custom", "command": {command}, "args": ["fake-agent", "--report", {report}], "env": {}}}}
 
 acpx:
-  acpx --agent {quoted-line} "hello"
+  acpx --approve-all --agent {quoted-line} exec hello
 
 codecompanion.nvim, in setup():
   adapters = { acp = { acp_probe = function()
-    return require("codecompanion.adapters").extend("claude_code", {
-      name = "acp_probe", commands = { default = { {command}, "fake-agent", "--report", {report} } } })
+    return require("codecompanion.adapters").extend("opencode", {
+      name = "acp_probe", formatted_name = "acp probe", commands = { default = { {command}, "fake-agent", "--report", {report} } } })
   end } }
 
 avante.nvim, in setup():

@@ -193,7 +193,7 @@ func referenceRuns(t *testing.T, o probe.Options) (reports []*probe.Report) {
 		o.Skip = outside
 		run(t, o)
 	})
-	o.Only, o.Jobs, o.Quiet = outside, len(outside), 500*time.Millisecond
+	o.Only, o.Jobs, o.Quiet = outside, len(outside), 200*time.Millisecond
 	run(t, o)
 	return reports
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // AgentWords is what stands in a client's arguments for the words of the agent's command; AgentLine for the command as
-// one word, as a shell reads it; DirWord for the scenario's folder. Without any of the first two, the agent's command comes
+// one word, as a shell reads it; DirWord for the scenario's folder, in its variables too. Without any of the first two, the agent's command comes
 // at the end.
 const (
 	AgentWords = "{agent}"
@@ -68,7 +68,10 @@ func (c *Client) Launch(ctx context.Context, dir string) (_ *probe.Target, err e
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir = at
 	id := mark + "=" + rand.Text()
-	cmd.Env = append(append(os.Environ(), c.Env...), id)
+	cmd.Env = append(os.Environ(), id)
+	for _, variable := range c.Env {
+		cmd.Env = append(cmd.Env, strings.ReplaceAll(variable, DirWord, dir))
+	}
 	stderr := &probe.Stderr{}
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.WaitDelay = c.Rung
