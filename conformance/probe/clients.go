@@ -4,7 +4,6 @@ package probe
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -25,6 +24,7 @@ var clients = subject{
 		s.run(p)
 		p.leave()
 	},
+	request: (*play).observeClientRequest, result: (*play).observeClientResult,
 }
 
 // Action is what the user of a client does.
@@ -71,7 +71,7 @@ func (p *play) meets(target *Target) {
 	p.conn = newConn(target, conformance.Agent, &p.limits, func(c *conn, m *message) {
 		<-ready // play knows the connection
 		p.fake.serve(c, m)
-	}, p.observeClient)
+	}, p.observe)
 	close(ready)
 }
 
@@ -335,70 +335,6 @@ func (first *Outcome) missing(s *Scenario) string {
 		return "the client sends no prompt"
 	}
 	return ""
-}
-
-// observeClient notes the traits of a message. The lock of the connection is held.
-func (p *play) observeClient(m *message) {
-	theirs := m.direction == conformance.ToAgent
-	var traits []string
-	add := func(names ...string) { traits = append(traits, names...) }
-	switch m.kind {
-	case conformance.Request, conformance.Notification:
-		if !theirs {
-			add("<- " + m.method)
-			break
-		}
-		add("-> "+m.method, "message")
-		if m.kind == conformance.Request && m.method == "initialize" {
-			p.init, p.itself = m, m.params
-		}
-		if given(m.params, "cwd") {
-			add("cwd", "path")
-		}
-		if len(elements(member(m.params, "additionalDirectories"))) > 0 {
-			add("roots", "path")
-		}
-		for _, s := range elements(member(m.params, "mcpServers")) {
-			add("mcp")
-			var kind string
-			if json.Unmarshal(member(s, "type"), &kind) != nil || kind == "stdio" {
-				add("mcp stdio", "path")
-			} else {
-				add("mcp " + kind)
-			}
-		}
-		for _, block := range elements(member(m.params, "prompt")) {
-			var kind string
-			if json.Unmarshal(member(block, "type"), &kind) == nil {
-				add("content " + kind)
-			}
-		}
-		if len(m.method) > 0 && m.method[0] == '_' {
-			add("extension")
-		}
-		if given(m.params, "_meta") {
-			add("meta")
-		}
-	case conformance.Response:
-		if !theirs {
-			add("answered " + m.method)
-			break
-		}
-		add("result "+m.method, "message", "answer")
-		if m.text("outcome", "outcome") != "" {
-			add("outcome " + m.text("outcome", "outcome"))
-		}
-		if m.method == "elicitation/create" {
-			add("elicitation " + m.text("action"))
-		}
-	case conformance.ErrorReply:
-		if theirs {
-			add("error "+m.method, "error", "message", "answer")
-		} else {
-			add("refused " + m.method)
-		}
-	}
-	p.trait(traits...)
 }
 
 // describe says in words what came.

@@ -11,30 +11,34 @@ import (
 
 // observe notes the traits of a message. The lock of the connection is held.
 func (p *play) observe(m *message) {
-	theirs := m.direction == conformance.ToClient
+	theirs := m.direction == p.fromPeer()
 	var traits []string
 	add := func(names ...string) { traits = append(traits, names...) }
-	switch m.kind {
-	case conformance.Request, conformance.Notification:
-		if !theirs {
-			add("-> " + m.method)
-			break
-		}
-		add("<- "+m.method, "message")
-		p.observeRequest(m, add)
-	case conformance.Response:
+	switch about := p.options.subject; {
+	case m.kind == conformance.Request || m.kind == conformance.Notification:
+		add(p.arrow(m.direction) + " " + m.method)
 		if theirs {
-			add("result "+m.method, "message", "answer")
-			p.observeResult(m, add)
-		} else {
-			add("answered " + m.method)
+			add("message")
+			about.request(p, m, add)
+			if strings.HasPrefix(m.method, "_") {
+				add("extension")
+			}
+			if given(m.params, "_meta") {
+				add("meta")
+			}
 		}
-	case conformance.ErrorReply:
-		if theirs {
-			add("error "+m.method, "error", "message", "answer")
-		} else {
-			add("refused " + m.method)
+	case m.kind == conformance.Response && theirs:
+		add("result "+m.method, "message", "answer")
+		about.result(p, m, add)
+		if given(m.params, "_meta") {
+			add("meta")
 		}
+	case m.kind == conformance.ErrorReply && theirs:
+		add("error "+m.method, "error", "message", "answer")
+	case m.kind == conformance.Response:
+		add("answered " + m.method)
+	case m.kind == conformance.ErrorReply:
+		add("refused " + m.method)
 	}
 	p.trait(traits...)
 }
@@ -82,12 +86,6 @@ func (p *play) observeRequest(m *message, add func(...string)) {
 		if given(m.params, "cwd") {
 			add("terminal cwd", "path")
 		}
-	}
-	if strings.HasPrefix(m.method, "_") {
-		add("extension")
-	}
-	if given(m.params, "_meta") {
-		add("meta")
 	}
 }
 
@@ -145,7 +143,40 @@ func (p *play) observeResult(m *message, add func(...string)) {
 			add("stop " + reason)
 		}
 	}
-	if given(m.params, "_meta") {
-		add("meta")
+}
+
+// observeClientRequest notes what a request or notification of the client is about.
+func (p *play) observeClientRequest(m *message, add func(...string)) {
+	if m.kind == conformance.Request && m.method == "initialize" {
+		p.init, p.itself = m, m.params
+	}
+	if given(m.params, "cwd") {
+		add("cwd", "path")
+	}
+	if len(elements(member(m.params, "additionalDirectories"))) > 0 {
+		add("roots", "path")
+	}
+	for _, s := range elements(member(m.params, "mcpServers")) {
+		add("mcp")
+		var kind string
+		if json.Unmarshal(member(s, "type"), &kind) != nil || kind == "stdio" {
+			add("mcp stdio", "path")
+		}
+	}
+	for _, block := range elements(member(m.params, "prompt")) {
+		var kind string
+		if json.Unmarshal(member(block, "type"), &kind) == nil {
+			add("content " + kind)
+		}
+	}
+}
+
+// observeClientResult notes what an answer of the client shows.
+func (p *play) observeClientResult(m *message, add func(...string)) {
+	switch m.method {
+	case "session/request_permission":
+		add("outcome " + m.text("outcome", "outcome"))
+	case "elicitation/create":
+		add("elicitation " + m.text("action"))
 	}
 }

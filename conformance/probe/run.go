@@ -64,6 +64,8 @@ type subject struct {
 	rows               map[string]exercise
 	scenarios          func() []Scenario
 	script             func(*play, *Scenario)
+	// request and result note what a message of the program shows beside its method.
+	request, result func(p *play, m *message, add func(...string))
 }
 
 // Agent puts an agent through the protocol.
@@ -75,6 +77,7 @@ func Agent(ctx context.Context, launch Launch, options *Options) (*Report, error
 var agents = subject{
 	side: conformance.Agent, word: "agent", capabilities: "agentCapabilities", info: "agentInfo",
 	rows: agentRows, scenarios: agentScenarios, script: func(p *play, s *Scenario) { s.run(p) },
+	request: (*play).observeRequest, result: (*play).observeResult,
 }
 
 // run plays the scenarios for a subject.
