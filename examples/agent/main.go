@@ -23,7 +23,7 @@
 //	mcp             lists the tools of the session's MCP servers
 //	fail            a tool call that fails
 //
-// At the end it repeats the prompt and says what was attached to it. These words choose how a turn ends,
+// At the end it repeats the prompt, says what was attached to it, and links what was linked. These words choose how a turn ends,
 // which is with end_turn otherwise: max_tokens, max_turn_requests, refuse.
 //
 // Where the client lacks what a scene needs, files are read and written directly, within the

@@ -140,7 +140,16 @@ func answer(ctx context.Context, t *turn) error {
 	if len(t.attached) > 0 {
 		text += "\n\nYou attached " + strings.Join(t.attached, ", ") + "."
 	}
-	return t.say(ctx, "%s", text)
+	if err := t.say(ctx, "%s", text); err != nil {
+		return err
+	}
+	for _, link := range t.links {
+		chunk := acp.ContentChunk{Content: link, MessageID: acp.Some(newMessageID())}
+		if err := t.send(ctx, acp.NewSessionUpdateAgentMessageChunk(chunk)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func thinkAloud(ctx context.Context, t *turn) error {

@@ -30,8 +30,9 @@ type turn struct {
 	end  context.CancelCauseFunc // ends it early
 	over chan struct{}           // closed when it has ended
 
-	text     string   // what the user wrote
-	attached []string // what came with it, described
+	text     string             // what the user wrote
+	attached []string           // what came with it, described
+	links    []acp.ContentBlock // of it
 	outputs  map[acp.TerminalID]string
 	stop     acp.StopReason
 }
@@ -100,6 +101,7 @@ func (t *turn) take(block acp.ContentBlock) {
 		describe("a sound (%s, %s)", b.MimeType, size(b.Data))
 	case *acp.ContentBlockResourceLink:
 		describe("a link to %s (%s)", b.Name, b.URI)
+		t.links = append(t.links, acp.ResourceLinkBlock(b.Name, b.URI))
 	case *acp.ContentBlockResource:
 		switch r := b.Resource.Variant.(type) {
 		case *acp.TextResourceContents:

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -177,6 +178,15 @@ func TestINI15_CON1_Attachments(t *testing.T) {
 		}
 		if got := spoken(h.seen(s.ID())[before:]); !strings.Contains(got, test.want) {
 			t.Errorf("got %q, want %q in it", got, test.want)
+		}
+		links := 0
+		for _, c := range variants[*acp.SessionUpdateAgentMessageChunk](h.seen(s.ID())[before:]) {
+			if reflect.DeepEqual(c.Content, test.block) {
+				links++
+			}
+		}
+		if _, link := test.block.Variant.(*acp.ContentBlockResourceLink); link != (links == 1) {
+			t.Errorf("%T: %d links to it", test.block.Variant, links)
 		}
 	}
 }
