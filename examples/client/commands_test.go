@@ -171,4 +171,3 @@ func TestServers(t *testing.T) {
 		}
 	}
 }
-
