@@ -109,6 +109,7 @@ type conn struct {
 	ended    error      // how reading ended; nil while it goes on
 	over     bool       // the end of the input was sent, or is to be
 	shut     bool       // no more writing
+	heard    bool       // the program has sent something
 	paused   bool       // nothing is read
 	closed   bool
 	work     sync.WaitGroup
@@ -185,6 +186,7 @@ func (c *conn) read() {
 			continue
 		}
 		c.mu.Lock()
+		c.heard = c.heard || err == nil
 		if err != nil {
 			c.ended = err
 			c.note("   the connection ended: %v", err)

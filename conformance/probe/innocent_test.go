@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -180,6 +181,32 @@ func TestEndInATurn(t *testing.T) {
 			if warned != forNothing || len(failed) > 0 {
 				t.Errorf("PRM-7: %v, and what fails is %q", warned, failed)
 			}
+		})
+	}
+}
+
+// TestSlowStart: the start has its own time, beside that of the first answer.
+func TestSlowStart(t *testing.T) {
+	for slow, want := range map[string]string{"initialize": "", "session/new": "INI-16"} {
+		t.Run(slow, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answer := func(method, text string) func(json.RawMessage) string {
+					return func(json.RawMessage) string {
+						if method == slow {
+							time.Sleep(8 * time.Second) // of the 5 s for an answer, and the 5 s for the start
+						}
+						return `"result":` + text
+					}
+				}
+				failed, _ := failures(t, raw(t, map[string]func(json.RawMessage) string{
+					"initialize": answer("initialize", terse), "session/new": answer("session/new", `{"sessionId":"s"}`),
+					"session/prompt": answer("session/prompt", `{"stopReason":"end_turn"}`),
+				}), "start")
+				if got := strings.Join(failed, " "); got != want {
+					t.Errorf("what fails is %q, want %q", got, want)
+				}
+				time.Sleep(time.Minute) // until the agent has ended
+			})
 		})
 	}
 }

@@ -111,7 +111,7 @@ func TestTenRuns(t *testing.T) {
 		t.Skip("takes a minute")
 	}
 	r := probe.Check(t, exampleAgent(t), &probe.Options{
-		Quiet: 300 * time.Millisecond, Rung: 10 * time.Second, Jobs: 16, Runs: 10, MCP: mcp,
+		Answer: 10 * time.Second, Quiet: 300 * time.Millisecond, Rung: 10 * time.Second, Jobs: 16, Runs: 10, MCP: mcp,
 	})
 	if len(r.Summary.Unstable) > 0 {
 		t.Errorf("differ between runs: %s", strings.Join(r.Summary.Unstable, " "))

@@ -238,7 +238,16 @@ func (p *play) why(text string) string {
 	if p.ended != nil {
 		return fmt.Sprintf("%s: the %s has ended: %v", text, p.options.subject.word, p.ended)
 	}
-	return fmt.Sprintf("%s within %v", text, p.limits.answer)
+	return fmt.Sprintf("%s within %v", text, p.patience())
+}
+
+// patience is how long an answer may take: the first one of a launch has the time of the start too. The lock of the
+// connection is held.
+func (p *play) patience() time.Duration {
+	if !p.heard {
+		return 2 * p.limits.answer
+	}
+	return p.limits.answer
 }
 
 // can reports whether the program states a capability.
@@ -274,8 +283,11 @@ const (
 
 // await waits for the answer to a request.
 func (p *play) await(id string) *message {
+	p.conn.mu.Lock()
+	limit := p.patience()
+	p.conn.mu.Unlock()
 	var m *message
-	p.wait(p.ctx, p.limits.answer, func() bool {
+	p.wait(p.ctx, limit, func() bool {
 		if answers := p.answers[id]; len(answers) > 0 {
 			m = answers[0]
 		}
