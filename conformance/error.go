@@ -130,7 +130,7 @@ var errorRules = []Rule{
 			case e.initialize != nil && e.initialize.Number < r.at.Number:
 			case e.kind == ErrorReply && (code == codeInvalid || code == codeMethod || code == codeParse || code == codeCancelled):
 			default:
-				e.broken("", "the connection was not initialized: the code is %d", codeInvalid).because(r.at, "the request, before initialize")
+				e.broken("", "the connection was not initialized: the answer is the error %d", codeInvalid).because(r.at, "the request, before initialize")
 			}
 		},
 	},
