@@ -3,6 +3,9 @@
 // that reverse the order of those behind them. Whatever comes from a peer goes through this package on its way to the
 // terminal: titles, messages, output, errors, and names too.
 //
+// Where programs run in the workflow of a CI server, the server reads what they print, and obeys commands in it:
+// "::add-mask::x" at the beginning of a line, "##[error]x" and "##vso[...]" anywhere. Text comes through without commands.
+//
 // What it cannot know is how wide the terminal is: a long line goes on at the left edge of the next one.
 package plain
 
@@ -24,8 +27,14 @@ const maxLine = 1000
 // it in a string, such as \x1b or \u202e; newlines and tabs stay, and "\r\n" becomes "\n".
 func Text(text string) string {
 	var b strings.Builder
-	for len(text) > 0 {
+	for start := true; len(text) > 0; {
+		if c := command(text, start); c > 0 {
+			writeCommand(&b, c)
+			text, start = text[1:], false
+			continue
+		}
 		r, size := utf8.DecodeRuneInString(text)
+		start = r == '\n' || start && unicode.IsSpace(r)
 		text = text[size:]
 		switch {
 		case r == '\n', r == '\t':
@@ -42,16 +51,40 @@ func Text(text string) string {
 // keeps the beginning, and says how much is missing.
 func Line(text string) string {
 	var b strings.Builder
-	count := 0
+	count, start := 0, true
 	for i, r := range text {
 		if count++; count > maxLine {
 			fmt.Fprintf(&b, "… (%d bytes more)", len(text)-i)
 			break
 		}
-		writeRune(&b, r)
+		if c := command(text[i:], start); c > 0 {
+			writeCommand(&b, c)
+		} else {
+			writeRune(&b, r)
+		}
+		start = start && unicode.IsSpace(r)
 	}
 	return b.String()
 }
+
+// command returns the first character of text if a CI server would read a command there, or 0. At the start of a line
+// there are more of them.
+func command(text string, start bool) byte {
+	switch {
+	case start && strings.HasPrefix(text, "::"):
+		return ':'
+	case strings.HasPrefix(text, "##"):
+		name := text[2:]
+		end := strings.IndexFunc(name, func(r rune) bool { return !unicode.IsLetter(r) })
+		if end >= 0 && name[end] == '[' {
+			return '#'
+		}
+	}
+	return 0
+}
+
+// writeCommand writes the first character of a command so that there is none.
+func writeCommand(b *strings.Builder, c byte) { fmt.Fprintf(b, `\x%02x`, c) }
 
 // Sprintf is fmt.Sprintf with all arguments but numbers and booleans as [Line] has them.
 func Sprintf(format string, args ...any) string {

@@ -100,3 +100,27 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// What a CI server would take for a command in the output of a workflow's step is none.
+func TestWorkflowCommands(t *testing.T) {
+	for text, want := range map[string]string{
+		"::add-mask::x":                `\x3a:add-mask::x`,
+		" \t::error file=a::x":         "␣\t" + `\x3a:error file=a::x`,
+		"std::vector, a::b":            "std::vector, a::b",
+		"##[error]x":                   `\x23#[error]x`,
+		"a ##vso[task.setvariable]x":   `a \x23#vso[task.setvariable]x`,
+		"###[x":                        `#\x23#[x`,
+		"## Heading, #[derive], ##x [": "## Heading, #[derive], ##x [",
+	} {
+		want = strings.ReplaceAll(want, "␣", " ")
+		if got := Text(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+		if got := Line(text); got != strings.ReplaceAll(want, "\t", `\t`) {
+			t.Errorf("%q: got the line %q, want %q", text, got, want)
+		}
+	}
+	if got, want := Text("a\n::debug::x"), "a\n\\x3a:debug::x"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
