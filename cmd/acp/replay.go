@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -100,6 +101,12 @@ func replay(p *program, f *replayFlags, name string, command []string) error {
 	out, side := p.stdout, conformance.Client
 	if f.as.value == "agent" {
 		out, side = p.stderr, conformance.Agent
+	}
+	switch {
+	case !(f.speed >= 0) || math.IsInf(f.speed, 0):
+		return usagef("--speed %v: want 0 or more", f.speed)
+	case f.patience < 0 || f.silence < 0:
+		return usagef("--patience %v, --silence %v: want 0 or more", f.patience, f.silence)
 	}
 	options := &transcript.ReplayOptions{Speed: f.speed, Exact: f.exact, Patience: f.patience, Silence: f.silence}
 	for _, pair := range f.replace {
