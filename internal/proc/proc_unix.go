@@ -11,8 +11,9 @@ import (
 // A Group is a command and the processes that it started, except those that have moved to a session or
 // group of their own. Its methods are safe for concurrent use.
 type Group struct {
-	mu sync.Mutex
-	id int // 0 once it is known to be empty: the number may then be another group's
+	mu     sync.Mutex
+	id     int // 0 once it is known to be empty: the number may then be another group's
+	leader leader
 }
 
 // Start starts a command. It has no controlling terminal, so that a password prompt fails instead of
@@ -24,7 +25,7 @@ func Start(cmd *exec.Cmd) (*Group, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &Group{id: cmd.Process.Pid}, nil
+	return &Group{id: cmd.Process.Pid, leader: leaderOf(cmd.Process)}, nil
 }
 
 // Ask asks all processes to end and reports that they were asked.
@@ -40,8 +41,13 @@ func (g *Group) Kill() { g.signal(syscall.SIGKILL) }
 // system may use the group's number again.
 func (g *Group) Reaped() { g.signal(0) }
 
-// Free releases the system's resources of the group. On Unix there are none.
-func (g *Group) Free() {}
+// Free releases the system's resources of the group, which cannot be signalled any more.
+func (g *Group) Free() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.id = 0
+	g.leader.free()
+}
 
 func (g *Group) signal(sig syscall.Signal) {
 	g.mu.Lock()
@@ -50,7 +56,7 @@ func (g *Group) signal(sig syscall.Signal) {
 		return
 	}
 	// Another error means that some process may not be signalled: the others still may.
-	if err := syscall.Kill(-g.id, sig); err == syscall.ESRCH {
+	if err := g.leader.signal(g.id, sig); err == syscall.ESRCH {
 		g.id = 0
 	}
 }
