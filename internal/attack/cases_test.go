@@ -31,10 +31,11 @@ type testCase struct {
 
 // The bounds of memory, in MiB. A connection holds 256 MiB at most by default, and Go's collector lets the heap grow to
 // about twice of what is in use. A message of the longest size is in memory more than once while it is read and decoded.
+// What grows without a bound would take many times as much.
 const (
-	small  = 192 // nothing large is sent
-	medium = 512 // as much as a connection may hold
-	large  = 768 // and messages of the longest size that are decoded
+	small  = 192           // nothing large is sent
+	medium = 2*256 + 64    // as much as a connection may hold, and what the program itself takes
+	large  = medium + 5*64 // and a message of the longest size while it is decoded
 )
 
 // outputs is the bound where commands write without end. What terminals keep is not a part of what the connection holds:

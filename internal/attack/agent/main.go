@@ -252,11 +252,12 @@ func (a *agent) granted(m *hostile.Message) {
 	}
 }
 
-// create starts commands and does not wait for them: its turn ends while they start.
+// create starts commands and does not wait for them: its turn ends while they start. Of the sessions of all runs, one has
+// this directory and this id, which are an argument of its commands.
 func (a *agent) create(s *session) error {
 	for range 8 {
 		_, _, err := a.Go("terminal/create", `{"sessionId":`+hostile.Quote(s.id)+
-			`,"command":"sh","args":["-c","sleep 100; :",`+hostile.Quote(s.id)+`]}`)
+			`,"command":"sh","args":["-c","sleep 1000; :",`+hostile.Quote(s.cwd+" "+s.id)+`]}`)
 		if err != nil {
 			return err
 		}

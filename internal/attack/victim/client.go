@@ -245,8 +245,14 @@ func (c config) openAndClose(l *link, m machine) error {
 		if err := m.terminals.CloseSession(session); err != nil {
 			return fmt.Errorf("session %d: closing its terminals: %w", i, err)
 		}
-		// The id of the session is an argument of its commands.
-		if left := running(string(session.ID())); left > 0 {
+		// What was killed may need a moment to end; what was not runs for much longer.
+		left := 0
+		for clock := hostile.NewClock(); clock.Passed() < hostile.Patience/2; time.Sleep(10 * time.Millisecond) {
+			if left = running(c.root + " " + string(session.ID())); left == 0 {
+				break
+			}
+		}
+		if left > 0 {
 			return fmt.Errorf("session %d: %d commands run after its terminals were closed", i, left)
 		}
 	}
@@ -255,9 +261,15 @@ func (c config) openAndClose(l *link, m machine) error {
 
 // running counts the processes that have an argument.
 func running(argument string) (n int) {
-	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is right
-	for _, path := range paths {
-		if line, err := os.ReadFile(path); err == nil && strings.Contains(string(line), "\x00"+argument+"\x00") {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // those that could be read are counted
+	for _, name := range names {
+		line, err := os.ReadFile("/proc/" + name + "/cmdline") // some have ended, and some are no processes
+		if err == nil && strings.Contains(string(line), "\x00"+argument+"\x00") {
 			n++
 		}
 	}
