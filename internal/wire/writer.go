@@ -335,7 +335,8 @@ func appendResult(dst []byte, id *ID, result Encodable) ([]byte, error) {
 	return appendLast(dst, result)
 }
 
-func appendError(dst []byte, id *ID, failure *Error) ([]byte, error) {
+// AppendError appends the answer to a request that failed, or to what is no message.
+func AppendError(dst []byte, id *ID, failure *Error) ([]byte, error) {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst, err := codec.Append(dst, id)
 	if err != nil {

@@ -1,0 +1,3 @@
+// This file owns keeping a client's session alive over a lost connection.
+
+package remote

@@ -1,0 +1,504 @@
+// This file owns the stream of a WebSocket, which both sides have: frames, pings, closing.
+
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	// frameBatch is how many bytes of frames are gathered before they are written.
+	frameBatch = 256 << 10
+	// longMessage is the longest message that is sent in one frame. A longer one is sent in fragments, so that neither
+	// all of it is gathered, nor the answer to a ping has to wait for all of it.
+	longMessage = 1 << 20
+	// frameFlood is how many bytes may be gathered: more than there can be of messages. The rest answers pings of a peer
+	// that does not read the answers.
+	frameFlood = 4 << 20
+	// bufferKept is how long a buffer may be that is kept for the next message.
+	bufferKept = 64 << 10
+	// smallReads is how many small messages let go of a longer one.
+	smallReads = 256
+)
+
+// frames is the network connection below a WebSocket, as package websocket sees it. Writing to it gathers frames, and
+// never waits for the peer: so the library holds no lock for long, and answers pings also while a message waits to be
+// taken. Who sends messages holds frames back, and flushes them, many in one write.
+type frames struct {
+	conn      io.ReadWriteCloser
+	deadline  writeDeadliner // conn, or nil if that has none
+	stall     time.Duration
+	unread    []byte // of readBuf
+	readBuf   []byte // nil reads conn directly
+	readErr   error
+	wait      atomic.Pointer[func()] // called before conn is read
+	received  atomic.Uint64          // how often something came
+	waiting   atomic.Bool            // conn is being read
+	writers   sync.WaitGroup
+	closeOnce func() error
+
+	mu   sync.Mutex
+	idle sync.Cond // nobody writes
+	buf  []byte
+	held bool // who sends messages will flush
+	busy bool // somebody writes
+	err  error
+}
+
+type writeDeadliner interface{ SetWriteDeadline(time.Time) error }
+
+// newFrames gathers for conn, which is lost when for the time of stall nothing of what is written is taken. A readBuffer
+// greater than 0 is how many bytes are read at once, for a side that is sent much.
+func newFrames(conn io.ReadWriteCloser, stall time.Duration, readBuffer int) *frames {
+	f := &frames{conn: conn, stall: stall, closeOnce: sync.OnceValue(conn.Close)}
+	f.deadline, _ = conn.(writeDeadliner)
+	f.idle.L = &f.mu
+	if readBuffer > 0 {
+		f.readBuf = make([]byte, readBuffer)
+	}
+	return f
+}
+
+func (f *frames) Read(p []byte) (int, error) {
+	if len(f.unread) == 0 {
+		if f.readErr != nil {
+			return 0, f.readErr
+		}
+		if len(p) >= len(f.readBuf) {
+			return f.receive(p)
+		}
+		n, err := f.receive(f.readBuf)
+		f.unread, f.readErr = f.readBuf[:n], err
+		if n == 0 {
+			return 0, err
+		}
+	}
+	n := copy(p, f.unread)
+	f.unread = f.unread[n:]
+	return n, nil
+}
+
+func (f *frames) receive(p []byte) (int, error) {
+	if wait := f.wait.Load(); wait != nil {
+		(*wait)()
+	}
+	f.waiting.Store(true)
+	n, err := f.conn.Read(p)
+	f.waiting.Store(false)
+	f.received.Add(1)
+	return n, err
+}
+
+// Write gathers p. If nobody holds frames back, a goroutine writes them: it is a ping, an answer to one, or the end.
+func (f *frames) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return 0, f.err
+	}
+	if len(f.buf)+len(p) > frameFlood {
+		f.err = ErrStalled
+		return 0, f.err
+	}
+	f.buf = append(f.buf, p...)
+	if !f.held && !f.busy {
+		f.busy = true
+		f.writers.Go(func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.write()
+		})
+	}
+	return len(p), nil
+}
+
+// hold keeps frames back until flush.
+func (f *frames) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = true
+}
+
+// flush writes what is gathered, and returns when all of it is written.
+func (f *frames) flush() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.busy {
+		f.idle.Wait()
+	}
+	f.held = false
+	f.busy = true
+	f.write()
+	return f.err
+}
+
+// write writes until nothing is gathered; mu is held, but not meanwhile. busy is the caller's, and given up.
+func (f *frames) write() {
+	var spare []byte
+	for f.err == nil && len(f.buf) > 0 {
+		buf := f.buf
+		f.buf = spare[:0]
+		f.mu.Unlock()
+		err := f.writeOut(buf)
+		f.mu.Lock()
+		spare = buf
+		if err != nil && f.err == nil {
+			f.err = err
+		}
+	}
+	if cap(f.buf) < cap(spare) && len(f.buf) == 0 {
+		f.buf = spare[:0]
+	}
+	if cap(f.buf) > bufferKept && len(spare) < bufferKept/4 { // it was a burst, which is over
+		f.buf = nil
+	}
+	f.busy = false
+	f.idle.Broadcast()
+}
+
+// writeOut writes with a deadline that starts anew whenever something was taken.
+func (f *frames) writeOut(p []byte) error {
+	if f.deadline == nil {
+		timer := time.AfterFunc(f.stall, func() { f.fail(ErrStalled) })
+		defer timer.Stop()
+		for len(p) > 0 {
+			n, err := f.conn.Write(p[:min(len(p), bufferKept)])
+			if err != nil {
+				return err
+			}
+			timer.Reset(f.stall)
+			p = p[n:]
+		}
+		return nil
+	}
+	for len(p) > 0 {
+		if err := f.deadline.SetWriteDeadline(time.Now().Add(f.stall)); err != nil {
+			return err
+		}
+		n, err := f.conn.Write(p)
+		if p = p[n:]; errTimeout(err) {
+			if n > 0 {
+				continue
+			}
+			return ErrStalled
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func errTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// fail makes writing fail with err, and closes the connection.
+func (f *frames) fail(err error) {
+	f.mu.Lock()
+	if f.err == nil {
+		f.err = err
+	}
+	f.mu.Unlock()
+	// That it is over is all that anybody wants to know.
+	_ = f.closeOnce()
+}
+
+// failure is what writing has failed with, or what fail was given.
+func (f *frames) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+func (f *frames) Close() error { return f.closeOnce() }
+
+// socketOptions are what both sides can set.
+type socketOptions struct {
+	maxMessage   int
+	keepAlive    time.Duration // 0 is never
+	closeTimeout time.Duration
+	log          *slog.Logger
+}
+
+// socket is the stream of a WebSocket. One goroutine belongs to it, which pings; close waits for it.
+type socket struct {
+	ws     *websocket.Conn
+	frames *frames
+	opts   socketOptions
+
+	buf    []byte // the reader's
+	small  int    // messages in a row that need no longer buffer; the reader's
+	binary bool   // there was a binary message; the reader's
+
+	life    context.Context
+	endLife context.CancelFunc
+	pinging chan struct{} // closed when nobody pings any more
+	once    sync.Once
+}
+
+func newSocket(ws *websocket.Conn, f *frames, o socketOptions) *socket {
+	s := &socket{ws: ws, frames: f, opts: o, pinging: make(chan struct{})}
+	ws.SetReadLimit(int64(o.maxMessage))
+	s.life, s.endLife = context.WithCancel(context.Background())
+	if o.keepAlive > 0 {
+		go s.ping()
+	} else {
+		close(s.pinging)
+	}
+	return s
+}
+
+// ping pings until close. A peer is lost when it answers two pings in a row with nothing, while it is listened to: what
+// does not read because it is held up does not see answers either.
+func (s *socket) ping() {
+	defer close(s.pinging)
+	for missed := 0; missed < 2; {
+		if missed == 0 {
+			timer := time.NewTimer(s.opts.keepAlive)
+			select {
+			case <-timer.C:
+			case <-s.life.Done():
+				timer.Stop()
+				return
+			}
+		}
+		before := s.frames.received.Load()
+		ctx, cancel := context.WithTimeout(s.life, s.opts.keepAlive)
+		err := s.ws.Ping(ctx)
+		cancel()
+		switch {
+		case s.life.Err() != nil || errors.Is(err, net.ErrClosed):
+			return
+		case err == nil || s.frames.received.Load() != before || !s.frames.waiting.Load():
+			missed = 0
+		default:
+			missed++
+		}
+	}
+	s.frames.fail(ErrUnanswered)
+}
+
+// Read returns the next message, on one line.
+func (s *socket) Read() ([]byte, error) { return s.ReadLine(nil) }
+
+func (s *socket) ReadLine(beforeWait func()) ([]byte, error) {
+	if beforeWait != nil {
+		s.frames.wait.Store(&beforeWait)
+		defer s.frames.wait.Store(nil)
+	}
+	for {
+		kind, r, err := s.ws.Reader(context.Background())
+		if err != nil {
+			return nil, s.readError(err)
+		}
+		if kind != websocket.MessageText {
+			if err := s.ignore(r); err != nil {
+				return nil, s.readError(err)
+			}
+			continue
+		}
+		line, err := s.readAll(r)
+		if err != nil {
+			return nil, s.readError(err)
+		}
+		if line = oneLine(line); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+func (s *socket) readAll(r io.Reader) ([]byte, error) {
+	if s.small > smallReads && cap(s.buf) > bufferKept {
+		s.buf = nil
+	}
+	buf := s.buf[:0]
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err != nil {
+			s.buf = buf
+			if s.small++; len(buf) > bufferKept {
+				s.small = 0
+			}
+			if err == io.EOF {
+				err = nil
+			}
+			return buf, err
+		}
+	}
+}
+
+// ignore skips a binary message.
+func (s *socket) ignore(r io.Reader) error {
+	n, err := io.Copy(io.Discard, r)
+	level := slog.LevelWarn
+	if s.binary {
+		level = slog.LevelDebug
+	}
+	s.binary = true
+	s.opts.log.Log(context.Background(), level, "acp: a binary message on a WebSocket was ignored", "bytes", n)
+	return err
+}
+
+// oneLine makes a message of what may be spread over several lines, in place. The result is empty if there is nothing
+// but white space.
+func oneLine(text []byte) []byte {
+	text = bytes.Trim(text, " \t\r\n")
+	for rest := text; ; {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			return text
+		}
+		rest[i] = ' '
+		rest = rest[i+1:]
+	}
+}
+
+// readError says why nothing more is read.
+func (s *socket) readError(err error) error {
+	closed, ok := errors.AsType[websocket.CloseError](err)
+	switch {
+	case ok:
+		return &CloseError{Code: int(closed.Code), Reason: closed.Reason}
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		return &CloseError{Code: int(websocket.StatusMessageTooBig), Reason: "message too long",
+			Err: fmt.Errorf("acp: message longer than %d bytes", s.opts.maxMessage)}
+	}
+	if failed := s.frames.failure(); failed != nil {
+		err = failed
+	}
+	return &CloseError{Code: int(websocket.StatusAbnormalClosure), Err: err}
+}
+
+// Error implements the error interface.
+func (e *CloseError) Error() string {
+	msg := fmt.Sprintf("acp: WebSocket closed with %d", e.Code)
+	if e.Reason != "" {
+		msg += fmt.Sprintf(" %q", e.Reason)
+	}
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	return msg
+}
+
+// Unwrap returns Err and, for an orderly end, io.EOF.
+func (e *CloseError) Unwrap() []error {
+	var errs []error
+	if e.Err != nil {
+		errs = append(errs, e.Err)
+	}
+	switch websocket.StatusCode(e.Code) {
+	case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
+		errs = append(errs, io.EOF)
+	}
+	return errs
+}
+
+// Write sends one message.
+func (s *socket) Write(message []byte) error {
+	s.frames.hold()
+	err := s.send(message)
+	return s.written(errors.Join(err, s.frames.flush()))
+}
+
+// WriteLines sends each line as a message, many in one write.
+func (s *socket) WriteLines(lines []byte) error {
+	s.frames.hold()
+	gathered := 0
+	var err error
+	for len(lines) > 0 && err == nil {
+		end := bytes.IndexByte(lines, '\n')
+		if err = s.send(lines[:end]); err != nil {
+			break
+		}
+		if gathered += end; gathered > frameBatch && end+1 < len(lines) {
+			if err = s.frames.flush(); err == nil {
+				s.frames.hold()
+			}
+			gathered = 0
+		}
+		lines = lines[end+1:]
+	}
+	if ferr := s.frames.flush(); err == nil {
+		err = ferr
+	}
+	return s.written(err)
+}
+
+// written is what sending has failed with.
+func (s *socket) written(err error) error {
+	if err == nil {
+		return nil
+	}
+	if failed := s.frames.failure(); failed != nil {
+		err = failed
+	}
+	return fmt.Errorf("acp: WebSocket: %w", err)
+}
+
+// send gathers the frames of a message; of a long one it writes them.
+func (s *socket) send(message []byte) error {
+	if len(message) <= longMessage {
+		return s.ws.Write(context.Background(), websocket.MessageText, message)
+	}
+	w, err := s.ws.Writer(context.Background(), websocket.MessageText)
+	if err != nil {
+		return err
+	}
+	for len(message) > 0 {
+		n := min(len(message), frameBatch)
+		if _, err := w.Write(message[:n]); err != nil {
+			return err
+		}
+		message = message[n:]
+		if err := s.frames.flush(); err != nil {
+			return err
+		}
+		s.frames.hold()
+	}
+	return w.Close()
+}
+
+// TryWriteLines does nothing: a network connection cannot be asked whether it would wait.
+func (s *socket) TryWriteLines([]byte) bool { return false }
+
+// Close ends the WebSocket with 1000.
+func (s *socket) Close() error { return s.closeWith(websocket.StatusNormalClosure, "") }
+
+// closeWith ends the WebSocket: what was written before is sent, then the code, and the peer has closeTimeout to answer
+// that. The first call counts.
+func (s *socket) closeWith(code websocket.StatusCode, reason string) error {
+	s.once.Do(func() {
+		s.endLife()
+		timer := time.AfterFunc(s.opts.closeTimeout, func() { _ = s.frames.Close() })
+		// A peer that does not answer, or has gone, is no failure: nobody waits for more from it.
+		if err := s.ws.Close(code, reason); err != nil {
+			s.opts.log.Debug("acp: closing a WebSocket", "error", err)
+		}
+		timer.Stop()
+		_ = s.frames.Close()
+		s.frames.writers.Wait()
+		<-s.pinging
+	})
+	return nil
+}
+
+// cut ends the WebSocket without a word.
+func (s *socket) cut(why error) { s.frames.fail(why) }
