@@ -223,6 +223,18 @@ func (f *frames) failure() error {
 	return f.err
 }
 
+// interrupt ends reading, until resume. It does nothing where reading has no deadline.
+func (f *frames) interrupt() { f.readUntil(time.Now().Add(-time.Second)) }
+
+// resume lets reading go on.
+func (f *frames) resume() { f.readUntil(time.Time{}) }
+
+func (f *frames) readUntil(t time.Time) {
+	if d, ok := f.conn.(interface{ SetReadDeadline(time.Time) error }); ok {
+		_ = d.SetReadDeadline(t) // a connection that is closed is not read anyway
+	}
+}
+
 func (f *frames) Close() error { return f.closeOnce() }
 
 // socketOptions are what both sides can set.
@@ -398,6 +410,12 @@ func (e *CloseError) Error() string {
 	return msg
 }
 
+// wanted reports whether the peer has ended the connection because it wants nothing more of it.
+func (e *CloseError) wanted() bool {
+	code := websocket.StatusCode(e.Code)
+	return code == websocket.StatusNormalClosure || code == websocket.StatusNoStatusRcvd
+}
+
 // Unwrap returns Err and, for an orderly end, io.EOF.
 func (e *CloseError) Unwrap() []error {
 	var errs []error
@@ -487,6 +505,7 @@ func (s *socket) Close() error { return s.closeWith(websocket.StatusNormalClosur
 func (s *socket) closeWith(code websocket.StatusCode, reason string) error {
 	s.once.Do(func() {
 		s.endLife()
+		s.frames.resume()
 		timer := time.AfterFunc(s.opts.closeTimeout, func() { _ = s.frames.Close() })
 		// A peer that does not answer, or has gone, is no failure: nobody waits for more from it.
 		if err := s.ws.Close(code, reason); err != nil {

@@ -1,0 +1,762 @@
+// This file owns a connection over HTTP as its agent has it: messages that wait for the agent, and streams of messages
+// that wait for the client.
+
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// httpLink is the stream of an agent whose client speaks HTTP.
+//
+// POSTs put messages into the inbox, of which the agent reads. The agent writes into out-streams, each of which has a
+// buffer of events and at most one receiver, a GET that sends them. A stream without a receiver keeps its events.
+type httpLink struct {
+	c           *connection
+	initID      wire.ID
+	initialized chan struct{} // closed when initialize is answered
+	answer      []byte        // to initialize; set before initialized is closed
+	refused     bool          // it is an error; likewise
+
+	decode *codec.Decoder // the writer's
+
+	mu       sync.Mutex
+	inbox    [][]byte
+	inBytes  int
+	waiting  []*arrival // requests that wait for room, the first one first
+	waitSize int        // their bytes
+	inWake   chan struct{}
+	inEnd    error // why the agent reads no more
+	closed   error // why the agent cannot write any more
+
+	streams  map[string]*outStream
+	buffered int    // bytes in streams, and under way
+	progress uint64 // how often some were taken
+	outWake  chan struct{}
+
+	requests map[wire.ID]request // the client's, in progress
+	asked    map[wire.ID]string  // the session of each request of the agent's in progress
+
+	active int // POSTs and GETs under way
+	expiry *time.Timer
+	over   bool // nothing more will be sent: receivers send what there is, and end
+}
+
+// request is one of the client's.
+type request struct {
+	session  string
+	received bool // somebody read the session's stream when it came
+	first    bool // the stream may be opened when it is answered; see comesFirst
+}
+
+// arrival is a request that waits for room.
+type arrival struct {
+	line  []byte
+	taken chan struct{} // closed when it is in the inbox
+}
+
+// outStream is one stream of events: the connection's own, or that of a session.
+type outStream struct {
+	session  string
+	events   []byte // whole ones
+	spare    []byte
+	receiver *receiver
+}
+
+// receiver is a GET that reads a stream.
+type receiver struct {
+	rc       *http.ResponseController
+	wake     chan struct{}
+	replaced chan struct{} // closed when another one takes over
+	done     chan struct{} // closed when it has ended
+	over     bool          // replaced is closed, or done will be
+}
+
+// maxAsked is how many requests of an agent a connection remembers the sessions of.
+const maxAsked = 4096
+
+func newHTTPLink(c *connection, initialize wire.ID) *httpLink {
+	l := &httpLink{
+		c:           c,
+		initID:      initialize,
+		initialized: make(chan struct{}),
+		decode:      codec.NewDecoder(nil),
+		inWake:      make(chan struct{}, 1),
+		outWake:     make(chan struct{}, 1),
+		streams:     map[string]*outStream{},
+		requests:    map[wire.ID]request{initialize: {}},
+		asked:       map[wire.ID]string{},
+	}
+	return l
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// enter notes that a request of HTTP uses the connection, which lives at least until leave. It returns false if the
+// connection has ended.
+func (l *httpLink) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over || l.inEnd != nil && !errors.Is(l.inEnd, ErrServerClosed) {
+		return false
+	}
+	if l.active++; l.expiry != nil {
+		l.expiry.Stop()
+	}
+	return true
+}
+
+func (l *httpLink) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active--; l.active > 0 || l.inEnd != nil || l.over {
+		return
+	}
+	if l.expiry == nil {
+		l.expiry = time.AfterFunc(l.c.server.opts.Expiry, l.expire)
+	} else {
+		l.expiry.Reset(l.c.server.opts.Expiry)
+	}
+}
+
+func (l *httpLink) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active == 0 {
+		l.endForClient(ErrExpired)
+	}
+}
+
+// opened reports whether initialize was answered with a result.
+func (l *httpLink) opened() bool { return !l.refused }
+
+// queue puts a message into the inbox; mu is not held.
+func (l *httpLink) queue(line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.push(line)
+}
+
+// push is queue with mu held.
+func (l *httpLink) push(line []byte) {
+	l.inbox = append(l.inbox, line)
+	l.inBytes += len(line)
+	signal(l.inWake)
+}
+
+// deliver gives a message to the agent. session is the one that it is about, named what the header says of that. A
+// request waits for room.
+func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named string, line []byte) error {
+	max := l.c.server.opts.MaxQueued
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inEnd != nil || l.closed != nil {
+		return errGone
+	}
+	switch m.Kind {
+	case wire.KindRequest:
+		return l.deliverRequest(ctx, m, session, line)
+	case wire.KindResponse:
+		if of, ok := l.asked[m.ID]; ok {
+			if named != "" && of != "" && named != of {
+				return refuse(http.StatusBadRequest, HeaderSession+" is not the session of the request")
+			}
+			delete(l.asked, m.ID)
+		}
+	}
+	if l.inBytes > 0 && l.inBytes+len(line) > 4*max {
+		return refuse(http.StatusServiceUnavailable, "the agent does not read")
+	}
+	l.push(line)
+	return nil
+}
+
+// deliverRequest is deliver for a request; mu is held, but not while it waits.
+func (l *httpLink) deliverRequest(ctx context.Context, m wire.Message, session string, line []byte) error {
+	if _, twice := l.requests[m.ID]; twice && !m.ID.IsNull() {
+		return invalidRequest(m.ID, "a request with this id is in progress")
+	}
+	out := l.streams[session]
+	l.requests[m.ID] = request{
+		session:  session,
+		received: out != nil && out.receiver != nil,
+		first:    comesFirst[string(m.Method)],
+	}
+	if len(l.waiting) == 0 && l.roomFor(line) {
+		l.push(line)
+		return nil
+	}
+	if l.waitSize > 0 && l.waitSize+len(line) > l.c.server.opts.MaxQueued {
+		delete(l.requests, m.ID)
+		return refuse(http.StatusServiceUnavailable, "too many requests wait for the agent")
+	}
+	a := &arrival{line: line, taken: make(chan struct{})}
+	l.waiting = append(l.waiting, a)
+	l.waitSize += len(line)
+	l.mu.Unlock()
+	select {
+	case <-a.taken:
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	if i := slices.Index(l.waiting, a); i >= 0 { // given up
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+		l.waitSize -= len(line)
+		delete(l.requests, m.ID)
+		return refuse(http.StatusServiceUnavailable, "the request was given up")
+	}
+	if a.line != nil { // the connection ended before it was taken
+		delete(l.requests, m.ID)
+		return errGone
+	}
+	return nil
+}
+
+// roomFor reports whether a request may be put into the inbox; mu is held.
+func (l *httpLink) roomFor(line []byte) bool {
+	o := &l.c.server.opts
+	return (l.inBytes == 0 || l.inBytes+len(line) <= o.MaxQueued) && l.buffered < o.MaxBuffered
+}
+
+// admit takes requests in that have waited for room; mu is held.
+func (l *httpLink) admit() {
+	for len(l.waiting) > 0 && l.roomFor(l.waiting[0].line) {
+		a := l.waiting[0]
+		l.waiting = slices.Delete(l.waiting, 0, 1)
+		l.waitSize -= len(a.line)
+		l.push(a.line)
+		a.line = nil
+		close(a.taken)
+	}
+}
+
+// Read returns the next message that the client has sent.
+func (l *httpLink) Read() ([]byte, error) { return l.ReadLine(nil) }
+
+func (l *httpLink) ReadLine(beforeWait func()) ([]byte, error) {
+	for {
+		line, err := l.take()
+		if line != nil || err != nil {
+			return line, err
+		}
+		if beforeWait != nil {
+			beforeWait()
+		}
+		<-l.inWake
+	}
+}
+
+// take takes a message out of the inbox; nil if there is none.
+func (l *httpLink) take() ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed != nil:
+		return nil, l.closed
+	case len(l.inbox) > 0:
+		line := l.inbox[0]
+		if l.inbox[0] = nil; len(l.inbox) == 1 {
+			l.inbox = nil
+		} else {
+			l.inbox = l.inbox[1:]
+		}
+		l.inBytes -= len(line)
+		l.admit()
+		return line, nil
+	default:
+		return nil, l.inEnd
+	}
+}
+
+// Write sends one message.
+func (l *httpLink) Write(message []byte) error {
+	return l.WriteLines(append(wire.AppendLine(nil, message), '\n'))
+}
+
+// WriteLines puts each line into its stream, and waits for room before each.
+func (l *httpLink) WriteLines(lines []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(lines) > 0 {
+		end := bytes.IndexByte(lines, '\n')
+		if err := l.put(lines[:end]); err != nil {
+			return err
+		}
+		lines = lines[end+1:]
+	}
+	return nil
+}
+
+// TryWriteLines is WriteLines if there is room for all of it.
+func (l *httpLink) TryWriteLines(lines []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := &l.c.server.opts
+	// Each line can need a stream of its own.
+	if l.closed != nil || l.buffered+len(lines)+bytes.Count(lines, newline)*framing > o.MaxBuffered ||
+		len(l.streams)+bytes.Count(lines, newline) > o.MaxStreams {
+		return false
+	}
+	for len(lines) > 0 {
+		end := bytes.IndexByte(lines, '\n')
+		// There is room, so that only what ends the connection keeps it from being put, and WriteLines would say that of the
+		// next message.
+		_ = l.put(lines[:end])
+		lines = lines[end+1:]
+	}
+	return true
+}
+
+var newline = []byte{'\n'}
+
+const (
+	beforeEvent = "data: "
+	behindEvent = "\n\n"
+	framing     = len(beforeEvent) + len(behindEvent)
+)
+
+// put puts one message into its stream; mu is held, but not while it waits for room.
+func (l *httpLink) put(line []byte) error {
+	if l.closed != nil {
+		return l.closed
+	}
+	if l.over { // for a client that wants nothing more
+		return nil
+	}
+	m := wire.Peek(l.decode, line)
+	var session []byte
+	switch m.Kind {
+	case wire.KindResponse:
+		if l.answerInitialize(m, line) {
+			return nil
+		}
+		return l.putInto(l.streamOfAnswer(m.ID), line)
+	case wire.KindRequest, wire.KindNotification:
+		if !bytes.HasPrefix(m.Method, ofProtocol) {
+			session = wire.TextMember(l.decode, m.Params, memberSession)
+		}
+	}
+	if out := l.streams[string(session)]; out != nil && l.hasRoom(len(line)) {
+		// The name of a session is copied only for a new stream.
+		l.append(out, line)
+	} else if err := l.putInto(string(session), line); err != nil {
+		return err
+	}
+	if m.Kind == wire.KindRequest && len(l.asked) < maxAsked {
+		l.asked[m.ID] = string(session)
+	}
+	return nil
+}
+
+// ofProtocol is what the names of the connection's own methods begin with.
+var ofProtocol = []byte("$/")
+
+// answerInitialize keeps the answer to initialize for the POST that waits for it; mu is held.
+func (l *httpLink) answerInitialize(m wire.Message, line []byte) bool {
+	if l.answer != nil || m.ID != l.initID {
+		return false
+	}
+	delete(l.requests, m.ID)
+	l.answer = bytes.Clone(line)
+	l.refused = m.Failure != nil || m.Result == nil
+	close(l.initialized)
+	return true
+}
+
+// streamOfAnswer says into which stream an answer goes, and that its request is over; mu is held. An answer is behind
+// what its session was sent before, so it is in the same stream: except that a client can wait for the answer before
+// it reads that.
+func (l *httpLink) streamOfAnswer(id wire.ID) (session string) {
+	req, ok := l.requests[id]
+	if !ok {
+		return ""
+	}
+	delete(l.requests, id)
+	if out := l.streams[req.session]; req.first && !req.received && (out == nil || out.receiver == nil) {
+		return ""
+	}
+	return req.session
+}
+
+// putInto puts a message into the stream of a session, when there is room; mu is held, but not while it waits.
+func (l *httpLink) putInto(session string, line []byte) error {
+	for !l.over {
+		if l.hasRoom(len(line)) {
+			if out := l.streamFor(session); out != nil {
+				l.append(out, line)
+				return nil
+			}
+		}
+		if err := l.awaitRoom(); err != nil {
+			return err
+		}
+	}
+	return l.closed
+}
+
+// hasRoom reports whether so many bytes may be kept in addition; mu is held.
+func (l *httpLink) hasRoom(size int) bool {
+	return l.buffered == 0 || l.buffered+size+framing <= l.c.server.opts.MaxBuffered
+}
+
+// awaitRoom waits until some of what is kept was taken; mu is held, but not meanwhile. It fails when the connection has
+// ended, and ends it when for long nothing was taken.
+func (l *httpLink) awaitRoom() error {
+	stall := l.c.server.opts.StallTimeout
+	progress := l.progress
+	timer := time.NewTimer(stall)
+	defer timer.Stop()
+	for !l.over && progress == l.progress {
+		l.mu.Unlock()
+		late := false
+		select {
+		case <-l.outWake:
+		case <-timer.C:
+			late = true
+		}
+		l.mu.Lock()
+		if late && progress == l.progress && !l.over {
+			l.c.log.Warn("acp: a connection is ended, because its client does not read", "buffered", l.buffered)
+			l.close(ErrStalled, ErrStalled)
+		}
+	}
+	return l.closed
+}
+
+// streamFor returns the stream of a session, a new one if need be, or nil if there are too many; mu is held.
+func (l *httpLink) streamFor(session string) *outStream {
+	if out := l.streams[session]; out != nil {
+		return out
+	}
+	if len(l.streams) >= l.c.server.opts.MaxStreams {
+		l.sweep()
+		if len(l.streams) >= l.c.server.opts.MaxStreams {
+			return nil
+		}
+	}
+	out := &outStream{session: session}
+	l.streams[session] = out
+	return out
+}
+
+// sweep forgets streams that nobody reads and in which there is nothing; mu is held.
+func (l *httpLink) sweep() {
+	for session, out := range l.streams {
+		if out.receiver == nil && len(out.events) == 0 {
+			delete(l.streams, session)
+		}
+	}
+}
+
+// append puts a message into a stream; mu is held.
+func (l *httpLink) append(out *outStream, line []byte) {
+	n := len(out.events)
+	out.events = append(append(append(out.events, beforeEvent...), line...), behindEvent...)
+	l.count(len(out.events) - n)
+	l.c.server.bytesOut.Add(uint64(len(line)))
+	if out.receiver != nil {
+		signal(out.receiver.wake)
+	}
+}
+
+// count changes how many bytes are kept; mu is held.
+func (l *httpLink) count(n int) {
+	l.buffered += n
+	l.c.server.buffered.Add(int64(n))
+}
+
+// attach makes the caller the receiver of a stream. It ends the one before, and waits for its end.
+func (l *httpLink) attach(ctx context.Context, session string, rc *http.ResponseController) (*outStream, *receiver, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if l.over {
+			return nil, nil, errGone
+		}
+		out := l.streamFor(session)
+		if out == nil {
+			return nil, nil, refuse(http.StatusTooManyRequests, "too many streams")
+		}
+		old := out.receiver
+		if old == nil {
+			out.receiver = &receiver{
+				rc:       rc,
+				wake:     make(chan struct{}, 1),
+				replaced: make(chan struct{}),
+				done:     make(chan struct{}),
+			}
+			return out, out.receiver, nil
+		}
+		if l.c.server.opts.RejectSecondStream {
+			return nil, nil, refuse(http.StatusConflict, "the stream is read by another request")
+		}
+		old.end()
+		l.mu.Unlock()
+		select {
+		case <-old.done:
+		case <-ctx.Done():
+		}
+		l.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, nil, errGone
+		}
+	}
+}
+
+// end has a receiver end, also while it writes; mu is held, so that it has not ended yet.
+func (rcv *receiver) end() {
+	if rcv.over {
+		return
+	}
+	rcv.over = true
+	close(rcv.replaced)
+	// If deadlines are not supported, it ends when what it writes is taken.
+	_ = rcv.rc.SetWriteDeadline(time.Now().Add(-time.Second))
+}
+
+func (l *httpLink) detach(out *outStream, rcv *receiver) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rcv.over = true
+	out.receiver = nil
+	if l.over {
+		l.drop(out)
+	}
+	close(rcv.done)
+}
+
+// send sends what is in a stream, and says whether there can be more.
+func (l *httpLink) send(out *outStream, rcv *receiver, ew *eventWriter) (more bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(out.events) > 0 {
+		if rcv.over {
+			return false, errReplaced
+		}
+		events := out.events
+		out.events, out.spare = out.spare[:0], nil
+		l.mu.Unlock()
+		sent := 0
+		for sent < len(events) && err == nil {
+			n := chunk(events[sent:])
+			if err = ew.write(events[sent : sent+n]); err == nil {
+				sent += n
+				l.taken(n)
+			}
+		}
+		l.mu.Lock()
+		if err != nil {
+			l.giveBack(out, events, sent)
+			return false, err
+		}
+		if out.spare = events[:0]; cap(events) > bufferKept && len(events) < bufferKept/4 {
+			out.spare = nil // it was a burst, which is over
+		}
+	}
+	return !l.over, nil
+}
+
+// chunk returns how much of some events is written at once: as many as fit, or a part of one.
+func chunk(events []byte) int {
+	if len(events) <= eventChunk {
+		return len(events)
+	}
+	if i := bytes.LastIndex(events[:eventChunk], []byte(behindEvent)); i >= 0 {
+		return i + len(behindEvent)
+	}
+	return eventChunk
+}
+
+// taken notes that so many bytes were taken from what is kept; mu is not held.
+func (l *httpLink) taken(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.release(n)
+}
+
+// release is taken with mu held.
+func (l *httpLink) release(n int) {
+	l.count(-n)
+	l.progress++
+	signal(l.outWake)
+	l.admit()
+}
+
+// giveBack puts back into a stream what its receiver could not send; mu is held. Of events so much was sent, and the
+// chunk behind it may have arrived or not. What ends there is sent again only if it is an answer: a call that gets none
+// would wait for ever, and of two it takes the first, but a notification must not come twice. What ends later has not
+// arrived.
+func (l *httpLink) giveBack(out *outStream, events []byte, sent int) {
+	unsure := sent + chunk(events[sent:])
+	begin := 0
+	if i := bytes.LastIndex(events[:sent], []byte(behindEvent)); i >= 0 {
+		begin = i + len(behindEvent)
+	}
+	var again []byte
+	lost := 0
+	for begin < unsure {
+		end := begin + bytes.Index(events[begin:], []byte(behindEvent)) + len(behindEvent)
+		if end > unsure {
+			break
+		}
+		line := events[begin+len(beforeEvent) : end-len(behindEvent)]
+		if wire.Peek(codec.NewDecoder(nil), line).Kind == wire.KindResponse {
+			again = append(again, events[begin:end]...)
+		} else {
+			lost++
+		}
+		begin = end
+	}
+	again = append(again, events[begin:]...)
+	if lost > 0 && !l.over {
+		l.c.log.Warn("acp: a stream broke while messages were sent, of which it is not known whether they came",
+			"session", out.session, "messages", lost)
+	}
+	l.release(len(events) - sent - len(again))
+	out.events = append(again, out.events...)
+}
+
+// endInput implements link.
+func (l *httpLink) endInput(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopInput(why)
+}
+
+// stopInput is endInput with mu held.
+func (l *httpLink) stopInput(why error) {
+	if l.inEnd != nil {
+		return
+	}
+	l.inEnd = why
+	signal(l.inWake)
+	for _, a := range l.waiting {
+		close(a.taken)
+	}
+	l.waiting, l.waitSize = nil, 0
+	if l.expiry != nil {
+		l.expiry.Stop()
+	}
+	l.c.endsSoon()
+}
+
+// delete ends the connection for a client that asks for it. It returns false if it has ended before.
+func (l *httpLink) delete() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.endForClient(errDeleted)
+}
+
+// endForClient ends the connection for a client that wants nothing more, or has gone; mu is held.
+func (l *httpLink) endForClient(why error) bool {
+	if l.over || l.inEnd != nil {
+		return false
+	}
+	l.stopInput(why)
+	l.stopOutput()
+	return true
+}
+
+// stopOutput has receivers send what there is, and end; mu is held.
+func (l *httpLink) stopOutput() {
+	l.over = true
+	undelivered := 0
+	for _, out := range l.streams {
+		if out.receiver != nil {
+			signal(out.receiver.wake)
+		} else {
+			undelivered += len(out.events)
+			l.drop(out)
+		}
+	}
+	if undelivered > 0 {
+		l.c.log.Info("acp: a connection ends with messages that nobody reads", "bytes", undelivered)
+	}
+	signal(l.outWake)
+}
+
+// drop forgets what is in a stream; mu is held.
+func (l *httpLink) drop(out *outStream) {
+	l.count(-len(out.events))
+	out.events, out.spare = nil, nil
+}
+
+// close ends the connection in both directions, for the agent with these errors; mu is held.
+func (l *httpLink) close(read, write error) {
+	l.stopInput(read)
+	if l.closed == nil {
+		l.closed = write
+	}
+	signal(l.inWake)
+	if !l.over {
+		l.stopOutput()
+	}
+}
+
+// Close ends the connection for the agent.
+func (l *httpLink) Close() error {
+	l.finish(nil)
+	return nil
+}
+
+// finish implements link.
+func (l *httpLink) finish(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		for _, id := range l.unanswered() {
+			line, encErr := wire.AppendError(nil, &id, agentGone)
+			if encErr != nil {
+				continue // an id that came is one that can be sent
+			}
+			// It is short, and the last of its stream: that it exceeds what is kept does not matter.
+			if m := (wire.Message{ID: id, Failure: agentGone}); !l.answerInitialize(m, line) {
+				if out := l.streamFor(l.streamOfAnswer(id)); out != nil {
+					l.append(out, line)
+				}
+			}
+		}
+	}
+	why := fmt.Errorf("%w by this side", rpc.ErrClosed)
+	l.close(fmt.Errorf("%w: %w", why, io.EOF), why)
+}
+
+// unanswered returns the ids of the requests in progress; mu is held.
+func (l *httpLink) unanswered() (ids []wire.ID) {
+	for id := range l.requests {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// agentGone answers what an agent has left behind.
+var agentGone = &wire.Error{Code: codeInternal, Message: "Internal error: the agent has ended"}
+
+// cut implements link.
+func (l *httpLink) cut(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.close(why, why)
+	for _, out := range l.streams {
+		if out.receiver != nil {
+			out.receiver.end()
+		}
+	}
+}

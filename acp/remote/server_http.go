@@ -1,0 +1,409 @@
+// This file owns the server's side of streamable HTTP: what POST, GET and DELETE do. The connection itself is in
+// server_connection.go.
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// methodInitialize is the first message of every connection.
+const methodInitialize = "initialize"
+
+// memberSession is the member of parameters that names a session.
+const memberSession = "sessionId"
+
+// needSession are the methods that a message without a session cannot be of. A cancellation is one too.
+var needSession = map[string]bool{
+	"session/prompt":            true,
+	"session/cancel":            true,
+	"session/close":             true,
+	"session/delete":            true,
+	"session/fork":              true,
+	"session/load":              true,
+	"session/resume":            true,
+	"session/set_config_option": true,
+	"session/set_mode":          true,
+	"session/set_model":         true,
+}
+
+// comesFirst are the methods after which a client may open the session's stream only when it has the answer.
+var comesFirst = map[string]bool{
+	"session/close":  true,
+	"session/delete": true,
+	"session/fork":   true,
+	"session/load":   true,
+	"session/resume": true,
+}
+
+// rpcRefusal is a refusal that is an answer of JSON-RPC too.
+func rpcRefusal(status int, id wire.ID, failure *wire.Error) *refusal {
+	text, err := wire.AppendError(nil, &id, failure)
+	if err != nil {
+		return &refusal{status, failure.Message, err}
+	}
+	return refuse(status, string(text))
+}
+
+func invalidRequest(id wire.ID, message string) *refusal {
+	return rpcRefusal(http.StatusBadRequest, id, &wire.Error{Code: codeInvalidRequest, Message: "Invalid request: " + message})
+}
+
+// The codes of JSON-RPC that a server answers with by itself.
+const (
+	codeInvalidRequest = -32600
+	codeInternal       = -32603
+)
+
+// post takes one message.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, principal string) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return refuse(http.StatusUnsupportedMediaType, "the content type is not application/json")
+	}
+	var c *httpLink
+	if r.Header.Get(HeaderConnection) != "" {
+		var err error
+		if c, err = s.httpConnection(r, principal); err != nil {
+			return err
+		}
+		if !c.enter() {
+			return errGone
+		}
+		defer c.leave()
+	}
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	m := wire.Parse(codec.NewDecoder(nil), body)
+	if m.Kind == wire.KindInvalid {
+		return rpcRefusal(http.StatusBadRequest, m.ID, m.Failure)
+	}
+	s.bytesIn.Add(uint64(len(body)))
+	switch initialize := m.Kind == wire.KindRequest && string(m.Method) == methodInitialize; {
+	case initialize && c != nil:
+		return invalidRequest(m.ID, "the connection is initialized already")
+	case initialize && m.ID.IsNull():
+		return invalidRequest(m.ID, "the id of initialize is null")
+	case initialize:
+		return s.initialize(w, r, principal, m.ID, body)
+	case c == nil:
+		return refuse(http.StatusBadRequest, HeaderConnection+" is missing")
+	}
+	session, err := sessionOf(r, m)
+	if err != nil {
+		return err
+	}
+	if err := c.deliver(r.Context(), m, session, r.Header.Get(HeaderSession), body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+var errGone = refuse(http.StatusNotFound, "unknown connection")
+
+// httpConnection finds the connection that a request names.
+func (s *Server) httpConnection(r *http.Request, principal string) (*httpLink, error) {
+	id := r.Header.Get(HeaderConnection)
+	if id == "" {
+		return nil, refuse(http.StatusBadRequest, HeaderConnection+" is missing")
+	}
+	c := s.lookup(id, principal)
+	if c == nil {
+		return nil, errGone
+	}
+	l, ok := c.link.(*httpLink)
+	if !ok {
+		return nil, errGone
+	}
+	return l, nil
+}
+
+// readBody reads a message, on one line.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > int64(s.opts.MaxMessage) {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the message is too long")
+	}
+	rc := http.NewResponseController(w)
+	// Below a middleware without deadlines the body takes as long as the http.Server lets it.
+	limited := rc.SetReadDeadline(time.Now().Add(s.opts.BodyTimeout)) == nil
+	text, err := readAll(http.MaxBytesReader(w, r.Body, int64(s.opts.MaxMessage)), r.ContentLength)
+	if limited {
+		_ = rc.SetReadDeadline(time.Time{})
+	}
+	switch {
+	case err == nil:
+		return oneLine(text), nil
+	case isTooLarge(err):
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the message is too long")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		return nil, refuse(http.StatusRequestTimeout, "the message came too slowly")
+	default:
+		return nil, &refusal{http.StatusBadRequest, "the message could not be read", err}
+	}
+}
+
+func isTooLarge(err error) bool {
+	_, ok := errors.AsType[*http.MaxBytesError](err)
+	return ok
+}
+
+// readAll reads to the end. That so much will come is believed only so far.
+func readAll(r io.Reader, expected int64) ([]byte, error) {
+	buf := make([]byte, 0, min(max(expected+1, 512), bufferKept))
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sessionOf says which session a message is about, "" if none.
+func sessionOf(r *http.Request, m wire.Message) (string, error) {
+	named := r.Header.Get(HeaderSession)
+	if m.Kind == wire.KindResponse {
+		return named, nil
+	}
+	if strings.HasPrefix(string(m.Method), "$/") {
+		return "", nil
+	}
+	session := string(wire.TextMember(codec.NewDecoder(nil), m.Params, memberSession))
+	switch {
+	case len(session) > maxID:
+		return "", invalidRequest(m.ID, "the session's id is too long")
+	case session == "" && named == "" && needSession[string(m.Method)]:
+		return "", refuse(http.StatusBadRequest, HeaderSession+" is missing")
+	case session != "" && named != "" && session != named:
+		return "", refuse(http.StatusBadRequest, HeaderSession+" is not the session of the message")
+	case session == "":
+		session = named
+	}
+	return session, nil
+}
+
+// initialize opens a connection and answers with what the agent does.
+func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal string, id wire.ID, body []byte) error {
+	c, err := s.add(r, principal, HTTP)
+	if err != nil {
+		return err
+	}
+	l := newHTTPLink(c, id)
+	l.queue(body)
+	l.enter()
+	defer l.leave()
+	c.register(l)
+	go func() {
+		defer c.remove()
+		c.run()
+	}()
+	timer := time.NewTimer(s.opts.InitializeTimeout)
+	defer timer.Stop()
+	select {
+	case <-l.initialized:
+	case <-timer.C:
+		l.endInput(errInitialize)
+		return refuse(http.StatusGatewayTimeout, "the agent did not answer")
+	case <-r.Context().Done():
+		l.endInput(errInitialize)
+		return nil
+	}
+	if l.opened() {
+		w.Header().Set(HeaderConnection, c.peer.ConnectionID)
+	} else {
+		l.endInput(errInitialize)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	if _, err := w.Write(l.answer); err != nil {
+		l.endInput(errInitialize)
+	}
+	return nil
+}
+
+// errInitialize is why a connection ended that was not initialized.
+var errInitialize = errorEOF("acp: the connection was not initialized")
+
+// errorEOF is an end of the input that has a reason.
+type errorEOF string
+
+func (e errorEOF) Error() string { return string(e) }
+func (e errorEOF) Unwrap() error { return io.EOF }
+
+// delete ends a connection.
+func (s *Server) delete(w http.ResponseWriter, r *http.Request, principal string) error {
+	l, err := s.httpConnection(r, principal)
+	if err != nil {
+		return err
+	}
+	if !l.delete() {
+		return errGone
+	}
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// errDeleted is why a connection ended that its client has deleted.
+var errDeleted = errorEOF("acp: the client has ended the connection")
+
+// stream answers a GET with what the agent sends.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string) error {
+	if !accepts(r.Header, "text/event-stream") {
+		return refuse(http.StatusNotAcceptable, "the stream is text/event-stream, which Accept does not list")
+	}
+	l, err := s.httpConnection(r, principal)
+	if err != nil {
+		return err
+	}
+	if !l.enter() {
+		return errGone
+	}
+	defer l.leave()
+	out, rcv, err := l.attach(r.Context(), r.Header.Get(HeaderSession), http.NewResponseController(w))
+	if err != nil {
+		return err
+	}
+	s.streams.Add(1)
+	defer s.streams.Add(-1)
+	defer l.detach(out, rcv)
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	ew := &eventWriter{w: w, rc: rcv.rc, stall: s.opts.StallTimeout, timed: r.ProtoMajor >= 2}
+	defer ew.end()
+	err = ew.comment()
+	for err == nil {
+		var more bool
+		if more, err = l.send(out, rcv, ew); !more || err != nil {
+			break
+		}
+		err = l.await(r.Context(), out, rcv, ew)
+	}
+	if err != nil && r.Context().Err() == nil && !errors.Is(err, errReplaced) {
+		l.c.log.Debug("acp: a stream was lost", "session", out.session, "error", err)
+	}
+	return nil
+}
+
+// accepts reports whether Accept lists a type by its name.
+func accepts(h http.Header, kind string) bool {
+	for _, value := range h.Values("Accept") {
+		for item := range strings.SplitSeq(value, ",") {
+			name, params, err := mime.ParseMediaType(item)
+			if err == nil && name == kind && strings.Trim(params["q"], "0.") != "" || err == nil && name == kind && params["q"] == "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// eventWriter writes a stream of events to one GET.
+type eventWriter struct {
+	w     io.Writer
+	rc    *http.ResponseController
+	stall time.Duration
+	timed bool      // the deadline ends the stream also while nothing is written
+	until time.Time // the deadline that is set
+	timer *time.Timer
+}
+
+// eventChunk is how much is written at once: each such part must be taken within the time of stall.
+const eventChunk = 64 << 10
+
+// write writes one part of the stream, and has it sent.
+func (e *eventWriter) write(p []byte) error {
+	if now := time.Now(); e.until.Sub(now) < e.stall*3/4 {
+		e.until = now.Add(e.stall)
+		// Below a middleware without deadlines the http.Server's own hold.
+		if err := e.rc.SetWriteDeadline(e.until); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	if _, err := e.w.Write(p); err != nil {
+		return err
+	}
+	return e.rc.Flush()
+}
+
+func (e *eventWriter) end() {
+	e.rest()
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}
+
+var comment = []byte(":\n\n")
+
+// comment shows that the stream is alive.
+func (e *eventWriter) comment() error { return e.write(comment) }
+
+// pause is called while nothing is written.
+func (e *eventWriter) pause() {
+	if e.timed {
+		e.rest()
+	}
+}
+
+// tick tells when the stream has been idle for so long; 0 is never.
+func (e *eventWriter) tick(idle time.Duration) <-chan time.Time {
+	switch {
+	case idle <= 0:
+		return nil
+	case e.timer == nil:
+		e.timer = time.NewTimer(idle)
+	default:
+		e.timer.Reset(idle)
+	}
+	return e.timer.C
+}
+
+// rest takes the deadline back: the connection of TCP may have other requests afterwards.
+func (e *eventWriter) rest() {
+	if !e.until.IsZero() {
+		e.until = time.Time{}
+		_ = e.rc.SetWriteDeadline(time.Time{}) // as it was set
+	}
+}
+
+// await waits until there is something to send, and shows meanwhile that the stream is alive.
+func (l *httpLink) await(ctx context.Context, out *outStream, rcv *receiver, ew *eventWriter) error {
+	ew.pause()
+	tick := ew.tick(l.c.server.opts.KeepAlive)
+	select {
+	case <-rcv.wake:
+		return nil
+	case <-tick:
+		return ew.comment()
+	case <-rcv.replaced:
+		return errReplaced
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errReplaced is why a receiver ends that another one has taken over from.
+var errReplaced = errors.New("another request reads the stream")

@@ -1,0 +1,401 @@
+// This file owns the server's side of WebSocket.
+
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// headerProtocol lists the subprotocols that a client offers.
+const headerProtocol = "Sec-Websocket-Protocol"
+
+// offeredProtocols are the subprotocols that a client offers.
+func offeredProtocols(r *http.Request) (offered []string) {
+	for _, value := range r.Header.Values(headerProtocol) {
+		for name := range strings.SplitSeq(value, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				offered = append(offered, name)
+			}
+		}
+	}
+	return offered
+}
+
+// upgrade opens a connection over WebSocket.
+func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal string) error {
+	c, err := s.add(r, principal, WebSocket)
+	if err != nil {
+		return err
+	}
+	l := &socketLink{c: c, decode: codec.NewDecoder(nil), sent: codec.NewDecoder(nil), requests: map[wire.ID]bool{},
+		ended: make(chan struct{})}
+	accept := &websocket.AcceptOptions{InsecureSkipVerify: true} // admit has looked at the origin
+	for _, name := range offeredProtocols(r) {
+		if strings.HasPrefix(strings.ToLower(name), "acp") || containsFold(s.opts.Subprotocols, name) {
+			accept.Subprotocols = append(accept.Subprotocols, name)
+		}
+	}
+	if s.opts.Compression {
+		accept.CompressionMode = websocket.CompressionContextTakeover
+	}
+	// The library sends what is in the header of w already, and nothing of a connection that it refuses.
+	hijacker := &hijacker{ResponseWriter: w, stall: s.opts.StallTimeout}
+	w.Header().Set(HeaderConnection, c.peer.ConnectionID)
+	ws, err := websocket.Accept(hijacker, r, accept)
+	if err != nil {
+		c.remove()
+		s.opts.Logger.Debug("acp: no WebSocket", "error", err, "remote", r.RemoteAddr)
+		return nil // it was answered
+	}
+	l.socket = newSocket(ws, hijacker.frames, socketOptions{
+		maxMessage:   s.opts.MaxMessage,
+		keepAlive:    s.opts.KeepAlive,
+		closeTimeout: s.opts.CloseTimeout,
+		log:          c.log,
+	})
+	c.register(l)
+	go func() {
+		defer c.remove()
+		l.run()
+	}()
+	return nil
+}
+
+func containsFold(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(item string) bool { return strings.EqualFold(item, name) })
+}
+
+// hijacker gives the connection of TCP to package websocket, with frames gathered.
+type hijacker struct {
+	http.ResponseWriter
+	stall  time.Duration
+	frames *frames
+}
+
+// Unwrap is for http.ResponseController.
+func (h *hijacker) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+// Hijack implements http.Hijacker, through middleware.
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	h.frames = newFrames(conn, h.stall, 0)
+	rw.Writer.Reset(h.frames)
+	return &gathered{conn, h.frames}, rw, nil
+}
+
+// gathered is a connection of TCP that writes by frames.
+type gathered struct {
+	net.Conn
+	frames *frames
+}
+
+func (g *gathered) Read(p []byte) (int, error)  { return g.frames.Read(p) }
+func (g *gathered) Write(p []byte) (int, error) { return g.frames.Write(p) }
+func (g *gathered) Close() error                { return g.frames.Close() }
+
+// socketLink is the stream of an agent whose client speaks WebSocket.
+type socketLink struct {
+	c *connection
+	*socket
+	decode *codec.Decoder // the reader's
+	sent   *codec.Decoder // the writer's
+	first  []byte         // initialize, until the agent has read it; the reader's
+
+	mu       sync.Mutex
+	initID   wire.ID
+	phase    phase
+	answered chan struct{}    // closed when phase is no longer initializing
+	requests map[wire.ID]bool // the client's, in progress
+	inEnd    error            // why the agent reads no more
+	lost     error            // why there is no WebSocket any more
+	dropped  int              // messages that the agent has sent since
+	ended    chan struct{}    // closed with inEnd
+	finished bool
+}
+
+// phase says what a client may send.
+type phase int
+
+const (
+	uninitialized phase = iota // initialize only
+	initializing               // anything, but it waits
+	initialized
+)
+
+// run serves the connection, from the client's first message on.
+func (l *socketLink) run() {
+	timer := time.AfterFunc(l.c.server.opts.InitializeTimeout, func() {
+		l.closeWith(websocket.StatusPolicyViolation, "no initialize")
+	})
+	first, err := l.readLine(nil)
+	timer.Stop()
+	if err != nil {
+		l.c.log.Debug("acp: a WebSocket ended before its first message", "error", err)
+		l.closeWith(websocket.StatusNormalClosure, "")
+		return
+	}
+	// It is the socket's buffer, and the next that is read is behind the agent's answer to it.
+	l.first = first
+	l.c.run()
+}
+
+func (l *socketLink) Read() ([]byte, error) { return l.ReadLine(nil) }
+
+func (l *socketLink) ReadLine(beforeWait func()) ([]byte, error) {
+	if line := l.first; line != nil {
+		l.first = nil
+		return line, nil
+	}
+	if err := l.awaitAnswer(beforeWait); err != nil {
+		return nil, err
+	}
+	line, err := l.readLine(beforeWait)
+	if err != nil {
+		return nil, l.readEnd(err)
+	}
+	return line, nil
+}
+
+// awaitAnswer waits until initialize was answered: what is behind it waits for that.
+func (l *socketLink) awaitAnswer(beforeWait func()) error {
+	l.mu.Lock()
+	answered := l.answered
+	waiting := l.phase == initializing
+	l.mu.Unlock()
+	if !waiting {
+		return nil
+	}
+	if beforeWait != nil {
+		beforeWait()
+	}
+	timer := time.NewTimer(l.c.server.opts.InitializeTimeout)
+	defer timer.Stop()
+	select {
+	case <-answered:
+		return nil
+	case <-l.ended:
+		return l.inEnd
+	case <-timer.C:
+		return errInitialize
+	}
+}
+
+// readEnd says why nothing more is read, when the agent may know.
+func (l *socketLink) readEnd(err error) error {
+	l.mu.Lock()
+	if l.inEnd != nil {
+		defer l.mu.Unlock()
+		return l.inEnd
+	}
+	l.lost = err
+	l.mu.Unlock()
+	grace := l.c.server.opts.Grace
+	if closed, ok := errors.AsType[*CloseError](err); grace <= 0 || ok && closed.wanted() {
+		return err
+	}
+	l.c.log.Info("acp: a WebSocket was lost, its agent works on", "for", grace, "error", err)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.ended:
+	case <-l.c.ctx.Done():
+	}
+	return err
+}
+
+// readLine returns the next message that is for the agent.
+func (l *socketLink) readLine(beforeWait func()) ([]byte, error) {
+	for {
+		line, err := l.socket.ReadLine(beforeWait)
+		if err != nil {
+			return nil, err
+		}
+		l.c.server.bytesIn.Add(uint64(len(line)))
+		pass, err := l.check(line)
+		if err != nil {
+			return nil, err
+		}
+		if pass {
+			return line, nil
+		}
+	}
+}
+
+// check says whether a message is for the agent, and answers it if not.
+func (l *socketLink) check(line []byte) (pass bool, err error) {
+	l.mu.Lock()
+	phase := l.phase
+	l.mu.Unlock()
+	if phase == initialized {
+		return l.checkUsual(line)
+	}
+	m := wire.Parse(l.decode, line)
+	switch {
+	case m.Kind == wire.KindInvalid:
+		return false, l.refuse(m.ID, m.Failure)
+	case m.Kind == wire.KindResponse:
+		return false, nil
+	case m.Kind != wire.KindRequest || string(m.Method) != methodInitialize || m.ID.IsNull():
+		l.closeWith(websocket.StatusProtocolError, "the first message is not initialize")
+		return false, fmt.Errorf("acp: the first message is %.100q", m.Method)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.phase, l.initID, l.answered = initializing, m.ID, make(chan struct{})
+	l.requests[m.ID] = true
+	return true, nil
+}
+
+// checkUsual is check when the connection is initialized. What is wrong is left to the agent, which says so.
+func (l *socketLink) checkUsual(line []byte) (pass bool, err error) {
+	m := wire.Peek(l.decode, line)
+	if m.Kind != wire.KindRequest {
+		return true, nil
+	}
+	if string(m.Method) == methodInitialize {
+		return false, l.refuse(m.ID, &wire.Error{Code: codeInvalidRequest, Message: "Invalid request: the connection is initialized already"})
+	}
+	if m.ID.IsNull() {
+		return true, nil
+	}
+	l.mu.Lock()
+	twice := l.requests[m.ID]
+	l.requests[m.ID] = true
+	l.mu.Unlock()
+	if twice {
+		return false, l.refuse(m.ID, &wire.Error{Code: codeInvalidRequest, Message: "Invalid request: a request with this id is in progress"})
+	}
+	return true, nil
+}
+
+// refuse answers what is not for the agent.
+func (l *socketLink) refuse(id wire.ID, failure *wire.Error) error {
+	line, err := wire.AppendError(nil, &id, failure)
+	if err != nil {
+		return err
+	}
+	return l.socket.Write(line)
+}
+
+func (l *socketLink) Write(message []byte) error {
+	return l.WriteLines(append(wire.AppendLine(nil, message), '\n'))
+}
+
+// WriteLines sends each line as a message. What is sent while the WebSocket is lost and the agent works on is dropped.
+func (l *socketLink) WriteLines(lines []byte) error {
+	messages := l.note(lines)
+	err := l.socket.WriteLines(lines)
+	if err == nil {
+		l.c.server.bytesOut.Add(uint64(len(lines) - messages))
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.c.server.opts.Grace <= 0 || l.finished {
+		return err
+	}
+	l.dropped += messages
+	return nil
+}
+
+// note takes down which requests are answered, and counts messages.
+func (l *socketLink) note(lines []byte) (messages int) {
+	for ; len(lines) > 0; messages++ {
+		end := bytes.IndexByte(lines, '\n')
+		line := lines[:end]
+		lines = lines[end+1:]
+		m := wire.Peek(l.sent, line)
+		if m.Kind != wire.KindResponse {
+			continue
+		}
+		l.mu.Lock()
+		delete(l.requests, m.ID)
+		if l.phase == initializing && m.ID == l.initID {
+			if l.phase = initialized; m.Failure != nil {
+				l.phase = uninitialized
+			}
+			close(l.answered)
+		}
+		l.mu.Unlock()
+	}
+	return messages
+}
+
+// endInput implements link: the agent reads the end, and can still write.
+func (l *socketLink) endInput(why error) {
+	l.mu.Lock()
+	if l.inEnd == nil {
+		l.inEnd = why
+		close(l.ended)
+	}
+	started := l.phase != uninitialized
+	l.mu.Unlock()
+	if !started {
+		l.closeWith(websocket.StatusGoingAway, "the server is shutting down")
+		return
+	}
+	l.frames.interrupt()
+}
+
+// Close ends the connection for the agent.
+func (l *socketLink) Close() error {
+	l.finish(nil)
+	return nil
+}
+
+// finish implements link.
+func (l *socketLink) finish(err error) {
+	l.mu.Lock()
+	if l.finished {
+		l.mu.Unlock()
+		return
+	}
+	l.finished = true
+	lost, dropped := l.lost, l.dropped
+	var unanswered []wire.ID
+	for id := range l.requests {
+		unanswered = append(unanswered, id)
+	}
+	l.mu.Unlock()
+	if dropped > 0 {
+		l.c.log.Warn("acp: an agent whose WebSocket was lost has sent messages that nobody got", "messages", dropped)
+	}
+	if lost != nil {
+		l.closeWith(websocket.StatusNormalClosure, "")
+		return
+	}
+	for _, id := range unanswered {
+		if werr := l.refuse(id, agentGone); werr != nil {
+			break // the peer has gone
+		}
+	}
+	switch {
+	case l.c.server.isClosed():
+		l.closeWith(websocket.StatusGoingAway, "the server is shutting down")
+	case err != nil || len(unanswered) > 0:
+		l.closeWith(websocket.StatusInternalError, "the agent has ended")
+	default:
+		l.closeWith(websocket.StatusNormalClosure, "")
+	}
+}
+
+// cut implements link.
+func (l *socketLink) cut(why error) { l.socket.cut(why) }
