@@ -42,9 +42,10 @@ type frames struct {
 	unread    []byte // of readBuf
 	readBuf   []byte // nil reads conn directly
 	readErr   error
-	wait      atomic.Pointer[func()] // called before conn is read
-	received  atomic.Uint64          // how often something came
-	waiting   atomic.Bool            // conn is being read
+	waitMu    sync.Mutex
+	wait      func()        // called before conn is read, or nil
+	received  atomic.Uint64 // how often something came
+	waiting   atomic.Bool   // conn is being read
 	writers   sync.WaitGroup
 	closeOnce func() error
 
@@ -89,15 +90,26 @@ func (f *frames) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// receive reads conn.
 func (f *frames) receive(p []byte) (int, error) {
-	if wait := f.wait.Load(); wait != nil {
-		(*wait)()
+	f.waitMu.Lock()
+	wait := f.wait
+	f.waitMu.Unlock()
+	if wait != nil {
+		wait()
 	}
 	f.waiting.Store(true)
 	n, err := f.conn.Read(p)
 	f.waiting.Store(false)
 	f.received.Add(1)
 	return n, err
+}
+
+// beforeWait sets what is called before the connection is read. The end of a WebSocket reads too, so there is a lock.
+func (f *frames) beforeWait(wait func()) {
+	f.waitMu.Lock()
+	defer f.waitMu.Unlock()
+	f.wait = wait
 }
 
 // Write gathers p. If nobody holds frames back, a goroutine writes them: it is a ping, an answer to one, or the end.
@@ -307,10 +319,8 @@ func (s *socket) ping() {
 func (s *socket) Read() ([]byte, error) { return s.ReadLine(nil) }
 
 func (s *socket) ReadLine(beforeWait func()) ([]byte, error) {
-	if beforeWait != nil {
-		s.frames.wait.Store(&beforeWait)
-		defer s.frames.wait.Store(nil)
-	}
+	s.frames.beforeWait(beforeWait)
+	defer s.frames.beforeWait(nil)
 	for {
 		kind, r, err := s.ws.Reader(context.Background())
 		if err != nil {

@@ -1,0 +1,406 @@
+package remote_test
+
+// This file owns the agent and the raw client of the tests of the server.
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+const patience = 10 * time.Second
+
+// receive waits for a value, or for c to be closed.
+func receive[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+	}
+	return v
+}
+
+// message is any message.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		SessionID string          `json:"sessionId"`
+		Do        string          `json:"do"` // what the agent is to do
+		N         int             `json:"n"`
+		Rest      json.RawMessage `json:"rest"`
+	} `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func parse(t testing.TB, line string) (m message) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(line), &m); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	return m
+}
+
+// testAgent is an agent that does what it is told, message by message.
+type testAgent struct {
+	peer   *remote.Peer
+	stream rpc.Stream
+	ctx    context.Context
+	got    chan string // messages that it was sent, but for initialize
+	pass   chan struct{}
+	ended  chan error // why it read no more
+
+	mu sync.Mutex // of writing
+}
+
+// send sends a message.
+func (a *testAgent) send(format string, args ...any) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stream.Write(fmt.Appendf(nil, format, args...))
+}
+
+// update is a session/update with a number.
+func update(session string, n int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"n":%d}}`, session, n)
+}
+
+// serve reads until the end. What it is sent it answers by itself as methods and their member "do" say:
+//
+//	initialize    do fail: with an error; do hang: not at all; do panic, do die: the agent ends so
+//	session/load  n updates, then the answer
+//	session/prompt do updates: n updates, then the answer; do hang: not at all; do die: the agent ends
+//
+// Everything else is answered with an empty result, and what has no id not at all.
+func (a *testAgent) serve() error {
+	for {
+		line, err := a.stream.Read()
+		if err != nil {
+			a.ended <- err
+			return nil
+		}
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return err
+		}
+		if m.Method != "initialize" {
+			a.got <- string(line)
+		}
+		switch m.Params.Do {
+		case "hang":
+			continue
+		case "die":
+			return errors.New("secret of the agent")
+		case "panic":
+			panic("secret of the agent")
+		case "fail":
+			if err := a.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`, m.ID); err != nil {
+				return err
+			}
+			continue
+		}
+		if m.ID == nil || m.Method == "" {
+			continue
+		}
+		for i := range m.Params.N {
+			if err := a.send("%s", update(m.Params.SessionID, i)); err != nil {
+				return err
+			}
+		}
+		if err := a.send(`{"jsonrpc":"2.0","id":%s,"result":{"for":%q}}`, m.ID, m.Method); err != nil {
+			return err
+		}
+	}
+}
+
+// fixture is a server on a real socket.
+type fixture struct {
+	*remote.Server
+	t      *testing.T
+	http   *httptest.Server
+	url    string
+	client *http.Client
+	agents chan *testAgent
+	log    *logBuffer
+}
+
+// logBuffer keeps what is logged.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// protocols are the versions of HTTP that a fixture may speak.
+var protocols = []string{"HTTP/1.1", "h2c", "HTTP/2"}
+
+// serve starts a server whose agents are testAgents.
+func serve(t *testing.T, o *remote.HandlerOptions) *fixture { return serveBy(t, "HTTP/1.1", o, nil) }
+
+func serveBy(t *testing.T, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler) *fixture {
+	t.Helper()
+	f := &fixture{t: t, agents: make(chan *testAgent, 10_000), log: &logBuffer{}}
+	if o == nil {
+		o = &remote.HandlerOptions{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	f.Server = remote.Handler(func(ctx context.Context, tr rpc.Transport, peer *remote.Peer) error {
+		stream, err := tr.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		a := &testAgent{peer: peer, stream: stream, ctx: ctx, got: make(chan string, 10_000), ended: make(chan error, 1)}
+		f.agents <- a
+		return a.serve()
+	}, o)
+	var handler http.Handler = f.Server
+	if around != nil {
+		handler = around(handler)
+	}
+	f.http = httptest.NewUnstartedServer(handler)
+	f.http.Config = remote.NewHTTPServer(handler)
+	f.client = &http.Client{}
+	switch protocol {
+	case "HTTP/1.1":
+		f.http.Start()
+		f.client.Transport = &http.Transport{MaxIdleConnsPerHost: 16}
+	case "h2c":
+		f.http.Start()
+		var only http.Protocols
+		only.SetUnencryptedHTTP2(true)
+		f.client.Transport = &http.Transport{Protocols: &only}
+	case "HTTP/2":
+		f.http.EnableHTTP2 = true
+		f.http.StartTLS()
+		f.client.Transport = f.http.Client().Transport
+	}
+	f.url = f.http.URL + remote.DefaultPath
+	t.Cleanup(func() {
+		f.client.CloseIdleConnections()
+		f.http.CloseClientConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := f.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		f.http.Close()
+		if n := f.Stats().Buffered; n != 0 {
+			t.Errorf("%d bytes are kept for connections that have ended", n)
+		}
+		if strings.Contains(f.log.String(), "secret") && !strings.Contains(f.log.String(), "secret of the agent") {
+			t.Errorf("a secret is in the log:\n%s", f.log)
+		}
+	})
+	return f
+}
+
+// request makes a request; header is pairs of names and values.
+func (f *fixture) request(ctx context.Context, method, body string, header ...string) *http.Response {
+	f.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, f.url, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if body == "" {
+		r.Body, r.ContentLength = nil, 0
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		} else {
+			r.Header.Add(header[i], header[i+1])
+		}
+	}
+	if method == http.MethodPost && r.Header.Get("Content-Type") == "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := f.client.Do(r)
+	if err != nil {
+		f.t.Fatalf("%s: %v", method, err)
+	}
+	return resp
+}
+
+// do makes a request and reads its answer.
+func (f *fixture) do(method, body string, header ...string) (*http.Response, string) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	resp := f.request(ctx, method, body, header...)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		f.t.Fatalf("%s: %v", method, err)
+	}
+	return resp, string(text)
+}
+
+const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}`
+
+// peer is a raw client of one connection over HTTP.
+type peer struct {
+	*fixture
+	id    string
+	extra []string // headers
+	agent *testAgent
+}
+
+// open opens a connection.
+func (f *fixture) open(header ...string) *peer {
+	f.t.Helper()
+	resp, body := f.do("POST", initialize, header...)
+	id := resp.Header.Get("Acp-Connection-Id")
+	if resp.StatusCode != 200 || id == "" {
+		f.t.Fatalf("initialize: %s %s", resp.Status, body)
+	}
+	for {
+		if agent := receive(f.t, f.agents); agent.peer.ConnectionID == id {
+			return &peer{fixture: f, id: id, extra: header, agent: agent}
+		}
+	}
+}
+
+func (p *peer) header(more ...string) []string {
+	return append(append([]string{"Acp-Connection-Id", p.id}, p.extra...), more...)
+}
+
+// post sends a message, which must be accepted.
+func (p *peer) post(body string, header ...string) {
+	p.t.Helper()
+	if resp, text := p.do("POST", body, p.header(header...)...); resp.StatusCode != http.StatusAccepted || text != "" {
+		p.t.Fatalf("POST %s: %s %s", body, resp.Status, text)
+	}
+}
+
+// reader is a stream of events.
+type reader struct {
+	t      *testing.T
+	resp   *http.Response
+	cancel context.CancelFunc
+	lines  *bufio.Reader
+}
+
+// get opens a stream and reads its first comment.
+func (p *peer) get(session string) *reader {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	header := p.header("Accept", "text/event-stream")
+	if session != "" {
+		header = append(header, "Acp-Session-Id", session)
+	}
+	resp := p.request(ctx, "GET", "", header...)
+	r := &reader{t: p.t, resp: resp, cancel: cancel, lines: bufio.NewReader(resp.Body)}
+	p.t.Cleanup(r.close)
+	if resp.StatusCode != http.StatusOK {
+		p.t.Fatalf("GET: %s", resp.Status)
+	}
+	if text := r.part(); text != ":" {
+		p.t.Fatalf("the stream begins with %q", text)
+	}
+	return r
+}
+
+func (r *reader) close() {
+	r.cancel()
+	r.resp.Body.Close()
+}
+
+// part returns the next event or comment, "" at the end.
+func (r *reader) part() string {
+	r.t.Helper()
+	text, err := r.next()
+	if err == io.EOF {
+		return ""
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return text
+}
+
+func (r *reader) next() (string, error) {
+	timer := time.AfterFunc(patience, r.cancel)
+	defer timer.Stop()
+	var lines []string
+	for {
+		line, err := r.lines.ReadString('\n')
+		if err != nil {
+			if err == io.EOF && (line != "" || len(lines) > 0) {
+				err = io.ErrUnexpectedEOF
+			}
+			return "", err
+		}
+		if line == "\n" {
+			return strings.Join(lines, "\n"), nil
+		}
+		lines = append(lines, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// message returns the next message.
+func (r *reader) message() string {
+	r.t.Helper()
+	for {
+		part := r.part()
+		if part == ":" {
+			continue
+		}
+		text, ok := strings.CutPrefix(part, "data: ")
+		if !ok {
+			r.t.Fatalf("no message but %q", part)
+		}
+		return text
+	}
+}
+
+// want asks for a message.
+func (r *reader) want(want string) {
+	r.t.Helper()
+	if got := r.message(); got != want {
+		r.t.Fatalf("got  %s\nwant %s", got, want)
+	}
+}
+
+// end asks for the end.
+func (r *reader) end() {
+	r.t.Helper()
+	for {
+		if part := r.part(); part == "" {
+			return
+		} else if part != ":" {
+			r.t.Fatalf("%q before the end", part)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package remote_test
+
+// This file owns the table of what the server answers, case by case.
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/acpgo/sdk/acp/remote"
+)
+
+// TestREM30_Table makes each request of the table and prints what is answered.
+func TestREM30_Table(t *testing.T) {
+	const prompt = `{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"sessionId":"s1"}}`
+	const answer = `{"jsonrpc":"2.0","id":5,"result":{}}`
+	const stream = "text/event-stream"
+	f := serve(t, &remote.HandlerOptions{MaxMessage: 1 << 20})
+	// described says of an answer what the table does.
+	described := func(resp *http.Response, body string) string {
+		text := fmt.Sprint(resp.StatusCode)
+		if resp.Header.Get("Acp-Connection-Id") != "" {
+			text += ", id"
+		} else if resp.StatusCode == 200 && resp.Header.Get("Content-Type") == "application/json" {
+			text += ", no id"
+		}
+		if strings.HasPrefix(body, "{") && resp.StatusCode != 200 {
+			text += fmt.Sprintf(", %d", parse(t, body).Error.Code)
+		}
+		if resp.StatusCode == 202 {
+			if resp.ContentLength == 0 && resp.TransferEncoding == nil {
+				text += " length 0"
+			} else {
+				text += " chunked"
+			}
+		}
+		if resp.Header.Get("Allow") != "" {
+			text += ", Allow"
+		}
+		return text
+	}
+	simple := func(method, body string, header ...string) func(*peer) string {
+		return func(p *peer) string {
+			resp, text := p.do(method, body, header...)
+			return described(resp, text)
+		}
+	}
+	on := func(method, body string, header ...string) func(*peer) string {
+		return func(p *peer) string {
+			resp, text := p.do(method, body, p.header(header...)...)
+			return described(resp, text)
+		}
+	}
+	dial := func(f *fixture, header ...string) (*websocket.Conn, *http.Response, error) {
+		h := http.Header{}
+		o := &websocket.DialOptions{HTTPClient: f.client, HTTPHeader: h}
+		for i := 0; i < len(header); i += 2 {
+			if header[i] == "Host" {
+				o.Host = header[i+1]
+			} else {
+				h.Set(header[i], header[i+1])
+			}
+		}
+		return websocket.Dial(t.Context(), f.url, o)
+	}
+	upgrade := func(header ...string) func(*peer) string {
+		return func(p *peer) string {
+			ws, resp, err := dial(p.fixture, header...)
+			if err == nil {
+				defer ws.CloseNow()
+			} else if resp == nil {
+				t.Fatal(err)
+			}
+			return described(resp, "")
+		}
+	}
+	open := func(method string, header ...string) func(*peer) string {
+		return func(p *peer) string {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			resp := p.request(ctx, method, "", p.header(append(header, "Accept", stream)...)...)
+			defer resp.Body.Close()
+			return described(resp, "")
+		}
+	}
+	closed := func(f *fixture, frame string) string {
+		ws, _, err := dial(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.CloseNow()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if err := ws.Write(ctx, websocket.MessageText, []byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = ws.Read(ctx)
+		return fmt.Sprint(int(websocket.CloseStatus(err)))
+	}
+
+	rows := []struct {
+		name, want string
+		make       func(*peer) string
+	}{
+		{"POST initialize", "200, id", simple("POST", initialize)},
+		{"its error", "200, no id", simple("POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"do":"fail"}}`)},
+		{"initialize on a connection", "400, -32600", on("POST", initialize)},
+		{"id null", "400, -32600", simple("POST", `{"jsonrpc":"2.0","id":null,"method":"initialize"}`)},
+		{"id absent", "400", simple("POST", `{"jsonrpc":"2.0","method":"initialize"}`)},
+		{"Content-Type not JSON", "415", simple("POST", initialize, "Content-Type", "text/plain")},
+		{"not JSON", "400, -32700", on("POST", `{`)},
+		{"no object", "400, -32600", on("POST", `1`)},
+		{"batch", "400, -32600", on("POST", `[{"jsonrpc":"2.0","method":"x"}]`)},
+		{"body over limit", "413", on("POST", `{"jsonrpc":"2.0","method":"`+strings.Repeat("x", 1<<20)+`"}`)},
+		{"connection id missing", "400", simple("POST", prompt)},
+		{"connection id unknown", "404", simple("POST", prompt, "Acp-Connection-Id", "x")},
+		{"session neither in params nor header", "400", on("POST", `{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{}}`)},
+		{"session only in params", "202 length 0", on("POST", prompt)},
+		{"session only in the header", "202 length 0", on("POST", `{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{}}`, "Acp-Session-Id", "s1")},
+		{"header ≠ params", "400", on("POST", prompt, "Acp-Session-Id", "s2")},
+		{"response without header", "202 length 0", on("POST", answer)},
+		{"accepted", "202 length 0", on("POST", prompt, "Acp-Session-Id", "s1")},
+		{"GET, Accept lacks text/event-stream", "406", on("GET", "", "Accept", "application/json")},
+		{"GET, Accept */*", "406", on("GET", "", "Accept", "*/*")},
+		{"GET, unknown session", "200", open("GET", "Acp-Session-Id", "nobody")},
+		{"GET, no connection id", "400", simple("GET", "", "Accept", stream)},
+		{"GET, unknown connection id", "404", simple("GET", "", "Accept", stream, "Acp-Connection-Id", "x")},
+		{"second GET", "newest wins", func(p *peer) string {
+			first, second := p.get("s1"), p.get("s1")
+			if err := p.agent.send("%s", update("s1", 1)); err != nil {
+				t.Fatal(err)
+			}
+			second.want(update("s1", 1))
+			// HTTP/1.1 is cut, because its write may have to be.
+			if _, err := first.next(); err == nil {
+				return "both"
+			}
+			return "newest wins"
+		}},
+		{"DELETE", "202 length 0", on("DELETE", "")},
+		{"DELETE, unknown", "404", simple("DELETE", "", "Acp-Connection-Id", "x")},
+		{"other method", "405, Allow", on("PUT", "")},
+		{"foreign Origin: POST", "403", simple("POST", initialize, "Origin", "https://evil.example")},
+		{"foreign Origin: upgrade", "403", upgrade("Origin", "https://evil.example")},
+		{"own Origin: upgrade", "101, id", func(p *peer) string { return upgrade("Origin", p.http.URL)(p) }},
+		{"foreign Host", "403", simple("POST", initialize, "Host", "evil.example")},
+		{"foreign Host: upgrade", "403", upgrade("Host", "evil.example")},
+		{"SSE keep-alive", "`:` 15 s", func(p *peer) string {
+			g := serve(t, &remote.HandlerOptions{KeepAlive: 20 * time.Millisecond})
+			if part := g.open().get("").part(); part != ":" {
+				return part
+			}
+			return "`:` 15 s" // the default; TestREM32 waits for it
+		}},
+		{"first frame not initialize", "1002", func(p *peer) string { return closed(p.fixture, prompt) }},
+		{"2 MiB frame, limit 1 MiB", "1009", func(p *peer) string {
+			return closed(p.fixture, `"`+strings.Repeat("x", 2<<20)+`"`)
+		}},
+		{"HTTP/2", "yes", func(*peer) string {
+			for _, protocol := range []string{"h2c", "HTTP/2"} {
+				g := serveBy(t, protocol, nil, nil)
+				resp, _ := g.do("POST", initialize)
+				if resp.ProtoMajor != 2 || resp.StatusCode != 200 {
+					return resp.Status
+				}
+			}
+			return "yes"
+		}},
+	}
+	table := "| case | ours |\n|---|---|\n"
+	for _, row := range rows {
+		got := row.make(f.open())
+		if got != row.want {
+			t.Errorf("%s: %s, want %s", row.name, got, row.want)
+		}
+		table += fmt.Sprintf("| %s | %s |\n", row.name, got)
+	}
+	t.Log("\n" + table)
+	if path := os.Getenv("ACP_REMOTE_TABLE"); path != "" {
+		if err := os.WriteFile(path, []byte(table), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
