@@ -30,8 +30,9 @@ type Transport interface {
 // another one: it passes all of that on.
 type Stream interface {
 	// Read returns the next message without its newline. The slice is valid until the next Read.
-	// io.EOF, possibly wrapped, says that the peer has ended the stream. A *TooLongError says that
-	// one message was dropped; the next Read returns the message after it. Any other error is final.
+	// io.EOF, possibly wrapped, says that the peer has ended the stream. A *TooLongError says that one message was
+	// dropped, a *CallLostError that one call will not be answered; the next Read returns the message after that. Any
+	// other error is final.
 	Read() ([]byte, error)
 
 	// Write sends one message, which has no newline at its end. It may wait until the peer takes it.
@@ -119,6 +120,32 @@ func (e *TooLongError) Ends() (head, tail []byte) { return e.Head, e.Tail }
 // ID returns the id of the message if Head and Tail show it, and whether the message is a response. What passes
 // messages on can tell with it who waits for this one. A notification has no id, and of some requests it is not found.
 func (e *TooLongError) ID() (id ID, response, known bool) { return wire.RecoverID(e.Head, e.Tail) }
+
+// CallLostError is what a Stream's Read returns for a request that was written to it, when it knows that no answer will
+// come: a server has refused to take it, for example. That call fails with Err, and the stream goes on.
+type CallLostError struct {
+	// ID is the id of the request.
+	ID ID
+	// Err says why.
+	Err error
+}
+
+// Error gives the reason.
+func (e *CallLostError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *CallLostError) Unwrap() error { return e.Err }
+
+// LostCall returns the id and the reason. A connection recognises the error by this method.
+func (e *CallLostError) LostCall() (id ID, reason error) { return e.ID, e.Err }
+
+// Response returns the message that says the same, for what passes messages on: an internal error that repeats the
+// reason.
+func (e *CallLostError) Response() []byte {
+	// An id and a text can always be written.
+	line, _ := wire.AppendError(nil, &e.ID, &wire.Error{Code: int(ErrInternal), Message: e.Err.Error()})
+	return line
+}
 
 // DefaultMaxMessage is the longest message, in bytes, that Stdio, Command and IO streams accept
 // unless told otherwise.

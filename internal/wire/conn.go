@@ -435,6 +435,12 @@ func (c *Conn) next() (libraryID uint64, err error) {
 				}
 				continue
 			}
+			if lost, ok := errors.AsType[callLost](err); ok {
+				if libraryID, ok := c.failCall(lost.LostCall()); ok {
+					return libraryID, nil
+				}
+				continue
+			}
 			c.mu.Lock()
 			if c.ended == nil {
 				c.ended = err
@@ -539,7 +545,7 @@ func (c *Conn) dispatchInvalid(line []byte, env *envelope) (libraryID uint64, ok
 	}
 	switch {
 	case response:
-		return c.failCall(id, known, fmt.Errorf("malformed response: %s", env.failure.Message))
+		return c.failCall(id, fmt.Errorf("malformed response: %s", env.failure.Message))
 	case noise:
 		return 0, false
 	case known && env.failure.Code == codeInvalidRequest:
@@ -623,7 +629,7 @@ func (c *Conn) refuseLong(long tooLong) (libraryID uint64, ok bool) {
 	c.handler.HandleInvalid(head, long)
 	id, response, known := RecoverID(head, tail)
 	if response {
-		return c.failCall(id, known, long)
+		return c.failCall(id, fmt.Errorf("response: %w", long))
 	}
 	if !known {
 		id = ID{}
@@ -632,18 +638,18 @@ func (c *Conn) refuseLong(long tooLong) (libraryID uint64, ok bool) {
 	return 0, false
 }
 
-// failCall ends the call that an unreadable response was for, if that is known.
-func (c *Conn) failCall(id ID, known bool, reason error) (libraryID uint64, ok bool) {
+// failCall ends the call with that id, if there is one: its response cannot be read, or will not come.
+func (c *Conn) failCall(id ID, reason error) (libraryID uint64, ok bool) {
 	n, ours := callNumber(id)
 	c.mu.Lock()
 	call := c.calls[n]
-	if !known || !ours || call == nil {
+	if !ours || call == nil {
 		c.mu.Unlock()
 		return 0, false
 	}
 	delete(c.calls, n)
 	c.mu.Unlock()
-	call.answer(Response{Err: fmt.Errorf("response to %s: %w", call.method, reason)})
+	call.answer(Response{Err: reason})
 	return call.libraryID, true
 }
 

@@ -31,6 +31,12 @@ type tooLong interface {
 	Ends() (head, tail []byte)
 }
 
+// callLost is the end of a call that a stream knows of; see rpc.CallLostError.
+type callLost interface {
+	error
+	LostCall() (id ID, reason error)
+}
+
 // fast returns the stream with all abilities: its own, or what stands for them.
 func fast(s Stream) FastStream {
 	if f, ok := s.(FastStream); ok {
