@@ -575,13 +575,13 @@ func (l *httpLink) send(out *outStream, rcv *receiver, ew *eventWriter) (more bo
 
 // chunk returns how much of some events is written at once: as many as fit, or a part of one.
 func chunk(events []byte) int {
-	if len(events) <= eventChunk {
+	if len(events) <= writeChunk {
 		return len(events)
 	}
-	if i := bytes.LastIndex(events[:eventChunk], []byte(behindEvent)); i >= 0 {
+	if i := bytes.LastIndex(events[:writeChunk], []byte(behindEvent)); i >= 0 {
 		return i + len(behindEvent)
 	}
-	return eventChunk
+	return writeChunk
 }
 
 // taken notes that so many bytes were taken from what is kept; mu is not held.

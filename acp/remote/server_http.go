@@ -331,8 +331,8 @@ type eventWriter struct {
 	timer *time.Timer
 }
 
-// eventChunk is how much is written at once: each such part must be taken within the time of stall.
-const eventChunk = 64 << 10
+// writeChunk is how much is written at once: each such part must be taken within the time of stall.
+const writeChunk = 64 << 10
 
 // write writes one part of the stream, and has it sent.
 func (e *eventWriter) write(p []byte) error {
