@@ -11,12 +11,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -141,6 +145,8 @@ type fixture struct {
 	client *http.Client
 	agents chan *testAgent
 	log    *logBuffer
+	// patience is how long something may take.
+	patience time.Duration
 }
 
 // logBuffer keeps what is logged.
@@ -169,12 +175,41 @@ func serve(t *testing.T, o *remote.HandlerOptions) *fixture { return serveBy(t, 
 
 func serveBy(t *testing.T, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler) *fixture {
 	t.Helper()
-	f := &fixture{t: t, agents: make(chan *testAgent, 10_000), log: &logBuffer{}}
-	if o == nil {
-		o = &remote.HandlerOptions{}
+	f, handler := newFixture(t, o, around)
+	ts := httptest.NewUnstartedServer(handler)
+	ts.Config = remote.NewHTTPServer(handler)
+	switch protocol {
+	case "HTTP/1.1":
+		ts.Start()
+		f.client.Transport = &http.Transport{MaxIdleConnsPerHost: 16}
+	case "h2c":
+		ts.Start()
+		var only http.Protocols
+		only.SetUnencryptedHTTP2(true)
+		f.client.Transport = &http.Transport{Protocols: &only}
+	case "HTTP/2":
+		ts.EnableHTTP2 = true
+		ts.StartTLS()
+		f.client.Transport = ts.Client().Transport
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	f.url = ts.URL + remote.DefaultPath
+	t.Cleanup(func() {
+		f.end()
+		ts.CloseClientConnections()
+		ts.Close()
+	})
+	return f
+}
+
+// newFixture makes a server that is not started yet.
+func newFixture(t *testing.T, o *remote.HandlerOptions, around func(http.Handler) http.Handler) (*fixture, http.Handler) {
+	f := &fixture{t: t, agents: make(chan *testAgent, 10_000), log: &logBuffer{}, client: &http.Client{}, patience: patience}
+	var own remote.HandlerOptions
+	if o != nil {
+		own = *o
+	}
+	if own.Logger == nil {
+		own.Logger = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	f.Server = remote.Handler(func(ctx context.Context, tr rpc.Transport, peer *remote.Peer) error {
 		stream, err := tr.Connect(ctx)
@@ -184,47 +219,90 @@ func serveBy(t *testing.T, protocol string, o *remote.HandlerOptions, around fun
 		a := &testAgent{peer: peer, stream: stream, ctx: ctx, got: make(chan string, 10_000), ended: make(chan error, 1)}
 		f.agents <- a
 		return a.serve()
-	}, o)
-	var handler http.Handler = f.Server
-	if around != nil {
-		handler = around(handler)
+	}, &own)
+	if around == nil {
+		return f, f.Server
 	}
-	f.http = httptest.NewUnstartedServer(handler)
-	f.http.Config = remote.NewHTTPServer(handler)
-	f.client = &http.Client{}
-	switch protocol {
-	case "HTTP/1.1":
-		f.http.Start()
-		f.client.Transport = &http.Transport{MaxIdleConnsPerHost: 16}
-	case "h2c":
-		f.http.Start()
-		var only http.Protocols
-		only.SetUnencryptedHTTP2(true)
-		f.client.Transport = &http.Transport{Protocols: &only}
-	case "HTTP/2":
-		f.http.EnableHTTP2 = true
-		f.http.StartTLS()
-		f.client.Transport = f.http.Client().Transport
-	}
-	f.url = f.http.URL + remote.DefaultPath
-	t.Cleanup(func() {
-		f.client.CloseIdleConnections()
-		f.http.CloseClientConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := f.Shutdown(ctx); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
-		f.http.Close()
-		if n := f.Stats().Buffered; n != 0 {
-			t.Errorf("%d bytes are kept for connections that have ended", n)
-		}
-		if strings.Contains(f.log.String(), "secret") && !strings.Contains(f.log.String(), "secret of the agent") {
-			t.Errorf("a secret is in the log:\n%s", f.log)
-		}
-	})
-	return f
+	return f, around(f.Server)
 }
+
+// end ends the server; nothing may be left.
+func (f *fixture) end() {
+	f.client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := f.Shutdown(ctx); err != nil {
+		f.t.Errorf("Shutdown: %v", err)
+	}
+	if n := f.Stats().Buffered; n != 0 {
+		f.t.Errorf("%d bytes are kept for connections that have ended", n)
+	}
+	if strings.Contains(f.log.String(), "s3cret") {
+		f.t.Errorf("a secret is in the log:\n%s", f.log)
+	}
+}
+
+// bubble runs a test in which time is not that of clocks, with a server on pipes of the process.
+func bubble(t *testing.T, o *remote.HandlerOptions, test func(*fixture)) {
+	synctest.Test(t, func(t *testing.T) {
+		f, handler := newFixture(t, o, nil)
+		f.patience = time.Hour
+		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		srv := remote.NewHTTPServer(handler)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := srv.Serve(l); err != http.ErrServerClosed {
+				t.Error(err)
+			}
+		}()
+		f.client.Transport = &http.Transport{DialContext: l.dial, MaxIdleConnsPerHost: 16}
+		f.url = "http://localhost" + remote.DefaultPath
+		defer func() {
+			f.end()
+			if err := srv.Close(); err != nil {
+				t.Error(err)
+			}
+			<-done
+		}()
+		test(f)
+	})
+}
+
+// pipeListener is a network within the process.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case l.conns <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // request makes a request; header is pairs of names and values.
 func (f *fixture) request(ctx context.Context, method, body string, header ...string) *http.Response {
@@ -256,7 +334,7 @@ func (f *fixture) request(ctx context.Context, method, body string, header ...st
 // do makes a request and reads its answer.
 func (f *fixture) do(method, body string, header ...string) (*http.Response, string) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), f.patience)
 	defer cancel()
 	resp := f.request(ctx, method, body, header...)
 	defer resp.Body.Close()
@@ -310,6 +388,7 @@ type reader struct {
 	resp   *http.Response
 	cancel context.CancelFunc
 	lines  *bufio.Reader
+	wait   time.Duration
 }
 
 // get opens a stream and reads its first comment.
@@ -321,7 +400,7 @@ func (p *peer) get(session string) *reader {
 		header = append(header, "Acp-Session-Id", session)
 	}
 	resp := p.request(ctx, "GET", "", header...)
-	r := &reader{t: p.t, resp: resp, cancel: cancel, lines: bufio.NewReader(resp.Body)}
+	r := &reader{t: p.t, resp: resp, cancel: cancel, lines: bufio.NewReader(resp.Body), wait: p.patience}
 	p.t.Cleanup(r.close)
 	if resp.StatusCode != http.StatusOK {
 		p.t.Fatalf("GET: %s", resp.Status)
@@ -351,7 +430,7 @@ func (r *reader) part() string {
 }
 
 func (r *reader) next() (string, error) {
-	timer := time.AfterFunc(patience, r.cancel)
+	timer := time.AfterFunc(r.wait, r.cancel)
 	defer timer.Stop()
 	var lines []string
 	for {
@@ -402,5 +481,91 @@ func (r *reader) end() {
 		} else if part != ":" {
 			r.t.Fatalf("%q before the end", part)
 		}
+	}
+}
+
+// socket is a raw client of one connection over WebSocket.
+type socket struct {
+	*fixture
+	*websocket.Conn
+	resp  *http.Response
+	agent *testAgent
+}
+
+// dial opens a WebSocket.
+func (f *fixture) dial(o *websocket.DialOptions) *socket {
+	f.t.Helper()
+	ws, resp, err := f.tryDial(o)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { ws.CloseNow() })
+	ws.SetReadLimit(-1)
+	return &socket{fixture: f, Conn: ws, resp: resp}
+}
+
+func (f *fixture) tryDial(o *websocket.DialOptions) (*websocket.Conn, *http.Response, error) {
+	ctx, cancel := context.WithTimeout(f.t.Context(), f.patience)
+	defer cancel()
+	if o == nil {
+		o = &websocket.DialOptions{}
+	}
+	o.HTTPClient = f.client
+	return websocket.Dial(ctx, f.url, o)
+}
+
+// openSocket opens a WebSocket and initializes the connection.
+func (f *fixture) openSocket() *socket {
+	f.t.Helper()
+	s := f.dial(nil)
+	s.send(initialize)
+	if m := parse(f.t, s.message()); m.Result == nil {
+		f.t.Fatal("initialize failed")
+	}
+	for {
+		if s.agent = receive(f.t, f.agents); s.agent.peer.ConnectionID == s.resp.Header.Get("Acp-Connection-Id") {
+			return s
+		}
+	}
+}
+
+func (s *socket) send(text string) {
+	s.t.Helper()
+	if err := s.Write(context.Background(), websocket.MessageText, []byte(text)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// message returns the next message.
+func (s *socket) message() string {
+	s.t.Helper()
+	text, err := s.next()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text
+}
+
+func (s *socket) next() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	_, text, err := s.Read(ctx)
+	return string(text), err
+}
+
+// want asks for a message.
+func (s *socket) want(want string) {
+	s.t.Helper()
+	if got := s.message(); got != want {
+		s.t.Fatalf("got  %s\nwant %s", got, want)
+	}
+}
+
+// ends asks for the end, by a code.
+func (s *socket) ends(code websocket.StatusCode) {
+	s.t.Helper()
+	text, err := s.next()
+	if got := websocket.CloseStatus(err); got != code {
+		s.t.Fatalf("%q, %v; want code %d", text, err, code)
 	}
 }

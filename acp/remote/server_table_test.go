@@ -148,7 +148,7 @@ func TestREM30_Table(t *testing.T) {
 		{"other method", "405, Allow", on("PUT", "")},
 		{"foreign Origin: POST", "403", simple("POST", initialize, "Origin", "https://evil.example")},
 		{"foreign Origin: upgrade", "403", upgrade("Origin", "https://evil.example")},
-		{"own Origin: upgrade", "101, id", func(p *peer) string { return upgrade("Origin", p.http.URL)(p) }},
+		{"own Origin: upgrade", "101, id", func(p *peer) string { return upgrade("Origin", strings.TrimSuffix(p.url, remote.DefaultPath))(p) }},
 		{"foreign Host", "403", simple("POST", initialize, "Host", "evil.example")},
 		{"foreign Host: upgrade", "403", upgrade("Host", "evil.example")},
 		{"SSE keep-alive", "`:` 15 s", func(p *peer) string {

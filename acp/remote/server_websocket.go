@@ -122,6 +122,7 @@ type socketLink struct {
 	initID   wire.ID
 	phase    phase
 	answered chan struct{}    // closed when phase is no longer initializing
+	tooLate  *time.Timer      // for the answer to initialize
 	requests map[wire.ID]bool // the client's, in progress
 	inEnd    error            // why the agent reads no more
 	lost     error            // why there is no WebSocket any more
@@ -185,15 +186,11 @@ func (l *socketLink) awaitAnswer(beforeWait func()) error {
 	if beforeWait != nil {
 		beforeWait()
 	}
-	timer := time.NewTimer(l.c.server.opts.InitializeTimeout)
-	defer timer.Stop()
 	select {
 	case <-answered:
 		return nil
 	case <-l.ended:
 		return l.inEnd
-	case <-timer.C:
-		return errInitialize
 	}
 }
 
@@ -261,6 +258,10 @@ func (l *socketLink) check(line []byte) (pass bool, err error) {
 	defer l.mu.Unlock()
 	l.phase, l.initID, l.answered = initializing, m.ID, make(chan struct{})
 	l.requests[m.ID] = true
+	l.tooLate = time.AfterFunc(l.c.server.opts.InitializeTimeout, func() {
+		l.endInput(errInitialize)
+		l.closeWith(websocket.StatusInternalError, "the agent did not answer")
+	})
 	return true, nil
 }
 
@@ -333,6 +334,7 @@ func (l *socketLink) note(lines []byte) (messages int) {
 				l.phase = uninitialized
 			}
 			close(l.answered)
+			l.tooLate.Stop()
 		}
 		l.mu.Unlock()
 	}
@@ -345,6 +347,7 @@ func (l *socketLink) endInput(why error) {
 	if l.inEnd == nil {
 		l.inEnd = why
 		close(l.ended)
+		l.c.endsSoon()
 	}
 	started := l.phase != uninitialized
 	l.mu.Unlock()
@@ -369,6 +372,9 @@ func (l *socketLink) finish(err error) {
 		return
 	}
 	l.finished = true
+	if l.tooLate != nil {
+		l.tooLate.Stop()
+	}
 	lost, dropped := l.lost, l.dropped
 	var unanswered []wire.ID
 	for id := range l.requests {
