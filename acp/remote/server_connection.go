@@ -44,6 +44,7 @@ type httpLink struct {
 	streams  map[string]*outStream
 	buffered int    // bytes in streams, and under way
 	progress uint64 // how often some were taken
+	full     bool   // the agent waits for room in streams
 	outWake  chan struct{}
 
 	requests map[wire.ID]request // the client's, in progress
@@ -232,7 +233,7 @@ func (l *httpLink) deliverRequest(ctx context.Context, m wire.Message, session s
 // roomFor reports whether a request may be put into the inbox; mu is held.
 func (l *httpLink) roomFor(line []byte) bool {
 	o := &l.c.server.opts
-	return (l.inBytes == 0 || l.inBytes+len(line) <= o.MaxQueued) && l.buffered < o.MaxBuffered
+	return (l.inBytes == 0 || l.inBytes+len(line) <= o.MaxQueued) && !l.full
 }
 
 // admit takes requests in that have waited for room; mu is held.
@@ -294,6 +295,7 @@ func (l *httpLink) Write(message []byte) error {
 func (l *httpLink) WriteLines(lines []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer l.roomAgain()
 	for len(lines) > 0 {
 		end := bytes.IndexByte(lines, '\n')
 		if err := l.put(lines[:end]); err != nil {
@@ -302,6 +304,14 @@ func (l *httpLink) WriteLines(lines []byte) error {
 		lines = lines[end+1:]
 	}
 	return nil
+}
+
+// roomAgain notes that the agent does not wait any more; mu is held.
+func (l *httpLink) roomAgain() {
+	if l.full {
+		l.full = false
+		l.admit()
+	}
 }
 
 // TryWriteLines is WriteLines if there is room for all of it.
@@ -423,6 +433,7 @@ func (l *httpLink) awaitRoom() error {
 	progress := l.progress
 	timer := time.NewTimer(stall)
 	defer timer.Stop()
+	l.full = true
 	for !l.over && progress == l.progress {
 		l.mu.Unlock()
 		late := false
@@ -596,7 +607,6 @@ func (l *httpLink) release(n int) {
 	l.count(-n)
 	l.progress++
 	signal(l.outWake)
-	l.admit()
 }
 
 // giveBack puts back into a stream what its receiver could not send; mu is held. Of events so much was sent, and the
