@@ -247,7 +247,27 @@ func (f *frames) readUntil(t time.Time) {
 	}
 }
 
-func (f *frames) Close() error { return f.closeOnce() }
+// closeLinger is how long Close waits until what was gathered is taken.
+const closeLinger = 5 * time.Second
+
+// Close closes the connection when what was gathered is written: the last is the end of the WebSocket.
+func (f *frames) Close() error {
+	timer := time.AfterFunc(closeLinger, func() { f.fail(net.ErrClosed) })
+	defer timer.Stop()
+	f.mu.Lock()
+	for f.busy {
+		f.idle.Wait()
+	}
+	f.mu.Unlock()
+	return f.closeOnce()
+}
+
+// stuck reports whether something is written, and not taken yet.
+func (f *frames) stuck() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.busy
+}
 
 // socketOptions are what both sides can set.
 type socketOptions struct {
@@ -285,8 +305,9 @@ func newSocket(ws *websocket.Conn, f *frames, o socketOptions) *socket {
 	return s
 }
 
-// ping pings until close. A peer is lost when it answers two pings in a row with nothing, while it is listened to: what
-// does not read because it is held up does not see answers either.
+// ping pings until close. A peer is lost when it answers two pings in a row with nothing, while it is listened to, and
+// takes what it is sent. Who does not listen, because its agent is held up, sees no answers. A ping that is not taken
+// waits behind messages; frames says for how long they may.
 func (s *socket) ping() {
 	defer close(s.pinging)
 	for missed := 0; missed < 2; {
@@ -306,7 +327,7 @@ func (s *socket) ping() {
 		switch {
 		case s.life.Err() != nil || errors.Is(err, net.ErrClosed):
 			return
-		case err == nil || s.frames.received.Load() != before || !s.frames.waiting.Load():
+		case err == nil || s.frames.received.Load() != before || !s.frames.waiting.Load() || s.frames.stuck():
 			missed = 0
 		default:
 			missed++
@@ -404,6 +425,9 @@ func (s *socket) readError(err error) error {
 	}
 	if failed := s.frames.failure(); failed != nil {
 		err = failed
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // it is no orderly end
 	}
 	return &CloseError{Code: int(websocket.StatusAbnormalClosure), Err: err}
 }
@@ -516,7 +540,7 @@ func (s *socket) closeWith(code websocket.StatusCode, reason string) error {
 	s.once.Do(func() {
 		s.endLife()
 		s.frames.resume()
-		timer := time.AfterFunc(s.opts.closeTimeout, func() { _ = s.frames.Close() })
+		timer := time.AfterFunc(s.opts.closeTimeout, func() { s.frames.fail(net.ErrClosed) })
 		// A peer that does not answer, or has gone, is no failure: nobody waits for more from it.
 		if err := s.ws.Close(code, reason); err != nil {
 			s.opts.log.Debug("acp: closing a WebSocket", "error", err)
