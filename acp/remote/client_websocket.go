@@ -1,14 +1,82 @@
-// This file owns the client's side of WebSocket.
+// This file owns the client's side of WebSocket: opening one.
 
 package remote
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/coder/websocket"
 
 	"github.com/acpgo/sdk/acp/rpc"
 )
 
+// socketBuffer is how much of a WebSocket is read at once. Agents send many small messages.
+const socketBuffer = 32 << 10
+
 func (d *dialer) connectWebSocket(ctx context.Context) (rpc.Stream, error) {
-	return nil, errors.ErrUnsupported
+	// The library closes the socket with the context of the dial only while it dials.
+	var below *frames
+	client := *d.client
+	client.Transport = gathering{client.Transport, func(conn io.ReadWriteCloser) io.ReadWriteCloser {
+		below = newFrames(conn, d.opts.StallTimeout, socketBuffer)
+		return below
+	}}
+	mode := websocket.CompressionDisabled
+	if d.opts.Compression {
+		mode = websocket.CompressionContextTakeover
+	}
+	var ws *websocket.Conn
+	resp, err := d.twice(ctx, func(header http.Header) (resp *http.Response, err error) {
+		ws, resp, err = websocket.Dial(ctx, d.url.String(), &websocket.DialOptions{
+			HTTPClient:      &client,
+			HTTPHeader:      header,
+			Subprotocols:    d.opts.Subprotocols,
+			CompressionMode: mode,
+		})
+		return resp, err
+	})
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("acp: opening a WebSocket: %w", context.Cause(ctx))
+	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
+		return nil, fmt.Errorf("acp: opening a WebSocket: %w", statusError(resp, 0))
+	default:
+		return nil, fmt.Errorf("acp: opening a WebSocket: %w", withoutURL(err))
+	}
+	if below == nil {
+		// A RoundTripper that makes up responses.
+		return nil, errors.Join(errors.New("acp: opening a WebSocket: the connection was not given up by HTTP"), ws.CloseNow())
+	}
+	return newSocket(ws, below, socketOptions{
+		maxMessage:   d.opts.MaxMessage,
+		keepAlive:    max(d.opts.KeepAlive, 0),
+		closeTimeout: d.opts.CloseTimeout,
+		log:          d.log,
+	}), nil
+}
+
+// gathering is a RoundTripper that puts something around the connection of a response that gives it up.
+type gathering struct {
+	http.RoundTripper
+	wrap func(io.ReadWriteCloser) io.ReadWriteCloser
+}
+
+func (g gathering) RoundTrip(req *http.Request) (*http.Response, error) {
+	inner := g.RoundTripper
+	if inner == nil {
+		inner = http.DefaultTransport
+	}
+	resp, err := inner.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		return resp, err
+	}
+	if conn, ok := resp.Body.(io.ReadWriteCloser); ok {
+		resp.Body = g.wrap(conn)
+	}
+	return resp, nil
 }

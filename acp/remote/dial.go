@@ -1,14 +1,25 @@
-// This file owns the client: its options, and which transport a URL means.
+// This file owns the client: its options, which transport a URL means, and what every request of it has.
 
 package remote
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptrace"
+	"net/netip"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/acpgo/sdk/acp/rpc"
@@ -16,41 +27,60 @@ import (
 
 // DialOptions say how a client connects. Nil, and the zero value of each field, mean the defaults. Sizes are in bytes.
 type DialOptions struct {
-	// HTTPClient makes every request, and opens the WebSocket: proxy, TLS, RoundTripper and cookies are its own. It must have
-	// no Timeout, because streams last. Default: one made for the connection, with cookies.
+	// HTTPClient makes every request, and opens the WebSocket: proxy, TLS, RoundTripper and cookies are its own. Its
+	// Timeout is not used, because streams last; and a redirect to another origin is not followed, whatever its
+	// CheckRedirect says. Without a Jar it gets one, which all connections of the transport share. Default: one made for
+	// the transport.
 	HTTPClient *http.Client
 	// Header returns what is sent in addition with every request, a token for example. It is called for each request, so
-	// that a token may be refreshed, and once again after a 401 or 403. An error fails the request.
+	// that a token may be refreshed, and once again after a 401 or 403, with a context for which Refused returns that. An
+	// error fails the request.
 	Header func(ctx context.Context) (http.Header, error)
-	// AllowInsecure allows an Authorization header over plain HTTP to another machine.
+	// AllowInsecure allows what Header returns, and passwords and tokens in the URL, over a connection without TLS to
+	// another machine.
 	AllowInsecure bool
 	// Subprotocols are offered when a WebSocket is opened. Default none: some servers select none, and then it fails.
 	Subprotocols []string
 	// Compression offers to compress the messages of a WebSocket. Default no.
 	Compression bool
 
-	// MaxMessage is the longest message accepted. Default rpc.DefaultMaxMessage, 64 MiB.
+	// MaxMessage is the longest message accepted. Default rpc.DefaultMaxMessage, 64 MiB. A longer one that comes over HTTP
+	// is skipped, one on a WebSocket closes it with 1009.
 	MaxMessage int
+	// MaxQueued is how much is kept that waits to be sent over HTTP. Default 16 MiB. A single message may exceed it.
+	MaxQueued int
 	// StreamTimeout is how long the headers of a stream may take. Default 10 s.
 	StreamTimeout time.Duration
-	// AnswerTimeout is how long an answer is awaited when it is not known whether the server took the request; see
-	// OutcomeError. Default 60 s.
+	// AnswerTimeout is how long an answer is awaited when it is not known whether the server took the request, counted
+	// from the last message of its session; see OutcomeError. Default 60 s.
 	AnswerTimeout time.Duration
 	// KeepAlive is how often a WebSocket is pinged; it is lost when two in a row are not answered. Default 15 s; less
 	// than 0 is never.
 	KeepAlive time.Duration
+	// IdleTimeout is for how long nothing may come on a stream of HTTP, not even a comment, before it counts as lost.
+	// Default 60 s; servers send a comment every 15 s. Less than 0 is forever.
+	IdleTimeout time.Duration
 	// StallTimeout is for how long the server may take nothing of what is to be sent on a WebSocket before that is lost.
 	// Default 60 s.
 	StallTimeout time.Duration
 	// CloseTimeout is how long the DELETE, or the closing handshake, may take that ends a connection. Default 5 s.
 	CloseTimeout time.Duration
 	// MinBackoff and MaxBackoff bound how long is waited before a lost stream is opened again: 1 s, half as much again
-	// each time, up to 30 s, and of that a random part.
+	// each time, up to 30 s, and of that a random part. The server may ask for a longer time.
 	MinBackoff, MaxBackoff time.Duration
+	// ReopenTime is for how long opening a lost stream again is tried before the connection is lost. Default 6 min:
+	// longer than a server keeps a connection without streams, which is 5 min with the Server of this package.
+	ReopenTime time.Duration
+	// Resume asks the server to go on behind the last event, by Last-Event-ID, when a lost stream is opened again: a draft
+	// of the protocol, and ignored by servers that do not know it.
+	Resume bool
 
 	// OnGap is called when a stream was lost and opened again, and messages may have been lost between: session is its
 	// session, or "" for the connection's stream, err what ended it. It must be quick.
 	OnGap func(session string, err error)
+	// OnUnsent is called when a notification, or an answer to the agent, could not be sent, though that was tried again.
+	// method is that of the notification, or "". It must be quick.
+	OnUnsent func(session, method string, err error)
 	// Logger gets diagnostics. No token and no message is ever logged. Nil means that warnings and errors go to
 	// slog.Default.
 	Logger *slog.Logger
@@ -63,22 +93,136 @@ func Dial(rawURL string, o *DialOptions) rpc.Transport {
 	if o != nil {
 		d.opts = *o
 	}
-	u, err := url.Parse(rawURL)
-	switch {
-	case err != nil:
-		// The error of Parse repeats the URL, in which there may be a token.
-		d.bad = errors.New("acp: the URL cannot be read")
-	case u.Host == "":
-		d.bad = errors.New("acp: the URL has no host")
-	}
-	d.url = u
+	d.defaults()
+	d.url, d.bad = d.check(rawURL)
+	d.client, d.release = d.makeClient()
 	return d
 }
 
+// dialer is the transport of a client.
 type dialer struct {
-	url  *url.URL
-	bad  error // what is wrong with the URL
-	opts DialOptions
+	url     *url.URL
+	bad     error // what is wrong with the URL
+	opts    DialOptions
+	client  *http.Client
+	release func() // closes connections that nobody uses
+	log     *slog.Logger
+}
+
+func (d *dialer) defaults() {
+	o := &d.opts
+	o.MaxMessage = cmp.Or(max(o.MaxMessage, 0), rpc.DefaultMaxMessage)
+	o.MaxQueued = cmp.Or(max(o.MaxQueued, 0), 16<<20)
+	setDefault(&o.StreamTimeout, 10*time.Second)
+	setDefault(&o.AnswerTimeout, time.Minute)
+	setDefault(&o.KeepAlive, 15*time.Second)
+	setDefault(&o.IdleTimeout, time.Minute)
+	setDefault(&o.StallTimeout, time.Minute)
+	setDefault(&o.CloseTimeout, 5*time.Second)
+	setDefault(&o.MinBackoff, time.Second)
+	setDefault(&o.MaxBackoff, 30*time.Second)
+	setDefault(&o.ReopenTime, 6*time.Minute)
+	d.log = o.Logger
+	if d.log == nil {
+		d.log = slog.New(warnings{})
+	}
+}
+
+// check reads the URL. No error repeats it, because there may be a token in it.
+func (d *dialer) check(rawURL string) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
+	switch {
+	case err != nil:
+		return nil, errors.New("acp: the URL cannot be read")
+	case u.Host == "":
+		return nil, errors.New("acp: the URL has no host")
+	}
+	u.Fragment = ""
+	switch u.Scheme {
+	case "https", "wss":
+	case "http", "ws":
+		if !d.opts.AllowInsecure && !loopback(u.Hostname()) && (d.opts.Header != nil || secrets(u)) {
+			return nil, fmt.Errorf("%w to %s; see DialOptions.AllowInsecure", ErrInsecure, u.Hostname())
+		}
+	default:
+		return nil, fmt.Errorf("acp: scheme %q is none of http, https, ws and wss", u.Scheme)
+	}
+	return u, nil
+}
+
+// loopback reports whether a host is this machine.
+func loopback(host string) bool {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.Unmap().IsLoopback()
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// secrets reports whether a URL seems to hold what gives access.
+func secrets(u *url.URL) bool {
+	if u.User != nil {
+		return true
+	}
+	for name := range u.Query() {
+		name = strings.ToLower(name)
+		for _, part := range []string{"token", "key", "secret", "auth", "pass", "ticket"} {
+			if strings.Contains(name, part) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// makeClient returns the client that makes the requests, and how to let go of what it holds.
+func (d *dialer) makeClient() (client *http.Client, release func()) {
+	c := http.Client{}
+	release = func() {}
+	if d.opts.HTTPClient != nil {
+		c = *d.opts.HTTPClient
+	} else {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.MaxIdleConnsPerHost = 16
+		t.ReadBufferSize = eventChunk
+		t.ResponseHeaderTimeout = 0
+		// Of a connection that sleeps with its machine HTTP/2 would not notice the end.
+		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}
+		c.Transport = t
+		release = t.CloseIdleConnections
+	}
+	if c.Jar == nil {
+		// It fails only with options.
+		c.Jar, _ = cookiejar.New(nil)
+	}
+	c.Timeout = 0
+	follow := c.CheckRedirect
+	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		first := via[0]
+		if len(via) >= 10 || req.Method != first.Method || origin(req.URL) != origin(first.URL) {
+			return http.ErrUseLastResponse // whose status is the error
+		}
+		if follow != nil {
+			return follow(req, via)
+		}
+		return nil
+	}
+	return &c, release
+}
+
+// origin is scheme, host and port.
+func origin(u *url.URL) string {
+	scheme, port := u.Scheme, u.Port()
+	switch scheme {
+	case "ws":
+		scheme = "http"
+	case "wss":
+		scheme = "https"
+	}
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[scheme]
+	}
+	return scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
 // Connect implements rpc.Transport.
@@ -89,9 +233,123 @@ func (d *dialer) Connect(ctx context.Context) (rpc.Stream, error) {
 	switch d.url.Scheme {
 	case "ws", "wss":
 		return d.connectWebSocket(ctx)
-	case "http", "https":
-		return d.connectHTTP(ctx)
-	default:
-		return nil, fmt.Errorf("acp: scheme %q is none of http, https, ws and wss", d.url.Scheme)
 	}
+	return d.connectHTTP(), nil
+}
+
+type refusedKey struct{}
+
+// Refused returns, for the context that DialOptions.Header is given, why it is called again: a *StatusError with 401
+// or 403. It is nil when a request is made for the first time.
+func Refused(ctx context.Context) *StatusError {
+	refused, _ := ctx.Value(refusedKey{}).(*StatusError)
+	return refused
+}
+
+// twice makes a request by try, and once more with another header if the answer is 401 or 403.
+func (d *dialer) twice(ctx context.Context, try func(http.Header) (*http.Response, error)) (*http.Response, error) {
+	for {
+		header := http.Header{}
+		if d.opts.Header != nil {
+			own, err := d.opts.Header(ctx)
+			if err != nil {
+				return nil, &unsentError{fmt.Errorf("acp: the header of a request: %w", err)}
+			}
+			header = own.Clone()
+			if header == nil {
+				header = http.Header{}
+			}
+		}
+		resp, err := try(header)
+		if resp == nil || d.opts.Header == nil || Refused(ctx) != nil ||
+			resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			return resp, err
+		}
+		ctx = context.WithValue(ctx, refusedKey{}, statusError(resp, 0))
+	}
+}
+
+// do makes a request. The caller closes the body. An *unsentError says that the server has not seen it.
+func (d *dialer) do(ctx context.Context, method string, body []byte, set func(http.Header)) (*http.Response, error) {
+	return d.twice(ctx, func(header http.Header) (*http.Response, error) {
+		var sought, found bool
+		trace := &httptrace.ClientTrace{
+			GetConn: func(string) { sought = true },
+			GotConn: func(httptrace.GotConnInfo) { found = true },
+		}
+		req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), method, d.url.String(), bytes.NewReader(body))
+		if err != nil {
+			return nil, &unsentError{withoutURL(err)}
+		}
+		if body == nil {
+			req.Body, req.GetBody = nil, nil
+		}
+		req.Header = header
+		if set != nil {
+			set(header)
+		}
+		resp, err := d.client.Do(req)
+		if err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			err = withoutURL(err)
+			if dial := (*net.OpError)(nil); sought && !found || errors.As(err, &dial) && dial.Op == "dial" || untrusted(err) {
+				err = &unsentError{err}
+			}
+			return nil, err
+		}
+		return resp, nil
+	})
+}
+
+// untrusted reports whether the server did not pass as the one that was meant.
+func untrusted(err error) bool {
+	_, bad := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
+	return bad || unknown || plain
+}
+
+// unsentError says that a request did not reach the server.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() }
+
+func (e *unsentError) Unwrap() error { return e.err }
+
+// withoutURL is an error without the URL, in which there may be a token.
+func withoutURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// statusError makes an error of a response that is none of success, and closes it. size is how long the body of the
+// request was.
+func statusError(resp *http.Response, size int) *StatusError {
+	defer resp.Body.Close()
+	// What of the text cannot be read is left out.
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	e := &StatusError{
+		Status:     resp.StatusCode,
+		Text:       strings.ToValidUTF8(strings.TrimSpace(string(text)), "\ufffd"),
+		RetryAfter: retryAfter(resp.Header.Get("Retry-After")),
+	}
+	if e.Status == http.StatusRequestEntityTooLarge {
+		e.Size = size
+	}
+	return e
+}
+
+// retryAfter reads the header: seconds, or a date.
+func retryAfter(value string) time.Duration {
+	if s, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(s) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
 }

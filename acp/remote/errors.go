@@ -25,37 +25,41 @@ const (
 	ErrForbidden engine.Sentinel = "acp: forbidden"
 	// ErrInsecure is why a client did not connect: it would have sent a token over plain HTTP to another machine.
 	ErrInsecure engine.Sentinel = "acp: a token over a connection without TLS"
-	// ErrConnectionGone is matched by a StatusError that says that the server does not know the connection (any
-	// more). A new one must be opened; see Reconnect.
+	// ErrConnectionGone is matched by a StatusError with 404 or 410: the server does not know the connection (any more),
+	// or its session. A new one must be opened; see Reconnect.
 	ErrConnectionGone engine.Sentinel = "acp: the server does not know the connection"
+	// ErrUnauthorized is matched by a StatusError with 401 or 403, also after DialOptions.Header was called again.
+	ErrUnauthorized engine.Sentinel = "acp: the server refuses who asks"
+	// ErrStreamTaken is matched by a StatusError with 409: somebody else reads the stream, or the server believes so.
+	ErrStreamTaken engine.Sentinel = "acp: the stream has a receiver"
+	// ErrTooLarge is matched by a StatusError with 413: the message is longer than the server, or a proxy before it,
+	// accepts.
+	ErrTooLarge engine.Sentinel = "acp: the message is too large for the server"
+	// ErrBusy is matched by a StatusError with 429 or 503; StatusError.RetryAfter may say when to try again.
+	ErrBusy engine.Sentinel = "acp: the server is busy"
 )
 
-// StatusError is what a client gets when a server refuses a request of HTTP. It matches ErrConnectionGone if it is a 404
-// or a 410 for a connection.
+// StatusError is what a client gets when a server refuses a request of HTTP, or a WebSocket. It matches
+// ErrConnectionGone, ErrUnauthorized, ErrStreamTaken, ErrTooLarge or ErrBusy, by its status.
 type StatusError struct {
 	// Status is the status code.
 	Status int
-	// Method is the method of the message that was sent, or "" for a stream.
-	Method string
 	// Text is the beginning of the body, at most 1 KiB.
 	Text string
 	// RetryAfter is what the server asks to wait, or 0.
 	RetryAfter time.Duration
 	// Size is, for 413, how many bytes the message had.
 	Size int
-
-	gone bool
 }
 
-// Error gives the status, and what was sent.
+// Error gives the status, and what the server said.
 func (e *StatusError) Error() string {
-	what := e.Method
-	if what == "" {
-		what = "stream"
+	msg := fmt.Sprintf("acp: HTTP status %d", e.Status)
+	if text := http.StatusText(e.Status); text != "" {
+		msg += " " + text
 	}
-	msg := fmt.Sprintf("%s: acp: HTTP status %d %s", what, e.Status, http.StatusText(e.Status))
-	if e.Status == http.StatusRequestEntityTooLarge && e.Size > 0 {
-		msg += fmt.Sprintf(" (%d bytes)", e.Size)
+	if e.Size > 0 {
+		msg += fmt.Sprintf(" (the message has %d bytes)", e.Size)
 	}
 	if e.Text != "" {
 		msg += ": " + e.Text
@@ -63,8 +67,22 @@ func (e *StatusError) Error() string {
 	return msg
 }
 
-// Is reports whether target is ErrConnectionGone and e says that.
-func (e *StatusError) Is(target error) bool { return target == ErrConnectionGone && e.gone }
+// Is reports whether target is the error of the package for the status.
+func (e *StatusError) Is(target error) bool {
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return target == ErrUnauthorized
+	case http.StatusNotFound, http.StatusGone:
+		return target == ErrConnectionGone
+	case http.StatusConflict:
+		return target == ErrStreamTaken
+	case http.StatusRequestEntityTooLarge:
+		return target == ErrTooLarge
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return target == ErrBusy
+	}
+	return false
+}
 
 // CloseError is what either side gets when the other one closed a WebSocket, or broke it: Code 1006. It matches
 // io.EOF if that was in an orderly way.
@@ -81,15 +99,13 @@ type CloseError struct {
 // with a status of 5xx, or not at all, and the answer did not come for DialOptions.AnswerTimeout. The request may
 // have been done.
 type OutcomeError struct {
-	// Method is the method of the call.
-	Method string
 	// Err is a *StatusError, or what broke the POST.
 	Err error
 }
 
 // Error implements the error interface.
 func (e *OutcomeError) Error() string {
-	return fmt.Sprintf("%s: acp: it is not known whether the server took the request: %v", e.Method, e.Err)
+	return fmt.Sprintf("acp: it is not known whether the server took the request: %v", e.Err)
 }
 
 // Unwrap returns Err.

@@ -18,7 +18,6 @@ import (
 )
 
 // methodInitialize is the first message of every connection.
-const methodInitialize = "initialize"
 
 // memberSession is the member of parameters that names a session.
 const memberSession = "sessionId"

@@ -1,0 +1,403 @@
+// This file owns the event streams of a client: opening one, reading it, and opening it again.
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+var (
+	errSessionOver = errors.New("acp: the session is over")
+	errNoHeaders   = errors.New("acp: the headers of a stream did not come in time; a proxy that holds responses back would do that")
+)
+
+// eventStream is a GET that is answered with events, for the connection or for one session. Its goroutine opens it, and
+// opens it again when it was lost. What that reads it leaves in r for the reader of the messages, which takes them from
+// there, and then lets it go on.
+type eventStream struct {
+	s       *httpStream
+	session string
+	life    context.Context // ends with the stream
+	cancel  context.CancelCauseFunc
+
+	r      *eventReader  // of who has the turn: the goroutine, or the reader of the messages
+	count  int           // messages; likewise
+	resume chan struct{} // it is the goroutine's turn
+	last   atomic.Int64  // when the last message came, in nanoseconds since 1970
+
+	after  chan struct{} // closed when what comes may be read: behind the answer to initialize
+	opened chan struct{} // closed when it was open once, or never will be
+	kicked chan struct{} // it is to be opened again at once
+
+	// Guarded by s.mu.
+	wasOpen bool
+	err     error                   // why it will not be opened any more
+	failure error                   // why opening it failed last
+	endGet  context.CancelCauseFunc // ends the GET in progress
+}
+
+// stream returns the stream of a session, or of the connection, which begins to open if there is none; mu is held. It
+// is nil when all is over.
+func (s *httpStream) stream(session string) *eventStream {
+	if st := s.streams[session]; st != nil {
+		return st
+	}
+	st := &eventStream{
+		s:       s,
+		session: session,
+		r:       newEventReader(nil, s.d.opts.MaxMessage),
+		resume:  make(chan struct{}, 1),
+		after:   s.first.done,
+		opened:  make(chan struct{}),
+		kicked:  make(chan struct{}, 1),
+	}
+	st.life, st.cancel = context.WithCancelCause(s.life)
+	if !s.spawn(st.run) {
+		st.cancel(nil)
+		return nil
+	}
+	s.streams[session] = st
+	return st
+}
+
+// await waits until the stream was open once, and says why it is not.
+func (st *eventStream) await() error {
+	timer := time.NewTimer(st.s.d.opts.StreamTimeout)
+	defer timer.Stop()
+	late := false
+	select {
+	case <-st.opened:
+	case <-timer.C:
+		late = true
+	case <-st.life.Done():
+		return context.Cause(st.life)
+	}
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	switch {
+	case st.err != nil:
+		return st.err
+	case !late:
+		return nil
+	case st.failure != nil:
+		return st.failure
+	}
+	return errNoHeaders
+}
+
+// heard is when the last message came.
+func (st *eventStream) heard() time.Time { return time.Unix(0, st.last.Load()) }
+
+// kick has the stream opened again at once; mu is held.
+func (st *eventStream) kick(why error) {
+	select {
+	case st.kicked <- struct{}{}:
+	default:
+	}
+	if st.endGet != nil {
+		st.endGet(why)
+	}
+}
+
+// run opens the stream again and again.
+func (st *eventStream) run() {
+	defer st.cancel(nil)
+	o := &st.s.d.opts
+	var lost error       // what ended the stream, if it was open
+	var since time.Time  // when opening it began to fail
+	tries, count := 0, 0 // since a message came; messages before
+	for {
+		resp, resumed, err := st.open()
+		if err == nil {
+			st.isOpen(lost, resumed)
+			since = time.Time{}
+			lost = st.pump(resp)
+			if st.count > count {
+				tries, count = 0, st.count
+			}
+			err = lost
+		} else if st.final(err) {
+			st.giveUp(err)
+			return
+		} else if since.IsZero() {
+			since = time.Now()
+		} else if time.Since(since) > o.ReopenTime {
+			st.giveUp(fmt.Errorf("acp: a stream could not be opened again for %v: %w", o.ReopenTime, err))
+			return
+		}
+		if st.life.Err() != nil || st.s.ends() {
+			return
+		}
+		st.s.d.log.Debug("acp: a stream is opened again", "session", st.session, "error", err)
+		if !st.backOff(tries, err) {
+			return
+		}
+		tries++
+	}
+}
+
+// ends reports whether the connection is being closed.
+func (s *httpStream) ends() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}
+
+// isOpen says that the stream is open, and reports a gap.
+func (st *eventStream) isOpen(lost error, resumed bool) {
+	st.s.mu.Lock()
+	first := !st.wasOpen
+	st.wasOpen, st.failure = true, nil
+	st.s.mu.Unlock()
+	if first {
+		close(st.opened)
+	}
+	if lost != nil && !resumed {
+		st.s.d.log.Warn("acp: a stream was lost and is open again; messages may be missing", "session", st.session, "error", lost)
+		if st.s.d.opts.OnGap != nil {
+			st.s.d.opts.OnGap(st.session, lost)
+		}
+	}
+}
+
+// final reports whether it is no use to try again after a failure. What a server says of a session holds for that
+// alone.
+func (st *eventStream) final(err error) bool {
+	status, ok := errors.AsType[*StatusError](err)
+	if !ok {
+		return errors.Is(err, errNoEvents)
+	}
+	switch status.Status {
+	case http.StatusConflict, http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return false
+	}
+	return status.Status < 500
+}
+
+// giveUp ends the stream for good: that of the connection ends all, that of a session the calls of the session that
+// would be answered on it.
+func (st *eventStream) giveUp(err error) {
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st.session == "" {
+		s.gone = errors.Is(err, ErrConnectionGone)
+		st.err = err
+		if st.wasOpen {
+			s.finish(err)
+			return
+		}
+	}
+	st.err = err
+	if s.streams[st.session] == st {
+		delete(s.streams, st.session)
+	}
+	if !st.wasOpen {
+		close(st.opened)
+		return
+	}
+	s.d.log.Warn("acp: the stream of a session is lost", "session", st.session, "error", err)
+	for _, c := range s.calls {
+		if c.post.session == st.session {
+			s.drop(c.post, err)
+		}
+	}
+}
+
+// backOff waits before the stream is opened again; longer each time, and a random part of that, so that not all clients
+// come at once.
+func (st *eventStream) backOff(tries int, err error) bool {
+	o := &st.s.d.opts
+	longest := float64(o.MinBackoff)
+	for range tries {
+		if longest *= 1.5; longest >= float64(o.MaxBackoff) {
+			longest = float64(o.MaxBackoff)
+			break
+		}
+	}
+	wait := rand.N(time.Duration(longest) + 1)
+	asked := st.r.retry
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		asked = max(asked, status.RetryAfter)
+	}
+	wait = max(wait, min(asked, longestRetry))
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-st.kicked:
+		return true
+	case <-st.life.Done():
+		return false
+	}
+}
+
+// longestRetry is how long a server may make a client wait before it opens a stream again.
+const longestRetry = 5 * time.Minute
+
+// errNoEvents is what the answer to a GET is that has another type.
+var errNoEvents = errors.New("acp: the answer is no event stream")
+
+// open makes the GET. resumed says that the server was asked to go on where the stream was lost.
+func (st *eventStream) open() (resp *http.Response, resumed bool, err error) {
+	s := st.s
+	ctx, cancel := context.WithCancelCause(st.life)
+	s.mu.Lock()
+	st.endGet = cancel
+	id := s.id
+	select {
+	case <-st.kicked: // this is what it asks for
+	default:
+	}
+	s.mu.Unlock()
+	timer := time.AfterFunc(s.d.opts.StreamTimeout, func() { cancel(errNoHeaders) })
+	defer timer.Stop()
+	resumed = s.d.opts.Resume && len(st.r.lastID) > 0
+	resp, err = s.d.do(ctx, http.MethodGet, nil, func(h http.Header) {
+		h.Set("Accept", "text/event-stream")
+		h.Set("Accept-Encoding", "identity")
+		h.Set("Cache-Control", "no-cache")
+		h.Set(HeaderConnection, id)
+		if st.session != "" {
+			h.Set(HeaderSession, st.session)
+		}
+		if resumed {
+			h.Set("Last-Event-ID", string(st.r.lastID))
+		}
+	})
+	if err == nil && resp.StatusCode != http.StatusOK {
+		status := statusError(resp, 0)
+		if resumed && status.Status == http.StatusConflict {
+			st.r.lastID = nil // the server does not have it any more
+		}
+		err = status
+	} else if err == nil {
+		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
+			resp.Body.Close()
+			err = fmt.Errorf("%w but %q", errNoEvents, kind)
+		}
+	}
+	if err != nil {
+		cancel(nil)
+		what := "the connection"
+		if st.session != "" {
+			what = "session " + st.session
+		}
+		err = fmt.Errorf("acp: opening the stream of %s: %w", what, err)
+		s.mu.Lock()
+		st.failure = err
+		s.mu.Unlock()
+		return nil, false, err
+	}
+	resp.Body = &gotten{resp.Body, ctx, cancel}
+	return resp, resumed, nil
+}
+
+// gotten is the body of a GET, whose errors are the causes of its context.
+type gotten struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func (b *gotten) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && b.ctx.Err() != nil {
+		err = context.Cause(b.ctx)
+	}
+	return n, err
+}
+
+// pump reads the stream until it ends, and says why.
+func (st *eventStream) pump(resp *http.Response) error {
+	body := resp.Body.(*gotten)
+	defer body.Close()
+	defer body.cancel(nil)
+	st.r.reset(body)
+	limit := st.s.d.opts.IdleTimeout
+	if limit < 0 {
+		limit = math.MaxInt64
+	}
+	idle := time.AfterFunc(limit, func() {
+		body.cancel(errSilent)
+		st.s.silent()
+	})
+	defer idle.Stop()
+	for {
+		idle.Reset(limit)
+		err := st.r.fill()
+		idle.Stop() // nobody listens while the messages wait to be read
+		if !st.handOver() {
+			return context.Cause(st.life)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// handOver lets the reader of the messages take what was read, and waits until it has.
+func (st *eventStream) handOver() bool {
+	select {
+	case <-st.after:
+	case <-st.life.Done():
+		return false
+	}
+	st.s.mu.Lock()
+	st.s.arrive(delivery{from: st})
+	st.s.mu.Unlock()
+	select {
+	case <-st.resume:
+		return true
+	case <-st.life.Done():
+		return false
+	}
+}
+
+// take returns the next message that was read, if there is one. The reader of the messages calls it.
+func (st *eventStream) take() (line []byte, ok bool, err error) {
+	for {
+		ev, ok := st.r.next()
+		if !ok {
+			return nil, false, nil
+		}
+		if !isMessage(ev.name) {
+			st.s.d.log.Debug("acp: an event of another name was ignored", "name", string(ev.name), "session", st.session)
+			continue
+		}
+		if line = oneLine(ev.data); ev.err == nil && len(line) == 0 {
+			continue
+		}
+		st.count++
+		st.last.Store(time.Now().UnixNano())
+		return line, true, ev.err
+	}
+}
+
+// isMessage reports whether an event of that name is a message.
+func isMessage(name []byte) bool { return len(name) == 0 || string(name) == "message" }
+
+// silent ends the POSTs on which nothing has come back for so long as on a stream that is silent.
+func (s *httpStream) silent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, cancel := range s.flying {
+		if time.Since(p.began) >= s.d.opts.IdleTimeout {
+			cancel(errSilent)
+		}
+	}
+}
+
+var _ rpc.FastStream = (*httpStream)(nil)

@@ -1,0 +1,594 @@
+// This file owns what a client sends over HTTP: the order of the POSTs, and what becomes of each.
+
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/wire"
+)
+
+// lane is what POSTs are made for one after the other. Answers to the agent have lanes of their own: a request that
+// the server lets wait must not keep them.
+type lane struct {
+	session string
+	answers bool
+}
+
+// post is a message that is to be sent.
+type post struct {
+	message []byte
+	kind    wire.Kind
+	method  string
+	id      rpc.ID // of a request or a response
+	session string // what it is sent for; "" is the connection
+	after   []*post
+	began   time.Time     // when its POST did; guarded by the stream's mu
+	done    chan struct{} // closed when the server has taken it, or nobody tries any more
+}
+
+var (
+	errFirst      = errors.New("acp: the first message must be initialize")
+	errNoID       = errors.New("acp: the server has answered initialize without " + HeaderConnection)
+	errWrongID    = errors.New("acp: the server has answered initialize with another message")
+	errSilent     = errors.New("acp: nothing came from the server for too long")
+	errNotMessage = errors.New("acp: what is to be sent is no message")
+)
+
+// Write implements rpc.Stream.
+func (s *httpStream) Write(message []byte) error {
+	if err := s.makeRoom(len(message)); err != nil {
+		return err
+	}
+	s.enqueue(message)
+	return nil
+}
+
+// WriteLines implements rpc.FastStream.
+func (s *httpStream) WriteLines(lines []byte) error {
+	for line := range bytes.Lines(lines) {
+		if err := s.Write(bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TryWriteLines implements rpc.FastStream: nothing waits for the network here.
+func (s *httpStream) TryWriteLines(lines []byte) bool {
+	s.mu.Lock()
+	full := s.life.Err() != nil || s.queued+len(lines) > s.d.opts.MaxQueued
+	s.mu.Unlock()
+	return !full && s.WriteLines(lines) == nil
+}
+
+// makeRoom waits until a message may be kept.
+func (s *httpStream) makeRoom(n int) error {
+	return s.awaitQueue(s.life, func() bool { return s.queued == 0 || s.queued+n <= s.d.opts.MaxQueued })
+}
+
+// awaitQueue waits until ready, which is called with mu held.
+func (s *httpStream) awaitQueue(ctx context.Context, ready func() bool) error {
+	for {
+		s.mu.Lock()
+		if s.life.Err() != nil {
+			s.mu.Unlock()
+			return context.Cause(s.life)
+		}
+		if ready() {
+			s.mu.Unlock()
+			return nil
+		}
+		if s.change == nil {
+			s.change = make(chan struct{})
+		}
+		change := s.change
+		s.mu.Unlock()
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// enqueue puts a message where it is sent.
+func (s *httpStream) enqueue(line []byte) {
+	m := wire.Parse(s.encode, line)
+	p := &post{
+		message: wire.AppendLine(make([]byte, 0, len(line)), line),
+		kind:    m.Kind,
+		method:  string(m.Method),
+		id:      m.ID,
+		done:    make(chan struct{}),
+	}
+	if m.Kind != wire.KindResponse && !strings.HasPrefix(p.method, "$/") {
+		p.session = string(wire.TextMember(s.encode, m.Params, "sessionId"))
+	}
+	var cancels *rpc.ID
+	if p.method == cancelRequest {
+		cancels = cancelled(m.Params)
+	}
+	s.encode.Reset(nil) // it may be long
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queued += len(p.message)
+	p.after = appendPost(p.after, s.first)
+	switch p.kind {
+	case wire.KindRequest:
+		c := &call{post: p, naming: p.method == methodNew || p.method == methodFork}
+		s.forget(p.id) // a program that uses an id twice gets an answer for the later request
+		s.calls[p.id] = c
+		if c.naming {
+			s.naming.Add(1)
+		}
+	case wire.KindResponse:
+		p.session = s.asked[p.id]
+		delete(s.asked, p.id)
+		s.line(lane{p.session, true}, p)
+		return
+	case wire.KindInvalid:
+		s.start(p, func() { s.unsent(p, fmt.Errorf("%w: %s", errNotMessage, m.Failure.Message)) })
+		return
+	}
+	switch {
+	case p.method == methodInitialize && p.kind == wire.KindRequest && s.streams[""] == nil:
+		s.first = p
+		s.start(p, func() { s.initialize(p) })
+	case p.method == methodCancel:
+		// It passes whatever else waits, but not the prompt that it is for. What is prompted afterwards comes behind it.
+		p.after = appendPost(p.after, s.prompts[p.session])
+		s.cancels[p.session] = p
+		s.start(p, func() { s.send(p) })
+	case cancels != nil:
+		if c := s.calls[*cancels]; c != nil {
+			p.after = appendPost(p.after, c.post)
+		}
+		s.start(p, func() { s.send(p) })
+	default:
+		if p.method == methodPrompt {
+			p.after = appendPost(p.after, s.cancels[p.session])
+			s.prompts[p.session] = p
+		}
+		s.line(lane{p.session, false}, p)
+	}
+}
+
+// appendPost appends a post that is waited for, if there is one and it still waits.
+func appendPost(to []*post, p *post) []*post {
+	if p == nil {
+		return to
+	}
+	select {
+	case <-p.done:
+		return to
+	default:
+		return append(to, p)
+	}
+}
+
+// cancelled is the id of the request that is to be cancelled.
+func cancelled(params []byte) *rpc.ID {
+	d := codec.NewDecoder(params)
+	if d.Kind() != '{' {
+		return nil
+	}
+	var id *rpc.ID
+	for o := d.Object(); o.Next(); {
+		if string(o.Name()) != "requestId" {
+			d.Skip()
+			continue
+		}
+		id = new(rpc.ID)
+		id.DecodeJSON(d)
+	}
+	if d.Err() != nil {
+		return nil
+	}
+	return id
+}
+
+// line appends to a lane, and starts its goroutine if it has none; mu is held.
+func (s *httpStream) line(l lane, p *post) {
+	waiting, runs := s.lanes[l]
+	s.lanes[l] = append(waiting, p)
+	if !runs && !s.spawn(func() { s.runLane(l) }) {
+		delete(s.lanes, l)
+	}
+}
+
+// runLane sends what is in a lane, until there is nothing.
+func (s *httpStream) runLane(l lane) {
+	for {
+		s.mu.Lock()
+		waiting := s.lanes[l]
+		if len(waiting) == 0 {
+			delete(s.lanes, l)
+			s.mu.Unlock()
+			return
+		}
+		p := waiting[0]
+		waiting[0] = nil
+		s.lanes[l] = waiting[1:]
+		s.mu.Unlock()
+		s.send(p)
+		s.taken(p)
+	}
+}
+
+// start runs f for a post outside the lanes; mu is held.
+func (s *httpStream) start(p *post, f func()) {
+	s.spawn(func() {
+		f()
+		s.taken(p)
+	})
+}
+
+// taken says that a post waits no more.
+func (s *httpStream) taken(p *post) {
+	close(p.done)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queued -= len(p.message)
+	if s.change != nil {
+		close(s.change)
+		s.change = nil
+	}
+	for _, last := range []map[string]*post{s.prompts, s.cancels} {
+		if last[p.session] == p {
+			delete(last, p.session)
+		}
+	}
+}
+
+// send sends a message, after those that must come before it.
+func (s *httpStream) send(p *post) {
+	for _, before := range p.after {
+		var bound <-chan time.Time
+		if p.kind == wire.KindNotification {
+			// A server may answer the POST only when the turn is over.
+			timer := time.NewTimer(s.d.opts.StreamTimeout)
+			defer timer.Stop()
+			bound = timer.C
+		}
+		select {
+		case <-before.done:
+		case <-bound:
+		case <-s.life.Done():
+			return
+		}
+	}
+	s.mu.Lock()
+	id := s.id
+	s.mu.Unlock()
+	if id == "" {
+		s.failed(p, &unsentError{errFirst})
+		return
+	}
+	header := p.session
+	if p.session != "" && p.kind == wire.KindRequest {
+		err := s.openFor(p)
+		if err != nil && p.method != methodLoad && p.method != methodResume && p.method != methodClose && p.method != methodDelete {
+			s.failed(p, &unsentError{err})
+			return
+		}
+		if status, ok := errors.AsType[*StatusError](err); ok && errors.Is(status, ErrConnectionGone) {
+			header = "" // some servers know a session only when it was loaded
+		}
+	}
+	set := func(h http.Header) {
+		h.Set(HeaderConnection, id)
+		if header != "" {
+			h.Set(HeaderSession, header)
+		}
+	}
+	err := s.post(p, set)
+	if err != nil && p.kind != wire.KindRequest && again(err) {
+		wait := s.d.opts.MinBackoff/2 + rand.N(s.d.opts.MinBackoff/2+1)
+		if status, ok := errors.AsType[*StatusError](err); ok {
+			wait = min(max(wait, status.RetryAfter), s.d.opts.MaxBackoff)
+		}
+		s.d.log.Debug("acp: a POST is tried again", "method", p.method, "error", err)
+		if s.sleep(wait) {
+			err = s.post(p, set)
+		}
+	}
+	if err != nil {
+		s.failed(p, err)
+	}
+}
+
+// openFor opens the stream of the session that a request is for, and waits for it.
+func (s *httpStream) openFor(p *post) error {
+	s.mu.Lock()
+	st := s.stream(p.session)
+	s.mu.Unlock()
+	if st == nil {
+		return context.Cause(s.life)
+	}
+	return st.await()
+}
+
+// sleep waits, and reports whether the stream still lives.
+func (s *httpStream) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.life.Done():
+		return false
+	}
+}
+
+// again reports whether a POST that failed so may succeed when it is made again.
+func again(err error) bool {
+	status, ok := errors.AsType[*StatusError](err)
+	return !ok || status.Status >= 500 || status.Status == http.StatusTooManyRequests || status.Status == http.StatusRequestTimeout
+}
+
+// refused reports whether a request that failed so was not taken by the server.
+func refused(err error) bool {
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		return status.Status < 500 || status.Status == http.StatusServiceUnavailable
+	}
+	_, unsent := errors.AsType[*unsentError](err)
+	return unsent
+}
+
+// failed says what becomes of a message that was not taken.
+func (s *httpStream) failed(p *post, err error) {
+	if s.life.Err() != nil {
+		return
+	}
+	if p.kind != wire.KindRequest {
+		s.unsent(p, err)
+		return
+	}
+	if unsent, ok := errors.AsType[*unsentError](err); ok {
+		err = unsent.err
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drop(p, err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if refused(err) {
+		s.drop(p, err)
+		return
+	}
+	if c := s.calls[p.id]; c != nil && c.post == p {
+		c.unknown = err
+		c.timer = time.AfterFunc(s.d.opts.AnswerTimeout, func() { s.expire(c) })
+	}
+}
+
+// expire ends a call of which it is not known whether the server took it, unless something has come for its session
+// lately: then its turn may be in progress.
+func (s *httpStream) expire(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil || s.calls[c.post.id] != c {
+		return
+	}
+	if st := s.streams[c.post.session]; st != nil && c.post.session != "" {
+		if quiet := time.Since(st.heard()); quiet < s.d.opts.AnswerTimeout {
+			c.timer.Reset(s.d.opts.AnswerTimeout - quiet)
+			return
+		}
+	}
+	s.drop(c.post, &OutcomeError{c.unknown})
+}
+
+// unsent reports a notification or an answer that the server did not take.
+func (s *httpStream) unsent(p *post, err error) {
+	s.d.log.Warn("acp: a message could not be sent", "method", p.method, "session", p.session, "error", err)
+	if s.d.opts.OnUnsent != nil {
+		s.d.opts.OnUnsent(p.session, p.method, err)
+	}
+}
+
+// post makes one POST. It returns when the server has taken the message, or why it did not.
+func (s *httpStream) post(p *post, set func(http.Header)) error {
+	ctx, cancel := context.WithCancelCause(s.life)
+	s.mu.Lock()
+	s.flying[p], p.began = cancel, time.Now()
+	s.mu.Unlock()
+	ended := func() {
+		s.mu.Lock()
+		delete(s.flying, p)
+		s.mu.Unlock()
+		cancel(nil)
+	}
+	resp, err := s.d.do(ctx, http.MethodPost, p.message, func(h http.Header) {
+		h.Set("Content-Type", "application/json")
+		h.Set("Accept", "application/json")
+		if set != nil {
+			set(h)
+		}
+	})
+	switch {
+	case err != nil:
+		ended()
+		return err
+	case resp.StatusCode/100 != 2:
+		defer ended()
+		status := statusError(resp, len(p.message))
+		if errors.Is(status, ErrConnectionGone) {
+			s.suspect()
+		}
+		return status
+	case resp.StatusCode == http.StatusOK && resp.ContentLength != 0:
+		// The answer, which may take as long as the turn.
+		s.mu.Lock()
+		delete(s.flying, p)
+		ok := s.spawn(func() {
+			defer cancel(nil)
+			s.body(p, resp)
+		})
+		s.mu.Unlock()
+		if !ok {
+			cancel(nil)
+			resp.Body.Close()
+		}
+		return nil
+	default:
+		defer ended()
+		// Read to its end, so that the connection can be used again. The message was taken, whatever comes.
+		_ = errors.Join(discard(resp.Body), resp.Body.Close())
+		return nil
+	}
+}
+
+// suspect has the connection's stream opened again, because a 404 may mean the connection, or a session alone: then
+// the stream opens.
+func (s *httpStream) suspect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.streams[""]; st != nil {
+		st.kick(errors.New("acp: the server may not know the connection any more"))
+	}
+}
+
+// discard reads what nobody wants of a body, but not without end.
+func discard(body io.Reader) error {
+	_, err := io.CopyN(io.Discard, body, 64<<10)
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// body reads the answer of a POST: one message, or events.
+func (s *httpStream) body(p *post, resp *http.Response) {
+	defer resp.Body.Close()
+	var err error
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
+	case "application/json", "":
+		err = s.jsonBody(resp.Body)
+	case "text/event-stream":
+		err = s.eventBody(resp.Body)
+	default:
+		err = &unsentError{fmt.Errorf("acp: a POST was answered with %s", kind)}
+	}
+	if err != nil && p.kind == wire.KindRequest {
+		s.failed(p, err)
+	}
+}
+
+// jsonBody reads one message, or nothing.
+func (s *httpStream) jsonBody(body io.Reader) error {
+	line, err := s.readBody(body)
+	if line = oneLine(line); err != nil || len(line) == 0 {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arrive(delivery{line: line})
+	return nil
+}
+
+func (s *httpStream) readBody(body io.Reader) ([]byte, error) {
+	line, err := io.ReadAll(io.LimitReader(body, int64(s.d.opts.MaxMessage)+1))
+	if err == nil && len(line) > s.d.opts.MaxMessage {
+		return nil, &unsentError{&rpc.TooLongError{Limit: s.d.opts.MaxMessage}}
+	}
+	return line, err
+}
+
+// eventBody reads messages until the body ends.
+func (s *httpStream) eventBody(body io.Reader) error {
+	r := newEventReader(body, s.d.opts.MaxMessage)
+	for {
+		err := r.fill()
+		for ev, ok := r.next(); ok; ev, ok = r.next() {
+			line := oneLine(bytes.Clone(ev.data))
+			s.mu.Lock()
+			switch {
+			case ev.err != nil:
+				s.arrive(delivery{err: ev.err})
+			case len(line) > 0 && isMessage(ev.name):
+				s.arrive(delivery{line: line})
+			}
+			s.mu.Unlock()
+		}
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// initialize opens the connection: the server answers in the body of the POST, and names the connection; its stream is
+// opened before the answer is read.
+func (s *httpStream) initialize(p *post) {
+	if line, err := s.connect(p); err != nil {
+		if unsent, ok := errors.AsType[*unsentError](err); ok {
+			err = unsent.err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drop(p, err)
+	} else {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.arrive(delivery{line: line})
+	}
+}
+
+func (s *httpStream) connect(p *post) (answer []byte, err error) {
+	resp, err := s.d.do(s.life, http.MethodPost, p.message, func(h http.Header) {
+		h.Set("Content-Type", "application/json")
+		h.Set("Accept", "application/json")
+	})
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, statusError(resp, len(p.message))
+	}
+	defer resp.Body.Close()
+	id := resp.Header.Get(HeaderConnection)
+	s.mu.Lock()
+	s.id = id // also when something is wrong: then the server is told that nobody wants it
+	s.mu.Unlock()
+	line, err := s.readBody(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	line = oneLine(line)
+	if !wire.Answers(line, p.id) {
+		return nil, errWrongID
+	}
+	if m := wire.Parse(codec.NewDecoder(nil), line); m.Failure != nil {
+		return line, nil // there need not be a connection
+	}
+	if id == "" {
+		return nil, errNoID
+	}
+	s.mu.Lock()
+	st := s.stream("")
+	s.mu.Unlock()
+	if st == nil {
+		return nil, net.ErrClosed
+	}
+	if err := st.await(); err != nil {
+		return nil, err
+	}
+	return line, nil
+}
