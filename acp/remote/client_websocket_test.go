@@ -1,0 +1,433 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// socketServer serves one WebSocket after the other by f, and returns its URL.
+func socketServer(t *testing.T, f func(ws *websocket.Conn, r *http.Request), o *websocket.AcceptOptions) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, o)
+		if err != nil {
+			return
+		}
+		defer ws.CloseNow()
+		f(ws, r)
+	}))
+	t.Cleanup(srv.Close)
+	return "ws" + strings.TrimPrefix(srv.URL, "http")
+}
+
+// rawServer takes a connection as HTTP/1.1 has it, answers an upgrade with the header, and leaves the rest to f.
+func rawServer(t *testing.T, header string, f func(conn net.Conn, in *bufio.Reader)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n%s\r\n",
+			base64.StdEncoding.EncodeToString(sum[:]), header)
+		f(conn, in)
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+	})
+	return "ws://" + l.Addr().String()
+}
+
+// TestREM20_Frames: text frames are messages, fragments are joined, binary ones and pings are not read; lines are split
+// into frames. The server need not name the connection (REM-4).
+func TestREM20_Frames(t *testing.T) {
+	got := make(chan string, 10)
+	url := socketServer(t, func(ws *websocket.Conn, r *http.Request) {
+		ctx := r.Context()
+		w, _ := ws.Writer(ctx, websocket.MessageText)
+		io.WriteString(w, `{"jsonrpc":"2.0",`)
+		io.WriteString(w, "\n"+`"method":"_a"}`)
+		w.Close()
+		ws.Write(ctx, websocket.MessageBinary, []byte(update("s", 1)))
+		ws.Write(ctx, websocket.MessageText, []byte(" \r\n"))
+		ws.Write(ctx, websocket.MessageText, []byte(update("s", 2)))
+		ws.SetReadLimit(-1)
+		for {
+			kind, message, err := ws.Read(ctx)
+			if err != nil {
+				return
+			}
+			got <- fmt.Sprint(kind, string(message))
+		}
+	}, nil)
+	c := dial(t, url, nil)
+	c.want(`{"jsonrpc":"2.0", "method":"_a"}`, update("s", 2))
+	c.write(cancel("a"))
+	if err := c.s.(rpc.FastStream).WriteLines([]byte(cancel("b") + "\n" + cancel("c") + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	long := cancel(strings.Repeat("x", 2_000_000))
+	c.write(long)
+	for _, want := range []string{cancel("a"), cancel("b"), cancel("c"), long} {
+		if got := within(t, got); got != fmt.Sprint(websocket.MessageText, want) {
+			t.Errorf("got %.100s", got)
+		}
+	}
+}
+
+// TestREM22_Close: the error says code and reason; 1000 and 1001 are an orderly end, others are not.
+func TestREM22_Close(t *testing.T) {
+	for code, orderly := range map[websocket.StatusCode]bool{1000: true, 1001: true, 1002: false, 1008: false, 1009: false, 1011: false, 4000: false} {
+		url := socketServer(t, func(ws *websocket.Conn, r *http.Request) { ws.Close(code, "because") }, nil)
+		c := dial(t, url, nil)
+		err := c.next().(error)
+		closed, ok := errors.AsType[*CloseError](err)
+		if !ok || closed.Code != int(code) || closed.Reason != "because" || errors.Is(err, io.EOF) != orderly ||
+			!strings.Contains(err.Error(), fmt.Sprint(int(code))) || !strings.Contains(err.Error(), "because") {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	t.Run("1006", func(t *testing.T) {
+		c := dial(t, socketServer(t, func(ws *websocket.Conn, r *http.Request) { ws.CloseNow() }, nil), nil)
+		if closed, ok := errors.AsType[*CloseError](c.next().(error)); !ok || closed.Code != 1006 || closed.Err == nil {
+			t.Errorf("got %v", closed)
+		}
+	})
+	t.Run("no handshake", func(t *testing.T) { // as goose does
+		url := rawServer(t, "", func(conn net.Conn, in *bufio.Reader) { io.Copy(io.Discard, in) })
+		o := testOptions(t)
+		o.CloseTimeout = 50 * time.Millisecond
+		c := dial(t, url, o)
+		begin := time.Now()
+		if err := c.s.Close(); err != nil || time.Since(begin) > 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+	t.Run("ours", func(t *testing.T) {
+		codes := make(chan websocket.StatusCode, 1)
+		url := socketServer(t, func(ws *websocket.Conn, r *http.Request) {
+			_, _, err := ws.Read(r.Context())
+			codes <- websocket.CloseStatus(err)
+		}, nil)
+		if err := dial(t, url, nil).s.Close(); err != nil {
+			t.Error(err)
+		}
+		if code := within(t, codes); code != 1000 {
+			t.Errorf("closed with %d", code)
+		}
+	})
+}
+
+// TestREM9_Frame: a frame over the limit closes with 1009.
+func TestREM9_Frame(t *testing.T) {
+	codes := make(chan websocket.StatusCode, 1)
+	url := socketServer(t, func(ws *websocket.Conn, r *http.Request) {
+		ws.Write(r.Context(), websocket.MessageText, []byte(update("s", 1)))
+		ws.Write(r.Context(), websocket.MessageText, []byte(update(strings.Repeat("x", 10_000), 2)))
+		_, _, err := ws.Read(r.Context())
+		codes <- websocket.CloseStatus(err)
+	}, nil)
+	o := testOptions(t)
+	o.MaxMessage = 10_000
+	c := dial(t, url, o)
+	c.want(update("s", 1))
+	if closed, ok := errors.AsType[*CloseError](c.next().(error)); !ok || closed.Code != 1009 {
+		t.Errorf("got %v", closed)
+	}
+	if code := within(t, codes); code != 1009 {
+		t.Errorf("closed with %d", code)
+	}
+}
+
+// TestREM23_Subprotocol: none is offered unless told; one that was not offered fails, none at all too if one was.
+func TestREM23_Subprotocol(t *testing.T) {
+	offered := make(chan string, 10)
+	serve := func(ws *websocket.Conn, r *http.Request) {
+		offered <- strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ",") + r.Header.Get("Sec-WebSocket-Extensions")
+		ws.Read(r.Context())
+	}
+	dial(t, socketServer(t, serve, nil), nil)
+	if got := within(t, offered); got != "" {
+		t.Errorf("offered %q", got)
+	}
+	o := testOptions(t)
+	o.Subprotocols = []string{"acp.v1"}
+	dial(t, socketServer(t, serve, &websocket.AcceptOptions{Subprotocols: []string{"acp.v1"}}), o)
+	if got := within(t, offered); got != "acp.v1" {
+		t.Errorf("offered %q", got)
+	}
+	url := rawServer(t, "Sec-WebSocket-Protocol: mine\r\n", func(net.Conn, *bufio.Reader) {})
+	if _, err := Dial(url, nil).Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "mine") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestREM25_Compression: it is offered only on demand.
+func TestREM25_Compression(t *testing.T) {
+	url := socketServer(t, func(ws *websocket.Conn, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Sec-WebSocket-Extensions"), "permessage-deflate") {
+			t.Error("not offered")
+		}
+		for {
+			kind, message, err := ws.Read(r.Context())
+			if err != nil {
+				return
+			}
+			ws.Write(r.Context(), kind, message)
+		}
+	}, &websocket.AcceptOptions{CompressionMode: websocket.CompressionContextTakeover})
+	o := testOptions(t)
+	o.Compression = true
+	c := dial(t, url, o)
+	for range 3 {
+		message := update(strings.Repeat("x", 10_000), 1)
+		c.write(message)
+		c.want(message)
+	}
+}
+
+// TestREM24_Pings: a server that answers nothing is given up after two pings; one that is only quiet is not, nor one
+// whose messages nobody reads.
+func TestREM24_Pings(t *testing.T) {
+	o := testOptions(t)
+	o.KeepAlive = 50 * time.Millisecond
+	t.Run("dead", func(t *testing.T) {
+		c := dial(t, rawServer(t, "", func(conn net.Conn, in *bufio.Reader) { io.Copy(io.Discard, in) }), o)
+		if err := c.next().(error); !errors.Is(err, ErrUnanswered) || errors.Is(err, io.EOF) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("quiet", func(t *testing.T) {
+		var pings atomic.Int32
+		c := dial(t, socketServer(t, func(ws *websocket.Conn, r *http.Request) {
+			ctx := ws.CloseRead(r.Context())
+			for pings.Load() < 5 && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			ws.Write(ctx, websocket.MessageText, []byte(update("s", 1)))
+			<-ctx.Done()
+		}, &websocket.AcceptOptions{OnPingReceived: func(context.Context, []byte) bool { pings.Add(1); return true }}), o)
+		c.want(update("s", 1))
+	})
+	t.Run("unread", func(t *testing.T) {
+		s, err := Dial(socketServer(t, func(ws *websocket.Conn, r *http.Request) {
+			ctx := ws.CloseRead(r.Context())
+			ws.Write(ctx, websocket.MessageText, []byte(update("s", 1)))
+			<-ctx.Done()
+		}, nil), o).Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		time.Sleep(500 * time.Millisecond)
+		if got, err := s.Read(); err != nil || string(got) != update("s", 1) {
+			t.Errorf("got %s, %v", got, err)
+		}
+	})
+}
+
+// TestREM26_TLS: wss goes over HTTP/1.1 though the server speaks HTTP/2, and https over HTTP/2, with one client.
+func TestREM26_TLS(t *testing.T) {
+	fake := newFakeServer(t)
+	protos := make(chan string, 100)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		protos <- r.Proto
+		if r.Header.Get("Upgrade") == "" {
+			fake.ServeHTTP(w, r)
+			return
+		}
+		ws, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		ws.Write(r.Context(), websocket.MessageText, []byte(update("s", 1)))
+		ws.Read(r.Context())
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	o := testOptions(t)
+	o.HTTPClient = srv.Client()
+	o.Header = func(context.Context) (http.Header, error) { return http.Header{"Authorization": {"Bearer x"}}, nil }
+	c := dial(t, strings.Replace(srv.URL, "https", "wss", 1), o)
+	c.want(update("s", 1))
+	if got := within(t, protos); got != "HTTP/1.1" {
+		t.Errorf("wss over %s", got)
+	}
+	h := dial(t, srv.URL, o)
+	h.write(initRequest)
+	h.want(initAnswer)
+	if got := within(t, protos); got != "HTTP/2.0" {
+		t.Errorf("https over %s", got)
+	}
+	h.write(prompt(1, "s"))
+	fake.send("s", result(1, `{}`))
+	h.want(result(1, `{}`))
+	if err := h.s.Close(); err != nil {
+		t.Error(err)
+	}
+	// A server that nobody vouches for has not seen a request.
+	u := dial(t, srv.URL, nil)
+	u.write(initRequest)
+	if err := u.fails(0); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestREM45_H2C: HTTP/2 without TLS.
+func TestREM45_H2C(t *testing.T) {
+	fake := newFakeServer(t)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Proto != "HTTP/2.0" {
+			t.Errorf("%s over %s", r.Method, r.Proto)
+		}
+		fake.ServeHTTP(w, r)
+	}))
+	srv.Config.Protocols = new(http.Protocols)
+	srv.Config.Protocols.SetUnencryptedHTTP2(true)
+	srv.Start()
+	defer srv.Close()
+	transport := &http.Transport{Protocols: srv.Config.Protocols}
+	defer transport.CloseIdleConnections()
+	o := testOptions(t)
+	o.HTTPClient = &http.Client{Transport: transport}
+	c := dial(t, srv.URL, o)
+	c.write(initRequest)
+	c.want(initAnswer)
+	for i := range 20 {
+		session := fmt.Sprint(i)
+		c.write(prompt(i, session))
+		fake.send(session, update(session, i))
+		fake.send(session, result(i, `{}`))
+		c.want(update(session, i), result(i, `{}`))
+	}
+	fake.send("0", cutStream)
+	fake.send("0", update("0", 7))
+	c.want(update("0", 7))
+	if err := c.s.Close(); err != nil {
+		t.Error(err)
+	}
+	within(t, fake.deleted)
+}
+
+// TestREM56_Upgrade: an upgrade that is refused has the same errors as a POST; a 401 is tried again with a new token.
+func TestREM56_Upgrade(t *testing.T) {
+	var status atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer new" {
+			ws, err := websocket.Accept(w, r, nil)
+			if err == nil {
+				ws.Read(r.Context())
+			}
+			return
+		}
+		http.Error(w, "because", int(status.Load()))
+	}))
+	defer srv.Close()
+	for code, is := range map[int]error{200: nil, 401: ErrUnauthorized, 404: ErrConnectionGone, 426: nil, 503: ErrBusy} {
+		status.Store(int32(code))
+		_, err := Dial("ws"+strings.TrimPrefix(srv.URL, "http"), nil).Connect(t.Context())
+		got, ok := errors.AsType[*StatusError](err)
+		if !ok || got.Status != code || got.Text != "because" || is != nil && !errors.Is(err, is) {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	status.Store(401)
+	o := testOptions(t)
+	o.Header = func(ctx context.Context) (http.Header, error) {
+		if Refused(ctx) != nil {
+			return http.Header{"Authorization": {"Bearer new"}}, nil
+		}
+		return http.Header{"Authorization": {"Bearer old"}}, nil
+	}
+	dial(t, "ws"+strings.TrimPrefix(srv.URL, "http"), o)
+}
+
+// TestREM10_Upgrade: the upgrade has the header, and the cookies of the connections before.
+func TestREM10_Upgrade(t *testing.T) {
+	got := make(chan string, 2)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Cookie") + " " + r.Header.Get("X-Key")
+		http.SetCookie(w, &http.Cookie{Name: "node", Value: "7"})
+		ws, err := websocket.Accept(w, r, nil)
+		if err == nil {
+			ws.Read(r.Context())
+		}
+	}))
+	t.Cleanup(srv.Close)
+	o := testOptions(t)
+	o.Header = func(context.Context) (http.Header, error) { return http.Header{"X-Key": {"k"}}, nil }
+	transport := Dial("ws"+strings.TrimPrefix(srv.URL, "http"), o)
+	for _, want := range []string{" k", "node=7 k"} {
+		s, err := transport.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if got := within(t, got); got != want {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+// TestREM58_ConnectContext: the context of Connect bounds opening, and nothing afterwards.
+func TestREM58_ConnectContext(t *testing.T) {
+	url := socketServer(t, func(ws *websocket.Conn, r *http.Request) {
+		kind, message, err := ws.Read(r.Context())
+		if err == nil {
+			ws.Write(r.Context(), kind, message)
+			ws.Read(r.Context())
+		}
+	}, nil)
+	ctx, cancelCtx := context.WithCancel(t.Context())
+	s, err := Dial(url, testOptions(t)).Connect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancelCtx()
+	c := newClient(t, s)
+	c.write(cancel("s"))
+	c.want(cancel("s"))
+
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts by its backlog, and answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	why := errors.New("enough")
+	ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, why)
+	defer stop()
+	if _, err := Dial("ws://"+l.Addr().String(), nil).Connect(ctx); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
