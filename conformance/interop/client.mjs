@@ -1,9 +1,10 @@
 // A client on the official TypeScript SDK that takes an agent through everything it advertises.
 //
 //   node client.mjs PLAN COMMAND [ARG]...
+//   node client.mjs PLAN URL
 //
 // PLAN is JSON: {"root": directory that is served and is the sessions' working directory,
-// "allow", "reject", "long": prompts}. The agent is COMMAND. The last line of standard output is a
+// "allow", "reject", "long": prompts}. The agent is COMMAND, or at URL. The last line of standard output is a
 // JSON summary of what happened; logs go to standard error. The exit status is 0 unless the protocol
 // failed.
 
@@ -11,13 +12,14 @@ import { spawn } from "node:child_process";
 import { readFile, writeFile, mkdir } from "node:fs/promises";
 import path from "node:path";
 import * as acp from "@agentclientprotocol/sdk";
+import { isURL, withServer } from "./remote.mjs";
 import { withAgent } from "./subprocess.mjs";
 
 const log = (...words) => console.error("client:", ...words);
 
 const [planText, ...agentCommand] = process.argv.slice(2);
 if (agentCommand.length === 0) {
-  log("usage: client.mjs PLAN COMMAND [ARG]...");
+  log("usage: client.mjs PLAN COMMAND [ARG]... or client.mjs PLAN URL");
   process.exit(2);
 }
 const plan = JSON.parse(planText);
@@ -251,9 +253,9 @@ async function drive(agent) {
   if (can?.auth?.logout) await call(m.logout, {});
 }
 
-const { exit, failed } = await withAgent(agentCommand, log, (input, output) =>
-  app.connectWith(acp.ndJsonStream(input, output), drive),
-);
+const { exit, failed } = isURL(agentCommand[0])
+  ? await withServer(agentCommand[0], log, (stream) => app.connectWith(stream, drive))
+  : await withAgent(agentCommand, log, (input, output) => app.connectWith(acp.ndJsonStream(input, output), drive));
 summary.exit = exit;
 for (const t of terminals.values()) t.child.kill("SIGKILL");
 console.log(JSON.stringify(summary));

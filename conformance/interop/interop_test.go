@@ -65,7 +65,11 @@ func npmInstall() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "acp-interop-"); err != nil {
 		return "", err
 	}
-	for _, name := range []string{"package.json", "package-lock.json", "client.mjs", "agent.mjs", "v2-client.mjs", "v2-agent.mjs", "subprocess.mjs"} {
+	programs, err := filepath.Glob("*.mjs")
+	if err != nil {
+		return dir, err
+	}
+	for _, name := range append(programs, "package.json", "package-lock.json") {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return dir, err
