@@ -82,7 +82,7 @@ enough.`,
 		}
 	}
 	add(groupRecordings, newCheckCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
-	add(groupPrograms, newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
+	add(groupPrograms, newServeCommand(p), newConnectCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
 	add(groupOther, newVersionCommand(p), newMCPCommand(p))
 	root.SetHelpCommandGroupID(groupOther)

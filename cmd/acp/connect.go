@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
+)
+
+// connectFlags are the flags of acp connect.
+type connectFlags struct {
+	tokens     tokenFlags
+	headerFile string
+	headerEnv  []string
+	logDebug   bool
+	options    remote.DialOptions
+}
+
+// newConnectCommand is acp connect.
+func newConnectCommand(p *program) *cobra.Command {
+	f := &connectFlags{}
+	c := &cobra.Command{
+		Use:   "connect [FLAGS] URL",
+		Short: "Be an agent that is at a URL, on standard input and output",
+		Long: `Be an agent that is at a URL, on standard input and output: for editors that start their agents as commands.
+http and https mean HTTP with server-sent events, ws and wss WebSocket.
+
+Tokens and headers come from the environment or from files, because other users see a command line. Files are
+read again for each request, so that a token may change. No token is sent over plain http or ws to another
+machine, unless --allow-insecure is given.
+
+It ends with 0 when its input ends, and with 3 when the connection is lost or the agent ends it; standard error
+says why.`,
+		Example: `  acp connect https://agent.example/acp                        with the token in $ACP_CONNECT_TOKEN
+  acp connect --token-file ~/.config/agent-token wss://agent.example/acp
+  acp connect --header-env X-Secret-Key=GOOSE_SECRET http://127.0.0.1:3284/acp`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("want one URL")
+			}
+			return connect(p, f, args[0])
+		},
+	}
+	flags, o := c.Flags(), &f.options
+	f.tokens.add(flags, "ACP_CONNECT_TOKEN")
+	flags.StringVar(&f.headerFile, "header-file", "", "a `FILE` of headers for every request, one a line, as \"NAME: VALUE\"")
+	flags.StringArrayVar(&f.headerEnv, "header-env", nil, "a header whose value is in the environment, as `NAME=VARIABLE`")
+	flags.BoolVar(&o.AllowInsecure, "allow-insecure", false, "send the token without TLS")
+	flags.StringSliceVar(&o.Subprotocols, "subprotocol", nil, "a `NAME` to offer when a WebSocket is opened")
+	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
+	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "the `TIME` after which an idle WebSocket is kept alive")
+	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
+	return c
+}
+
+// connect passes messages on until the connection ends.
+func connect(p *program, f *connectFlags, url string) error {
+	if _, err := f.header(); err != nil {
+		return err
+	}
+	o := f.options
+	o.Header = func(context.Context) (http.Header, error) { return f.header() }
+	o.Logger = (&serveFlags{logDebug: f.logDebug}).logger(p.stderr)
+	ctx, force, stop := untilSignals()
+	defer stop()
+	_ = force // a second interrupt has nothing more to cut
+	return gateway.Connect(ctx, remote.Dial(url, &o), closer(p.stdin), writeCloser(p.stdout), o.MaxMessage)
+}
+
+// header is what is sent with a request.
+func (f *connectFlags) header() (http.Header, error) {
+	header := http.Header{}
+	if f.headerFile != "" {
+		text, err := os.ReadFile(f.headerFile)
+		if err != nil {
+			return nil, err
+		}
+		lines := bufio.NewScanner(strings.NewReader(string(text)))
+		for n := 1; lines.Scan(); n++ {
+			line := strings.TrimSpace(lines.Text())
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			name, value, ok := strings.Cut(line, ":")
+			if !ok {
+				return nil, fmt.Errorf("%s:%d: want NAME: VALUE", f.headerFile, n) // the line may have a secret
+			}
+			header.Add(textproto.TrimString(name), textproto.TrimString(value))
+		}
+	}
+	for _, pair := range f.headerEnv {
+		name, variable, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, usagef("--header-env %q: want NAME=VARIABLE", pair)
+		}
+		value, set := os.LookupEnv(variable)
+		if !set {
+			return nil, fmt.Errorf("--header-env %s: $%s is not set", name, variable)
+		}
+		header.Set(name, value)
+	}
+	tokens, err := f.tokens.read()
+	if err != nil {
+		return nil, err
+	}
+	if len(tokens) > 1 {
+		return nil, errors.New("want one token")
+	}
+	for _, token := range tokens {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	return header, nil
+}

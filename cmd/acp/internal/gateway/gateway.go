@@ -1,0 +1,261 @@
+package gateway
+
+// This file owns the server: one process of the agent for each connection.
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// Options say how a Gateway serves.
+type Options struct {
+	// Command makes the command of a connection's agent.
+	Command func(peer *remote.Peer) *exec.Cmd
+	// Path is where the agent is served, Health where the gateway says whether it takes connections: 200 or 503. An empty
+	// Health is none.
+	Path, Health string
+	// Server has what remote.Handler takes.
+	Server remote.HandlerOptions
+	// EndTime is how long each step of ending an agent may take: the end of its input, TERM, KILL.
+	EndTime time.Duration
+	// ShutdownTime bounds how long connections may take to end.
+	ShutdownTime time.Duration
+	// Certificate and Key are the files for TLS; none is no TLS.
+	Certificate, Key string
+}
+
+// Gateway serves an agent over HTTP and WebSocket.
+type Gateway struct {
+	options Options
+	log     *slog.Logger
+	agent   *remote.Server
+
+	running  sync.WaitGroup // what passes messages on
+	draining atomic.Bool
+	numbers  numbers
+}
+
+// numbers are counted for metrics.
+type numbers struct {
+	processes                                  atomic.Int64
+	started, failedToStart, failedLater, noise atomic.Uint64
+}
+
+// New makes a Gateway.
+func New(o Options) *Gateway {
+	g := &Gateway{options: o, log: o.Server.Logger}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	g.agent = remote.Handler(g.serve, &o.Server)
+	return g
+}
+
+// ServeHTTP serves the agent, and says how the gateway is.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case g.options.Path:
+		g.agent.ServeHTTP(w, r)
+	case cmp.Or(g.options.Health, g.options.Path):
+		if g.draining.Load() {
+			http.Error(w, "the server is shutting down", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// ErrNoAuthenticator is why a gateway does not serve on an address that other machines reach.
+var ErrNoAuthenticator = errors.New("whoever reaches this address could do whatever the agent can")
+
+// Check says whether the gateway may serve at an address.
+func (g *Gateway) Check(addr net.Addr) error {
+	if g.options.Server.Authenticate != nil || g.options.Server.AllowUnauthenticated {
+		return nil
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+		return fmt.Errorf("%s: %w", addr, ErrNoAuthenticator)
+	}
+	return nil
+}
+
+// Serve serves until ctx ends, and closes the listener. Then it takes no more connections, ends those that there are, with
+// their agents, and returns. When force ends, they are cut at once.
+func (g *Gateway) Serve(ctx, force context.Context, listener net.Listener) error {
+	if err := g.Check(listener.Addr()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := remote.NewHTTPServer(g)
+	server.ErrorLog = slog.NewLogLogger(g.log.Handler(), slog.LevelDebug)
+	served := make(chan error, 1)
+	go func() {
+		if g.options.Certificate != "" {
+			served <- server.ServeTLS(listener, g.options.Certificate, g.options.Key)
+		} else {
+			served <- server.Serve(listener)
+		}
+	}()
+	var err error
+	stopped := false
+	select {
+	case err = <-served: // it could not go on
+		stopped = true
+	case <-ctx.Done():
+	}
+	g.draining.Store(true)
+	bound, cancel := context.WithTimeout(force, g.options.ShutdownTime)
+	defer cancel()
+	var ending sync.WaitGroup
+	ending.Go(func() {
+		// It ends when the streams have, or with bound.
+		if e := server.Shutdown(bound); e != nil {
+			_ = server.Close() // what is left is cut
+		}
+	})
+	err = errors.Join(err, g.agent.Shutdown(bound))
+	ending.Wait()
+	g.running.Wait()
+	if !stopped {
+		if e := <-served; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// serve is one connection: it starts the agent and passes on what both say.
+func (g *Gateway) serve(ctx context.Context, t rpc.Transport, peer *remote.Peer) (err error) {
+	log := g.log.With("connection", peer.ConnectionID)
+	client, err := t.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	cmd := g.options.Command(peer)
+	said := &lineLogger{log: log}
+	cmd.Stderr = said
+	command := rpc.Command(cmd)
+	command.StopTime, command.KillTime = g.options.EndTime, g.options.EndTime
+	command.MaxMessage = g.options.Server.MaxMessage
+	agent, err := command.Connect(ctx)
+	if err != nil {
+		g.numbers.failedToStart.Add(1)
+		return fmt.Errorf("the agent cannot be started: %w", err)
+	}
+	g.numbers.started.Add(1)
+	g.numbers.processes.Add(1)
+	b := newBridge(client, agent)
+	b.noise = func(line []byte) {
+		g.numbers.noise.Add(1)
+		log.Debug("the agent printed what is no message", "text", plain.Line(string(line)))
+	}
+	ended, why := b.run(ctx)
+	if ended == b.client {
+		b.finish(ctx, g.options.EndTime)
+	}
+	if e := agent.Close(); e != nil {
+		err = fmt.Errorf("ending the agent: %w", e)
+	}
+	g.numbers.processes.Add(-1)
+	said.flush()
+	<-b.down
+	// The other direction ends with the connection, which ends when this function has returned.
+	g.running.Go(func() { <-b.up })
+	log.Debug("the agent has ended", "pid", cmd.Process.Pid, "state", cmd.ProcessState.String())
+	if ended == b.agent {
+		g.numbers.failedLater.Add(1)
+		return errors.Join(fmt.Errorf("the agent has ended before its client: %w", why), err)
+	}
+	return err
+}
+
+// maxLogged is how much of a line of an agent's standard error is logged.
+const maxLogged = 4 << 10
+
+// lineLogger logs the lines that are written to it.
+type lineLogger struct {
+	log  *slog.Logger
+	mu   sync.Mutex
+	line []byte
+	lost int // bytes of the line that are not kept
+}
+
+func (l *lineLogger) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(b)
+	for len(b) > 0 {
+		text, rest, whole := bytes.Cut(b, []byte("\n"))
+		keep := min(len(text), maxLogged-len(l.line))
+		l.line = append(l.line, text[:keep]...)
+		l.lost += len(text) - keep
+		if whole {
+			l.print()
+		}
+		b = rest
+	}
+	return n, nil
+}
+
+// flush logs what has no end yet.
+func (l *lineLogger) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.line) > 0 {
+		l.print()
+	}
+}
+
+func (l *lineLogger) print() {
+	attrs := []any{"text", string(bytes.TrimRight(l.line, "\r"))}
+	if l.lost > 0 {
+		attrs = append(attrs, "lost", l.lost)
+	}
+	l.log.Info("agent", attrs...)
+	l.line, l.lost = l.line[:0], 0
+}
+
+// Connect is the other end: it passes messages between the client on in and out and the agent that transport reaches,
+// until one of them ends.
+func Connect(ctx context.Context, transport rpc.Transport, in io.ReadCloser, out io.WriteCloser, maxMessage int) (err error) {
+	agent, err := transport.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	client, err := rpc.IO(in, out, maxMessage).Connect(ctx)
+	if err != nil {
+		return errors.Join(err, agent.Close())
+	}
+	b := newBridge(client, agent)
+	ended, why := b.run(ctx)
+	closed := agent.Close()
+	if e := client.Close(); closed == nil {
+		closed = e
+	}
+	<-b.up
+	<-b.down
+	switch {
+	case ended == nil, ended == b.client && orderly(why):
+		return closed
+	case orderly(why):
+		return errors.Join(errors.New("the agent has ended the connection"), closed)
+	default:
+		return fmt.Errorf("the %s: %w", ended.name, why)
+	}
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
+)
+
+// serveFlags are the flags of acp serve.
+type serveFlags struct {
+	listen, path, health, metrics string
+	tokens                        tokenFlags
+	noToken                       bool
+	cert, key                     string
+	env                           []string
+	dir                           string
+	endTime, shutdownTime         time.Duration
+	logJSON, logDebug             bool
+	server                        remote.HandlerOptions
+}
+
+// newServeCommand is acp serve.
+func newServeCommand(p *program) *cobra.Command {
+	f := &serveFlags{}
+	c := &cobra.Command{
+		Use:   "serve [FLAGS] -- AGENT [ARG...]",
+		Short: "Serve an agent over WebSocket and HTTP",
+		Long: `Serve an agent over WebSocket and HTTP. Each connection that a client opens gets a process of the agent of its
+own, which ends with the connection.
+
+Whoever can connect can do whatever the agent can. Without a token it serves on loopback addresses only. A
+file of tokens has one in each line; with a name before it, as in "ada TOKEN", connections of different names
+are apart. Without TLS, tokens and all that is said pass in the clear: use --tls-cert and --tls-key, or a proxy
+in front. A page in a browser may connect if its origin is this server's own or stands in --allow-origin.
+
+Standard error has a line for each connection that begins and ends, and what the agents write there. An
+interrupt (Ctrl-C) or TERM ends it: no more connections are taken, agents read the end of their input and may
+finish, and then it ends; a second one cuts everything.`,
+		Example: `  acp serve -- my-agent --acp                                   on http://127.0.0.1:8123/acp
+  acp serve --listen :8443 --token-file tokens --tls-cert cert.pem --tls-key key.pem -- my-agent
+  acp serve --allow-origin https://editor.example -- my-agent   for a page in a browser`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usagef("want the agent's command")
+			case (f.cert == "") != (f.key == ""):
+				return usagef("want both --tls-cert and --tls-key, or none")
+			case !strings.HasPrefix(f.path, "/"), f.health != "" && !strings.HasPrefix(f.health, "/"), f.health == f.path:
+				return usagef("--path and --health begin with / and are not the same")
+			}
+			return serveAgent(p, f, args)
+		},
+	}
+	flags, o := c.Flags(), &f.server
+	flags.SetInterspersed(false) // the agent's flags are its own
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8123", "the `ADDRESS` to listen on; port 0 takes a free one, which is printed")
+	flags.StringVar(&f.path, "path", remote.DefaultPath, "the `PATH` of the agent")
+	flags.StringVar(&f.health, "health", "/healthz", "a `PATH` that answers 200, or 503 when the server ends; empty for none")
+	flags.StringVar(&f.metrics, "metrics", "", "an `ADDRESS` of its own where http://ADDRESS/metrics is for Prometheus")
+	f.tokens.add(flags, "ACP_SERVE_TOKEN")
+	flags.BoolVar(&f.noToken, "no-token", false, "let everybody in, on any address")
+	flags.StringSliceVar(&o.AllowedOrigins, "allow-origin", nil, "an `ORIGIN` whose pages may connect, such as https://editor.example")
+	flags.StringSliceVar(&o.AllowedHosts, "allow-host", nil, "on loopback: a `NAME` that a proxy passes on as Host")
+	flags.StringVar(&o.TokenQuery, "token-query", "", "a `PARAMETER` of the URL that may bring the token of a WebSocket")
+	flags.StringVar(&f.cert, "tls-cert", "", "the `FILE` of the certificate, in PEM")
+	flags.StringVar(&f.key, "tls-key", "", "the `FILE` of its key, in PEM")
+	flags.StringArrayVar(&f.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
+	flags.StringVar(&f.dir, "cwd", "", "the `FOLDER` in which the agents start; default: this one")
+	flags.BoolVar(&o.DisableWebSocket, "no-websocket", false, "serve HTTP alone")
+	flags.BoolVar(&o.DisableHTTP, "no-http", false, "serve WebSocket alone")
+	flags.IntVar(&o.MaxConnections, "max-connections", 100, "how `MANY` connections there may be, and agents")
+	flags.IntVar(&o.MaxConnectionsPerPrincipal, "max-connections-each", 0, "how `MANY` a token with a name may have (default 1000)")
+	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
+	flags.DurationVar(&o.Expiry, "expiry", 5*time.Minute, "the `TIME` after which a connection over HTTP ends that its client has left")
+	flags.DurationVar(&o.Grace, "grace", 0, "the `TIME` that an agent may work on after its WebSocket was lost")
+	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "the `TIME` after which an idle connection is kept alive")
+	flags.DurationVar(&f.endTime, "end-timeout", 2*time.Second, "the `TIME` of each step of ending an agent: closed input, TERM, KILL")
+	flags.DurationVar(&f.shutdownTime, "shutdown-timeout", 20*time.Second, "the `TIME` for all connections to end")
+	flags.BoolVar(&f.logJSON, "log-json", false, "log in JSON")
+	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
+	return c
+}
+
+// serveAgent serves until it is interrupted.
+func serveAgent(p *program, f *serveFlags, args []string) error {
+	command, err := resolveAgent(args, f.dir)
+	if err != nil {
+		return err
+	}
+	tokens, err := f.tokens.read()
+	if err != nil {
+		return err
+	}
+	o := f.server
+	switch {
+	case len(tokens) > 0:
+		o.Authenticate = remote.BearerToken(tokens)
+	case f.noToken:
+		o.AllowUnauthenticated = true
+	}
+	o.Logger = f.logger(p.stderr)
+	o.CloseTime = 4 * f.endTime // the agent ends by then, whatever it does
+	environ := append(f.tokens.without(os.Environ()), f.env...)
+	g := gateway.New(gateway.Options{
+		Command: func(*remote.Peer) *exec.Cmd {
+			return &exec.Cmd{Path: command[0], Args: args, Dir: f.dir, Env: environ}
+		},
+		Path: f.path, Health: f.health, Server: o, EndTime: f.endTime, ShutdownTime: f.shutdownTime, Certificate: f.cert, Key: f.key,
+	})
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return err
+	}
+	if err := g.Check(listener.Addr()); err != nil {
+		return &exit{statusUsage, fmt.Errorf("%w: want --token-file or $%s, or --no-token", errors.Join(err, listener.Close()), f.tokens.variable)}
+	}
+	ctx, force, stop := untilSignals()
+	defer stop()
+	if f.metrics != "" {
+		end, err := serveMetrics(f.metrics, g.Metrics())
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		defer end()
+	}
+	fmt.Fprintf(p.stdout, "%s\n", f.url(listener.Addr()))
+	return g.Serve(ctx, force, listener)
+}
+
+// resolveAgent finds the agent's program, so that it is not found to be missing only when somebody connects.
+func resolveAgent(args []string, dir string) ([]string, error) {
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		return nil, err
+	}
+	if dir != "" {
+		if info, err := os.Stat(dir); err != nil {
+			return nil, err
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("%s is no folder", dir)
+		}
+	}
+	return append([]string{path}, args[1:]...), nil
+}
+
+// url is where the agent is served.
+func (f *serveFlags) url(addr net.Addr) string {
+	scheme := "http"
+	if f.cert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + addr.String() + f.path
+}
+
+func (f *serveFlags) logger(w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if f.logDebug {
+		o.Level = slog.LevelDebug
+	}
+	if f.logJSON {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// untilSignals returns a context that ends with the first interrupt or TERM, and one that ends with the second.
+func untilSignals() (ctx, force context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	force, cancelForce := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for _, next := range []func(){cancel, cancelForce} {
+			select {
+			case <-signals:
+				next()
+			case <-force.Done():
+			}
+		}
+	}()
+	return ctx, force, func() {
+		signal.Stop(signals)
+		cancel()
+		cancelForce()
+	}
+}
+
+// serveMetrics serves metrics at an address of their own.
+func serveMetrics(address string, metrics http.Handler) (end func(), err error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // until it is closed
+	}()
+	return func() {
+		_ = server.Close() // the program ends
+		<-served
+	}, nil
+}
+
+// tokenFlags are flags for tokens, which are never on the command line: other users see that.
+type tokenFlags struct {
+	file, variable string
+}
+
+type flagSet interface {
+	StringVar(p *string, name, value, usage string)
+}
+
+func (f *tokenFlags) add(flags flagSet, variable string) {
+	flags.StringVar(&f.file, "token-file", "", "a `FILE` with the token")
+	flags.StringVar(&f.variable, "token-env", variable, "the `VARIABLE` of the environment that has the token")
+}
+
+// read returns the tokens, by name; none if there is neither file nor variable.
+func (f *tokenFlags) read() (map[string]string, error) {
+	if f.file == "" {
+		if token := os.Getenv(f.variable); token != "" {
+			return map[string]string{"": token}, nil
+		}
+		return nil, nil
+	}
+	text, err := os.ReadFile(f.file)
+	if err != nil {
+		return nil, err
+	}
+	tokens := map[string]string{}
+	for lines, n := bufio.NewScanner(strings.NewReader(string(text))), 1; lines.Scan(); n++ {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if len(words) > 2 {
+			return nil, fmt.Errorf("%s:%d: want TOKEN, or NAME TOKEN", f.file, n) // the line has a secret
+		}
+		name := ""
+		if len(words) == 2 {
+			name = words[0]
+		}
+		if _, twice := tokens[name]; twice {
+			return nil, fmt.Errorf("%s:%d: a second token of the same name", f.file, n)
+		}
+		tokens[name] = words[len(words)-1]
+	}
+	if len(tokens) == 0 {
+		return nil, fmt.Errorf("%s: no token in it", f.file)
+	}
+	return tokens, nil
+}
+
+// without returns an environment without the token, which is nothing for an agent.
+func (f *tokenFlags) without(environ []string) []string {
+	return slices.DeleteFunc(environ, func(v string) bool { return strings.HasPrefix(v, f.variable+"=") })
+}
