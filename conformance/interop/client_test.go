@@ -63,13 +63,16 @@ func (c *goClient) take() []acp.SessionUpdate {
 
 // TestTypeScriptAgent has this module's client drive the TypeScript agent.
 func TestTypeScriptAgent(t *testing.T) {
-	dir := install(t)
+	command := exec.Command("node", filepath.Join(install(t), "agent.mjs"))
+	command.Stderr = t.Output()
+	root := greetingRoot(t)
+	keepClean(t, "v1-typescript-agent", root, driveTypeScriptAgent(t, acp.Command(command), root))
+}
+
+// driveTypeScriptAgent takes the agent of turns.mjs through all that it does, and returns what passed.
+func driveTypeScriptAgent(t *testing.T, transport acp.Transport, root string) []conformance.Message {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "greeting.txt"), []byte("Good morning\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	roots, err := local.OpenRoots(root)
 	if err != nil {
 		t.Fatal(err)
@@ -85,11 +88,8 @@ func TestTypeScriptAgent(t *testing.T) {
 	local.NewFiles(roots, nil).Register(&handlers)
 	terminals.Register(&handlers)
 
-	command := exec.Command("node", filepath.Join(dir, "agent.mjs"))
-	command.Stderr = t.Output()
 	var messages conformance.Recording
-	defer func() { keepClean(t, "v1-typescript-agent", root, messages.Messages()) }()
-	tap := conformance.Tap(t, conformance.Client, acp.Command(command), &conformance.TapOptions{OnMessage: messages.Add})
+	tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{OnMessage: messages.Add})
 	agent, err := acp.Connect(ctx, tap, handlers, &acp.ClientOptions{
 		Info: acp.Implementation{Name: "go-client", Version: "1.0.0"},
 		Session: acp.ClientSessionCapabilities{ConfigOptions: acp.Some(acp.SessionConfigOptionsCapabilities{
@@ -99,11 +99,7 @@ func TestTypeScriptAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := agent.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer agent.Close() // where the test has failed
 	if got := agent.Initialized().AgentInfo.Value().Name; got != "interop-agent" {
 		t.Errorf("got agent %q", got)
 	}
@@ -118,7 +114,7 @@ func TestTypeScriptAgent(t *testing.T) {
 	t.Run("allowed", func(t *testing.T) {
 		turn(t, ctx, session, "allow", acp.StopReasonEndTurn)
 		text, err := os.ReadFile(filepath.Join(root, "greeting.txt"))
-		if want := "Good morning\nHello, world ✓\n"; err != nil || string(text) != want {
+		if want := greeting + "Hello, world ✓\n"; err != nil || string(text) != want {
 			t.Errorf("got file %q, %v, want %q", text, err, want)
 		}
 		checkTurn(t, c.take(), acp.ToolCallStatusCompleted)
@@ -137,6 +133,10 @@ func TestTypeScriptAgent(t *testing.T) {
 	if _, err := agent.Logout(ctx, &acp.LogoutRequest{}); err != nil {
 		t.Error(err)
 	}
+	if err := agent.Close(); err != nil {
+		t.Error(err)
+	}
+	return messages.Messages()
 }
 
 // settings changes the mode and back, and every config option.

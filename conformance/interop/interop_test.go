@@ -145,7 +145,8 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 }
 
-// drive runs a TypeScript client, with this program as a relay before the agent, and decodes its summary.
+// drive runs a TypeScript client, and decodes its summary. Before an agent that is a command stands this program as a
+// relay that records into trace.
 func drive(t *testing.T, script, root, trace string, agent []string, summary any) {
 	t.Helper()
 	plan, err := json.Marshal(map[string]string{
@@ -154,13 +155,17 @@ func drive(t *testing.T, script, root, trace string, agent []string, summary any
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	args := []string{script, string(plan)}
+	if trace != "" {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, self)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	client := exec.CommandContext(ctx, "node", append([]string{script, string(plan), self}, agent...)...)
+	client := exec.CommandContext(ctx, "node", append(args, agent...)...)
 	client.Env = append(os.Environ(), traceVariable+"="+trace)
 	client.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer

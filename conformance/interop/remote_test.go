@@ -1,0 +1,170 @@
+package interop
+
+// This file owns the tests over the network: the TypeScript SDK's server and clients for HTTP and WebSocket with ours.
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// schemes are the transports, by the URLs that mean them.
+var schemes = []string{"ws", "http"}
+
+// startServer starts a program in dir that serves agents, and returns where. It ends with the test, and must end well.
+func startServer(t *testing.T, dir, program string) (address string, output *bufio.Reader, stop func()) {
+	t.Helper()
+	server := exec.Command("node", filepath.Join(dir, program))
+	server.Stderr = t.Output()
+	stdin, err := server.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	output = bufio.NewReader(stdout)
+	stop = sync.OnceFunc(func() {
+		timer := time.AfterFunc(10*time.Second, func() { _ = server.Process.Kill() }) // it may have ended
+		defer timer.Stop()
+		if err := stdin.Close(); err != nil {
+			t.Error(err)
+		}
+		// Its last words are read before Wait closes the pipe.
+		rest, _ := io.ReadAll(output)
+		output.Reset(strings.NewReader(string(rest)))
+		if err := server.Wait(); err != nil {
+			t.Errorf("%s: %v", program, err)
+		}
+	})
+	t.Cleanup(stop)
+	if address, err = output.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(address), output, stop
+}
+
+// TestRemoteTypeScriptServer has this module's client drive the TypeScript agent behind the TypeScript server.
+func TestRemoteTypeScriptServer(t *testing.T) {
+	address, _, _ := startServer(t, install(t), "server.mjs")
+	for _, scheme := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			messages := driveTypeScriptAgent(t, remote.Dial(scheme+"://"+address+"/acp", nil), greetingRoot(t))
+			t.Logf("%d messages", len(messages))
+		})
+	}
+}
+
+// serveExample serves the example agent at the server's address, one process for each connection, with a tap before it.
+func serveExample(t *testing.T, o *remote.HandlerOptions, record func(conformance.Message)) (server *remote.Server, address string) {
+	t.Helper()
+	program, state := build(t, "agent"), t.TempDir()
+	return serve(t, o, func(ctx context.Context, transport rpc.Transport, _ *remote.Peer) error {
+		client, err := conformance.Tap(t, conformance.Agent, transport, &conformance.TapOptions{OnMessage: record}).Connect(ctx)
+		if err != nil {
+			return err
+		}
+		command := exec.Command(program, "-state", state)
+		command.Stderr = t.Output()
+		agent, err := rpc.Command(command).Connect(ctx)
+		if err != nil {
+			return errors.Join(err, client.Close())
+		}
+		var down sync.WaitGroup
+		down.Go(func() { err = copyMessages(client, agent) })
+		up := copyMessages(agent, client)
+		err = errors.Join(up, agent.Close())
+		down.Wait()
+		return errors.Join(err, client.Close())
+	})
+}
+
+// copyMessages passes messages on until the stream that they come from ends.
+func copyMessages(to, from rpc.Stream) error {
+	for {
+		message, err := from.Read()
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := to.Write(message); err != nil {
+			return err
+		}
+	}
+}
+
+// serve serves connections on a free port, until the test ends.
+func serve(
+	t *testing.T, o *remote.HandlerOptions, connection func(context.Context, rpc.Transport, *remote.Peer) error,
+) (server *remote.Server, address string) {
+	t.Helper()
+	server = remote.Handler(func(ctx context.Context, transport rpc.Transport, peer *remote.Peer) error {
+		err := connection(ctx, transport, peer)
+		if err != nil && t.Context().Err() == nil {
+			t.Errorf("a connection ended with %v", err)
+		}
+		return err
+	}, o)
+	mux := http.NewServeMux()
+	mux.Handle(remote.DefaultPath, server)
+	web := remote.NewHTTPServer(mux)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := errors.Join(server.Shutdown(ctx), web.Shutdown(ctx)); err != nil {
+			t.Error(err)
+		}
+		serving.Wait()
+	})
+	return server, listener.Addr().String()
+}
+
+// TestRemoteTypeScriptClient has the TypeScript client drive the example agent over both of its transports.
+func TestRemoteTypeScriptClient(t *testing.T) {
+	dir := install(t)
+	for _, scheme := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			var messages conformance.Recording
+			_, address := serveExample(t, nil, messages.Add)
+			root := t.TempDir()
+			if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var s summary
+			drive(t, filepath.Join(dir, "client.mjs"), root, "", []string{fmt.Sprintf("%s://%s%s", scheme, address, remote.DefaultPath)}, &s)
+			t.Logf("%d messages", len(messages.Messages()))
+			s.check(t)
+		})
+	}
+}
