@@ -135,9 +135,10 @@ func goBlocks(t *testing.T, guide string) []block {
 
 // imported are the packages that blocks may use without importing them.
 var imported = []string{
-	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "os", "os/exec", "path/filepath",
+	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "net/http", "os", "os/exec", "path/filepath",
 	"strings", "sync", "testing", "testing/synctest", "time",
-	modulePath + "acp", modulePath + "acp/codec", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/rpc",
+	modulePath + "acp", modulePath + "acp/codec", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/remote",
+	modulePath + "acp/rpc",
 	modulePath + "conformance", modulePath + "conformance/probe", modulePath + "conformance/recording", modulePath + "conformance/transcript",
 }
 
