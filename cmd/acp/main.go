@@ -1,4 +1,5 @@
-// Acp judges, records and replays connections of the Agent Client Protocol, of programs in any language.
+// Acp judges, records and replays connections of the Agent Client Protocol, of programs in any language, puts agents and
+// clients through it, and carries them over the network.
 //
 // Run "acp help" for its commands, and "acp help COMMAND" for one of them.
 package main

@@ -84,8 +84,14 @@ func typescript(t *testing.T) string {
 		}
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "client.mjs", "agent.mjs", "subprocess.mjs"} {
-		text, err := os.ReadFile(filepath.Join("../../conformance/interop", name))
+	const programs = "../../conformance/interop"
+	names, err := filepath.Glob(filepath.Join(programs, "*.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(names, "package.json", "package-lock.json") {
+		name = filepath.Base(name)
+		text, err := os.ReadFile(filepath.Join(programs, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
 		}
@@ -111,17 +117,8 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 	}
 	for _, through := range ways() {
 		outer, inner := t.TempDir(), t.TempDir()
-		root := t.TempDir()
-		if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		plan, err := json.Marshal(map[string]string{
-			"root": root, "allow": "Make a plan, think, read notes.txt, edit notes.txt, and run `cat notes.txt`.",
-			"reject": "Now edit notes.txt, and run `cat notes.txt` again.", "long": "Write a very long story.",
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		root := notes(t)
+		plan := turnsPlan(t, root)
 		file := filepath.Join(t.TempDir(), "run.jsonl")
 		args := []string{filepath.Join(dir, "client.mjs"), string(plan), programPath(t, "witness"), outer}
 		switch through {
@@ -135,27 +132,7 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 		if out, err := client.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", through, err, out)
 		}
-		for _, name := range []string{"in", "out"} {
-			sent, got := readText(t, filepath.Join(outer, name)), readText(t, filepath.Join(inner, name))
-			if sent != got || len(sent) == 0 {
-				t.Errorf("%s, %s: %d bytes became %d", through, name, len(sent), len(got))
-			}
-			a, b := moments(t, filepath.Join(outer, name)), moments(t, filepath.Join(inner, name))
-			if name == "out" {
-				a, b = b, a
-			}
-			if len(a) != len(b) {
-				t.Fatalf("%d lines became %d", len(a), len(b))
-			}
-			for i := range len(a) - 1 { // the last one is the end
-				delay := time.Duration(b[i] - a[i])
-				if i == 0 && name == "in" {
-					t.Logf("%-18s first message, until the programs have started: %v", through, delay)
-					continue
-				}
-				delays[through] = append(delays[through], delay)
-			}
-		}
+		delays[through] = append(delays[through], compareWitnesses(t, through, outer, inner)...)
 		if through != "through acp record" {
 			continue
 		}
@@ -175,6 +152,63 @@ func TestRecordBetweenTypeScriptPrograms(t *testing.T) {
 		replayTypeScript(t, dir, plan, root, file)
 		t.Logf("%d messages; %d and %d bytes, the same on both sides and in the recording", len(all.Messages()), len(all.Sent(conformance.Client)), len(all.Sent(conformance.Agent)))
 	}
+	logDelays(t, delays)
+}
+
+// notes makes a folder for the turns.
+func notes(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// turnsPlan says what the TypeScript client does.
+func turnsPlan(t *testing.T, root string) []byte {
+	t.Helper()
+	plan, err := json.Marshal(map[string]string{
+		"root": root, "allow": "Make a plan, think, read notes.txt, edit notes.txt, and run `cat notes.txt`.",
+		"reject": "Now edit notes.txt, and run `cat notes.txt` again.", "long": "Write a very long story.",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// compareWitnesses requires that two witnesses have seen the same, and returns how long each line but the first took from
+// the one to the other.
+func compareWitnesses(t *testing.T, through, outer, inner string) (delays []time.Duration) {
+	t.Helper()
+	for _, name := range []string{"in", "out"} {
+		sent, got := readText(t, filepath.Join(outer, name)), readText(t, filepath.Join(inner, name))
+		if sent != got || len(sent) == 0 {
+			t.Errorf("%s, %s: %d bytes became %d", through, name, len(sent), len(got))
+		}
+		a, b := moments(t, filepath.Join(outer, name)), moments(t, filepath.Join(inner, name))
+		if name == "out" {
+			a, b = b, a
+		}
+		if len(a) != len(b) {
+			t.Fatalf("%d lines became %d", len(a), len(b))
+		}
+		for i := range len(a) - 1 { // the last one is the end
+			delay := time.Duration(b[i] - a[i])
+			if i == 0 && name == "in" {
+				t.Logf("%-18s first message, until the programs have started: %v", through, delay)
+				continue
+			}
+			delays = append(delays, delay)
+		}
+	}
+	return delays
+}
+
+// logDelays logs what lines took.
+func logDelays(t *testing.T, delays map[string][]time.Duration) {
+	t.Helper()
 	for through, d := range delays {
 		slices.Sort(d)
 		t.Logf("%-18s %4d messages, each took p50 %v, p99 %v", through, len(d), d[len(d)/2], d[len(d)*99/100])

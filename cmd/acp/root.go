@@ -35,7 +35,8 @@ func run(p *program, args []string) int {
 		e = &exit{statusUsage, err} // cobra's own errors are all about usage
 	}
 	if e.err != nil {
-		fmt.Fprintf(p.stderr, "acp: %s\n", plain.Text(strings.TrimSpace(e.err.Error())))
+		text := strings.TrimPrefix(strings.TrimSpace(e.err.Error()), "acp: ") // errors of the library have it
+		fmt.Fprintf(p.stderr, "acp: %s\n", plain.Text(text))
 		if e.status == statusUsage {
 			fmt.Fprintf(p.stderr, "Run %q.\n", cmd.CommandPath()+" --help")
 		}
@@ -46,14 +47,15 @@ func run(p *program, args []string) int {
 func newRoot(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "acp",
-		Short: "Judge, record and replay connections of the Agent Client Protocol, and probe its agents",
-		Long: `Acp judges, records and replays connections of the Agent Client Protocol, and puts agents through it. The
-programs may be in any language. It does not need to know them: what passes between an editor and an agent is
-enough.`,
+		Short: "Judge, record and replay connections of the Agent Client Protocol, probe its agents, and serve them",
+		Long: `Acp judges, records and replays connections of the Agent Client Protocol, puts agents through it, and carries
+them over the network. The programs may be in any language. It does not need to know them: what passes
+between an editor and an agent is enough.`,
 		Example: `  acp record -o run.jsonl -- my-agent   in place of "my-agent" in the editor's configuration
   acp check run.jsonl                   what in it breaks the protocol
   acp show run.jsonl                    what was said
   acp probe -- my-agent                 what the agent does in a hundred scenarios
+  acp serve -- my-agent                 the agent at a URL
   acp explain PRM-9                     one requirement, with a right and a wrong example`,
 		Version:       version(),
 		SilenceErrors: true,

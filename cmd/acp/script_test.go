@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write docs/rules.md and the expected ou
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"acp": main, "measured": measured, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent,
+		"acp": main, "measured": measured, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -111,6 +112,11 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.cert != "" {
+		if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {
+			return err
+		}
+	}
 	o := f.server
 	switch {
 	case len(tokens) > 0:
@@ -131,17 +137,18 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.Check(listener.Addr()); err != nil {
+	if err := g.Check(listener); err != nil {
 		return &exit{statusUsage, fmt.Errorf("%w: want --token-file or $%s, or --no-token", errors.Join(err, listener.Close()), f.tokens.variable)}
 	}
 	ctx, force, stop := untilSignals()
 	defer stop()
 	if f.metrics != "" {
-		end, err := serveMetrics(f.metrics, g.Metrics())
+		end, at, err := serveMetrics(f.metrics, g.Metrics())
 		if err != nil {
 			return errors.Join(err, listener.Close())
 		}
 		defer end()
+		o.Logger.Info("acp: metrics", "at", at)
 	}
 	fmt.Fprintf(p.stdout, "%s\n", f.url(listener.Addr()))
 	return g.Serve(ctx, force, listener)
@@ -206,10 +213,10 @@ func untilSignals() (ctx, force context.Context, stop func()) {
 }
 
 // serveMetrics serves metrics at an address of their own.
-func serveMetrics(address string, metrics http.Handler) (end func(), err error) {
+func serveMetrics(address string, metrics http.Handler) (end func(), at string, err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
@@ -222,7 +229,7 @@ func serveMetrics(address string, metrics http.Handler) (end func(), err error) 
 	return func() {
 		_ = server.Close() // the program ends
 		<-served
-	}, nil
+	}, fmt.Sprintf("http://%s/metrics", listener.Addr()), nil
 }
 
 // tokenFlags are flags for tokens, which are never on the command line: other users see that.

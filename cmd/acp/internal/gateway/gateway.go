@@ -82,24 +82,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ErrNoAuthenticator is why a gateway does not serve on an address that other machines reach.
-var ErrNoAuthenticator = errors.New("whoever reaches this address could do whatever the agent can")
-
-// Check says whether the gateway may serve at an address.
-func (g *Gateway) Check(addr net.Addr) error {
-	if g.options.Server.Authenticate != nil || g.options.Server.AllowUnauthenticated {
-		return nil
-	}
-	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		return fmt.Errorf("%s: %w", addr, ErrNoAuthenticator)
-	}
-	return nil
-}
+// Check says whether the gateway may serve what reaches a listener.
+func (g *Gateway) Check(l net.Listener) error { return g.agent.CheckListener(l) }
 
 // Serve serves until ctx ends, and closes the listener. Then it takes no more connections, ends those that there are, with
 // their agents, and returns. When force ends, they are cut at once.
 func (g *Gateway) Serve(ctx, force context.Context, listener net.Listener) error {
-	if err := g.Check(listener.Addr()); err != nil {
+	if err := g.Check(listener); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	server := remote.NewHTTPServer(g)

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Between the TypeScript client and the TypeScript agent, acp serve and acp connect change no byte. The log says what they
+// add to the time of a message.
+func TestServeBetweenTypeScriptPrograms(t *testing.T) {
+	dir := typescript(t)
+	delays := map[string][]time.Duration{}
+	for _, scheme := range []string{"ws", "http"} {
+		inner, outer, root := t.TempDir(), t.TempDir(), notes(t)
+		g := startGateway(t, nil, "--", programPath(t, "witness"), inner, "node", filepath.Join(dir, "agent.mjs"))
+		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, root)),
+			programPath(t, "witness"), outer, programPath(t, "acp"), "connect", g.at(scheme))
+		if out, err := client.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s\n%s", scheme, err, out, g.logged())
+		}
+		g.end(t)
+		delays[scheme] = compareWitnesses(t, scheme, outer, inner)
+	}
+	logDelays(t, delays)
+}
+
+// The TypeScript SDK's own client for both transports talks to acp serve, with a token.
+func TestServeTypeScriptClient(t *testing.T) {
+	dir := typescript(t)
+	for _, scheme := range []string{"ws", "http"} {
+		recorded, root := filepath.Join(t.TempDir(), "run.jsonl"), notes(t)
+		g := startGateway(t, []string{"ACP_SERVE_TOKEN=" + secret}, "--",
+			programPath(t, "acp"), "record", "-o", recorded, "--", "node", filepath.Join(dir, "agent.mjs"))
+		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, root)), g.at(scheme))
+		client.Env = append(client.Environ(), "ACP_INTEROP_TOKEN="+secret)
+		if out, err := client.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s\n%s", scheme, err, out, g.logged())
+		}
+		g.end(t)
+		out, err := exec.Command(programPath(t, "acp"), "check", "--level", "must", recorded).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), ": conforms (") {
+			t.Errorf("%s: %v\n%s", scheme, err, out)
+		}
+		t.Logf("%s: %s", scheme, out)
+	}
+}
+
+// acp connect makes the TypeScript server an agent of a client that starts commands.
+func TestConnectTypeScriptServer(t *testing.T) {
+	dir := typescript(t)
+	server := exec.Command("node", filepath.Join(dir, "server.mjs"))
+	stdin, err := server.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Stderr = t.Output()
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stdin.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := server.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	address := firstLine(t, stdout)
+	for _, scheme := range []string{"ws", "http"} {
+		recorded := filepath.Join(t.TempDir(), "run.jsonl")
+		client := exec.Command("node", filepath.Join(dir, "client.mjs"), string(turnsPlan(t, notes(t))),
+			programPath(t, "acp"), "record", "-o", recorded, "--", programPath(t, "acp"), "connect", scheme+"://"+address+"/acp")
+		if out, err := client.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", scheme, err, out)
+		}
+		out, err := exec.Command(programPath(t, "acp"), "check", "--level", "must", recorded).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), ": conforms (") {
+			t.Errorf("%s: %v\n%s", scheme, err, out)
+		}
+		t.Logf("%s: %s", scheme, out)
+	}
+}

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// parrot is an agent that does what its prompts say: it repeats them, tells a variable of its environment, or dies.
+func parrot() {
+	fmt.Println("Loading models...") // as agents do by mistake
+	fmt.Fprintln(os.Stderr, "parrot: begins")
+	err := acp.ServeAgent(context.Background(), acp.Stdio(), acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "one"}, nil
+		},
+		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			text, _ := req.Prompt[0].Text()
+			name, is := strings.CutPrefix(text, "$")
+			switch {
+			case is:
+				text = os.Getenv(name)
+			case text == "die":
+				fmt.Fprintln(os.Stderr, "parrot: as you wish")
+				os.Exit(7)
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, session.Update(ctx, acp.AgentMessageText(text))
+		},
+	}, nil)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "parrot:", err)
+		os.Exit(1)
+	}
+}
+
+// gatewayProcess is acp serve, as a process.
+type gatewayProcess struct {
+	cmd *exec.Cmd
+	url string // as it prints it
+
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+func (g *gatewayProcess) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.log.Write(b)
+}
+
+// logged is what it has written on standard error.
+func (g *gatewayProcess) logged() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.log.String()
+}
+
+// waitLog waits until something stands in the log.
+func (g *gatewayProcess) waitLog(t *testing.T, pattern string) {
+	t.Helper()
+	matches := regexp.MustCompile(pattern).MatchString
+	for deadline := time.Now().Add(20 * time.Second); !matches(g.logged()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log has no %s:\n%s", pattern, g.logged())
+		}
+	}
+}
+
+// end interrupts it, and it must end well.
+func (g *gatewayProcess) end(t *testing.T) {
+	t.Helper()
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(30*time.Second, func() { _ = g.cmd.Process.Kill() }) // it may have ended
+	defer timer.Stop()
+	if err := g.cmd.Wait(); err != nil {
+		t.Errorf("acp serve ended with %v:\n%s", err, g.logged())
+	}
+}
+
+// startGateway starts acp serve on a free port.
+func startGateway(t *testing.T, env []string, args ...string) *gatewayProcess {
+	t.Helper()
+	g := &gatewayProcess{cmd: exec.Command(programPath(t, "acp"), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	g.cmd.Env = append(os.Environ(), env...)
+	g.cmd.Stderr = g
+	stdout, err := g.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if g.cmd.ProcessState == nil {
+			_ = g.cmd.Process.Kill() // the test has failed before its end
+			_ = g.cmd.Wait()
+		}
+	})
+	if g.url = firstLine(t, stdout); g.url == "" {
+		t.Fatalf("it does not serve:\n%s", g.logged())
+	}
+	return g
+}
+
+// firstLine is the first line of what a program prints, or "" if it ends before.
+func firstLine(t *testing.T, out io.Reader) string {
+	t.Helper()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil && err != io.EOF {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// at is the URL with another scheme.
+func (g *gatewayProcess) at(scheme string) string {
+	_, rest, _ := strings.Cut(g.url, "://")
+	return scheme + "://" + rest
+}
+
+// get asks for a path beside the agent's.
+func get(t *testing.T, url string) (status int, text string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// heard connects a client under the tap, and returns how to prompt the agent.
+func heard(t *testing.T, transport acp.Transport) (prompt func(text string) (string, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	conn, err := acp.Connect(ctx, conformance.Tap(t, conformance.Client, transport, nil), acp.ClientHandlers{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(text string) (string, error) {
+		turn := session.Stream(ctx, acp.TextBlock(text))
+		var said strings.Builder
+		for update := range turn.Updates() {
+			text, _ := update.AgentText()
+			said.WriteString(text)
+		}
+		_, err := turn.Result()
+		return said.String(), err
+	}
+}
+
+// connectCommand is acp connect as the agent of a client.
+func connectCommand(t *testing.T, env []string, args ...string) acp.Transport {
+	t.Helper()
+	cmd := exec.Command(programPath(t, "acp"), append([]string{"connect"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = t.Output()
+	return acp.Command(cmd)
+}
+
+const secret = "a-very-secret-token"
+
+// An agent that is a command is reached at a URL and, through that, as a command again.
+func TestServeAndConnect(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte("# who may\nada "+secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := startGateway(t, []string{"ACP_SERVE_TOKEN=another"}, "--token-file", file, "--env", "COLOUR=green", "--", programPath(t, "parrot"))
+	base := strings.TrimSuffix(g.url, remote.DefaultPath)
+	if status, text := get(t, base+"/healthz"); status != 200 || text != "ok\n" {
+		t.Errorf("health: %d %s", status, text)
+	}
+	if status, _ := get(t, base+"/other"); status != 404 {
+		t.Errorf("another path: %d", status)
+	}
+	if status, _ := get(t, g.url); status != 401 {
+		t.Errorf("without token: %d", status)
+	}
+	for _, scheme := range []string{"ws", "http"} {
+		t.Run(scheme, func(t *testing.T) {
+			for name, transport := range map[string]acp.Transport{
+				"Dial": remote.Dial(g.at(scheme), &remote.DialOptions{Header: func(context.Context) (http.Header, error) {
+					return http.Header{"Authorization": {"Bearer " + secret}}, nil
+				}}),
+				"connect with a file":     connectCommand(t, nil, "--token-file", file, g.at(scheme)),
+				"connect with a variable": connectCommand(t, []string{"ACP_CONNECT_TOKEN=" + secret}, g.at(scheme)),
+				"connect with a header":   connectCommand(t, []string{"MINE=Bearer " + secret}, "--header-env", "Authorization=MINE", g.at(scheme)),
+			} {
+				prompt := heard(t, transport)
+				for text, want := range map[string]string{"hello": "hello", "$COLOUR": "green", "$ACP_SERVE_TOKEN": ""} {
+					if got, err := prompt(text); got != want || err != nil {
+						t.Errorf("%s: %s: got %q, %v, want %q", name, text, got, err, want)
+					}
+				}
+			}
+			_, err := acp.Connect(t.Context(), connectCommand(t, []string{"ACP_CONNECT_TOKEN=wrong"}, g.at(scheme)), acp.ClientHandlers{}, nil)
+			exit, ok := errors.AsType[*acp.ExitError](err)
+			if !ok || exit.State.ExitCode() != statusFailed || !strings.Contains(exit.Stderr, "401") {
+				t.Errorf("with a wrong token: got %v", err)
+			}
+		})
+	}
+	g.end(t)
+	log := g.logged()
+	for pattern, want := range map[string]int{
+		`msg="acp: connection opened".*principal=ada`: 8, `msg="acp: connection ended"`: 8, `text="parrot: begins"`: 8,
+		`(?i)level=(warn|error)`: 0, secret: 0, "another": 0, "hello": 0,
+	} {
+		if got := len(regexp.MustCompile(pattern).FindAllString(log, -1)); got != want {
+			t.Errorf("the log has %d times %s, want %d", got, pattern, want)
+		}
+	}
+	if t.Failed() {
+		t.Log(log)
+	}
+}
+
+// An agent that dies fails the calls that wait, and not the gateway.
+func TestServeAgentDies(t *testing.T) {
+	g := startGateway(t, nil, "--metrics", "127.0.0.1:0", "--", programPath(t, "parrot"))
+	for _, scheme := range []string{"ws", "http"} {
+		prompt := heard(t, remote.Dial(g.at(scheme), nil))
+		if _, err := prompt("die"); err == nil {
+			t.Error("a dead agent has answered")
+		} else {
+			t.Logf("%s: %v", scheme, err)
+		}
+		if got, err := heard(t, remote.Dial(g.at(scheme), nil))("hello"); got != "hello" || err != nil {
+			t.Errorf("the next connection: got %q, %v", got, err)
+		}
+	}
+	g.waitLog(t, `(?s)exit status 7.*exit status 7`)
+	g.end(t)
+}
+
+// Metrics are those of Prometheus.
+func TestServeMetrics(t *testing.T) {
+	g := startGateway(t, nil, "--metrics", "127.0.0.1:0", "--", programPath(t, "parrot"))
+	g.waitLog(t, `metrics`)
+	found := regexp.MustCompile(`http://127\.0\.0\.1:\d+/metrics`).FindString(g.logged())
+	prompt := heard(t, remote.Dial(g.at("http"), nil))
+	if _, err := prompt("hello"); err != nil {
+		t.Fatal(err)
+	}
+	get(t, strings.TrimSuffix(g.url, remote.DefaultPath)+"/healthz")
+	_, text := get(t, found)
+	for _, line := range []string{
+		"# TYPE acp_connections gauge", `acp_connections{transport="http"} 1`, `acp_connections_opened_total{transport="http"} 1`,
+		"acp_streams 2", "acp_agents 1", "acp_agents_started_total 1", "acp_agent_noise_lines_total 1", `acp_agents_failed_total{when="later"} 0`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("the metrics have no line %s:\n%s", line, text)
+		}
+	}
+	g.end(t)
+}
+
+// The gateway ends in order while a client is connected: the client's connection ends, and so does the agent.
+func TestServeEnds(t *testing.T) {
+	for _, scheme := range []string{"ws", "http"} {
+		t.Run(scheme, func(t *testing.T) {
+			g := startGateway(t, nil, "--log-debug", "--", programPath(t, "parrot"))
+			conn, err := acp.Connect(t.Context(), remote.Dial(g.at(scheme), nil), acp.ClientHandlers{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			g.end(t)
+			select {
+			case <-conn.Done():
+			case <-time.After(20 * time.Second):
+				t.Error("the client does not learn that the server has ended")
+			}
+			if !regexp.MustCompile(`state="exit status 0"`).MatchString(g.logged()) {
+				t.Errorf("the agent did not end well:\n%s", g.logged())
+			}
+		})
+	}
+}
