@@ -28,6 +28,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if kind := os.Getenv(floodVariable); kind != "" {
+		if err := flooding(kind); err != nil {
+			fmt.Fprintln(os.Stderr, "flood:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if installed.dir != "" {
 			_ = os.RemoveAll(installed.dir) // a temporary folder

@@ -26,10 +26,15 @@ import (
 // schemes are the transports, by the URLs that mean them.
 var schemes = []string{"ws", "http"}
 
-// startServer starts a program in dir that serves agents, and returns where. It ends with the test, and must end well.
+// startServer starts a program in dir that serves agents, or with "go" the server of floods, and returns where. It ends
+// with the test, and must end well.
 func startServer(t *testing.T, dir, program string) (address string, output *bufio.Reader, stop func()) {
 	t.Helper()
 	server := exec.Command("node", filepath.Join(dir, program))
+	if program == "go" {
+		server = exec.Command(os.Args[0])
+		server.Env = append(os.Environ(), floodVariable+"=server")
+	}
 	server.Stderr = t.Output()
 	stdin, err := server.StdinPipe()
 	if err != nil {
