@@ -33,7 +33,11 @@ const childEnv = "ACP_STRESS_CHILD"
 
 func TestMain(m *testing.M) {
 	if kind := os.Getenv(childEnv); kind != "" {
-		if err := serve(kind); err != nil {
+		run := func() error { return serve(kind) }
+		if kind == clientsKind {
+			run = func() error { return beClients(os.Args[1:]) }
+		}
+		if err := run(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
