@@ -29,7 +29,7 @@ import (
 const patience = 10 * time.Second
 
 // receive waits for a value, or for c to be closed.
-func receive[T any](t *testing.T, c <-chan T) (v T) {
+func receive[T any](t testing.TB, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
@@ -145,8 +145,7 @@ func (a *testAgent) serve() error {
 // fixture is a server on a real socket.
 type fixture struct {
 	*remote.Server
-	t      *testing.T
-	http   *httptest.Server
+	t      testing.TB
 	url    string
 	client *http.Client
 	agents chan *testAgent
@@ -177,9 +176,9 @@ func (b *logBuffer) String() string {
 var protocols = []string{"HTTP/1.1", "h2c", "HTTP/2"}
 
 // serve starts a server whose agents are testAgents.
-func serve(t *testing.T, o *remote.HandlerOptions) *fixture { return serveBy(t, "HTTP/1.1", o, nil) }
+func serve(t testing.TB, o *remote.HandlerOptions) *fixture { return serveBy(t, "HTTP/1.1", o, nil) }
 
-func serveBy(t *testing.T, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler) *fixture {
+func serveBy(t testing.TB, protocol string, o *remote.HandlerOptions, around func(http.Handler) http.Handler) *fixture {
 	t.Helper()
 	f, handler := newFixture(t, o, around)
 	ts := httptest.NewUnstartedServer(handler)
@@ -208,7 +207,7 @@ func serveBy(t *testing.T, protocol string, o *remote.HandlerOptions, around fun
 }
 
 // newFixture makes a server that is not started yet.
-func newFixture(t *testing.T, o *remote.HandlerOptions, around func(http.Handler) http.Handler) (*fixture, http.Handler) {
+func newFixture(t testing.TB, o *remote.HandlerOptions, around func(http.Handler) http.Handler) (*fixture, http.Handler) {
 	f := &fixture{t: t, agents: make(chan *testAgent, 10_000), log: &logBuffer{}, client: &http.Client{}, patience: patience}
 	var own remote.HandlerOptions
 	if o != nil {
@@ -394,7 +393,7 @@ func (p *peer) post(body string, header ...string) {
 
 // reader is a stream of events.
 type reader struct {
-	t      *testing.T
+	t      testing.TB
 	resp   *http.Response
 	cancel context.CancelFunc
 	lines  *bufio.Reader

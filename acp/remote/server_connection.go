@@ -42,9 +42,10 @@ type httpLink struct {
 	closed   error // why the agent cannot write any more
 
 	streams  map[string]*outStream
-	buffered int    // bytes in streams, and under way
-	progress uint64 // how often some were taken
-	full     bool   // the agent waits for room in streams
+	last     *outStream // to which a message was added last
+	buffered int        // bytes in streams, and under way
+	progress uint64     // changes with what the agent may wait for
+	full     bool       // the agent waits for room in streams
 	outWake  chan struct{}
 
 	requests map[wire.ID]request // the client's, in progress
@@ -71,9 +72,59 @@ type arrival struct {
 // outStream is one stream of events: the connection's own, or that of a session.
 type outStream struct {
 	session  string
-	events   []byte // whole ones
-	spare    []byte
+	blocks   []*block // the last one may be added to
+	kept     int      // bytes in them, and those that the receiver is sending
+	slow     bool     // the receiver was waited for in vain; see pace
+	spare    *block   // a short one
 	receiver *receiver
+}
+
+// block is a row of whole events, which are sent together. It has up to blockSize bytes, or one event.
+type block struct{ events []byte }
+
+// blockSize is how long a block may be, so that streams with much in them take little more memory than that.
+const blockSize = 64 << 10
+
+// blocks are those that were needed for more than a few messages.
+var blocks = sync.Pool{New: func() any { return new(block) }}
+
+// add adds an event.
+func (out *outStream) add(line []byte) (size int) {
+	size = len(line) + framing
+	var b *block
+	if n := len(out.blocks); n > 0 {
+		b = out.blocks[n-1]
+	}
+	if b == nil || len(b.events)+size > blockSize {
+		if b, out.spare = out.spare, nil; b == nil {
+			b = blocks.Get().(*block)
+		}
+		out.blocks = append(out.blocks, b)
+	}
+	b.events = append(append(append(b.events, beforeEvent...), line...), behindEvent...)
+	out.kept += size
+	return size
+}
+
+// next takes the first block, or nil.
+func (out *outStream) next() *block {
+	if len(out.blocks) == 0 {
+		return nil
+	}
+	b := out.blocks[0]
+	out.blocks = slices.Delete(out.blocks, 0, 1)
+	return b
+}
+
+// done keeps a block for later messages: of this stream, of any, or not at all if it is too long.
+func (out *outStream) done(b *block) {
+	b.events = b.events[:0]
+	switch size := cap(b.events); {
+	case size < blockSize/4:
+		out.spare = b
+	case size <= 2*blockSize:
+		blocks.Put(b)
+	}
 }
 
 // receiver is a GET that reads a stream.
@@ -302,6 +353,9 @@ func (l *httpLink) WriteLines(lines []byte) error {
 			return err
 		}
 		lines = lines[end+1:]
+		if out := l.last; out != nil && out.kept > pacedBytes && out.receiver != nil && !out.slow {
+			l.pace(out)
+		}
 	}
 	return nil
 }
@@ -373,6 +427,37 @@ func (l *httpLink) put(line []byte) error {
 		l.asked[m.ID] = string(session)
 	}
 	return nil
+}
+
+const (
+	// pacedBytes is how much of a stream that is read an agent may be ahead.
+	pacedBytes = 1 << 20
+	// paceTime is for how long it then waits for a receiver that takes nothing.
+	paceTime = 100 * time.Millisecond
+)
+
+// pace waits until a receiver has taken most of its stream, so that a burst takes little memory; mu is held, but not
+// meanwhile. It does not wait for long when nothing is taken: until MaxBuffered other streams go on.
+func (l *httpLink) pace(out *outStream) {
+	timer := time.NewTimer(paceTime)
+	defer timer.Stop()
+	for !l.over && !out.slow && out.receiver != nil && out.kept > pacedBytes/2 {
+		before := out.kept
+		l.mu.Unlock()
+		late := false
+		select {
+		case <-l.outWake:
+		case <-timer.C:
+			late = true
+		}
+		l.mu.Lock()
+		switch {
+		case out.kept < before:
+			timer.Reset(paceTime)
+		case late:
+			out.slow = true
+		}
+	}
 }
 
 // ofProtocol is what the names of the connection's own methods begin with.
@@ -470,7 +555,7 @@ func (l *httpLink) streamFor(session string) *outStream {
 // sweep forgets streams that nobody reads and in which there is nothing; mu is held.
 func (l *httpLink) sweep() {
 	for session, out := range l.streams {
-		if out.receiver == nil && len(out.events) == 0 {
+		if out.receiver == nil && len(out.blocks) == 0 {
 			delete(l.streams, session)
 		}
 	}
@@ -478,9 +563,8 @@ func (l *httpLink) sweep() {
 
 // append puts a message into a stream; mu is held.
 func (l *httpLink) append(out *outStream, line []byte) {
-	n := len(out.events)
-	out.events = append(append(append(out.events, beforeEvent...), line...), behindEvent...)
-	l.count(len(out.events) - n)
+	l.count(out.add(line))
+	l.last = out
 	l.c.server.bytesOut.Add(uint64(len(line)))
 	if out.receiver != nil {
 		signal(out.receiver.wake)
@@ -513,6 +597,7 @@ func (l *httpLink) attach(ctx context.Context, session string, rc *http.Response
 				replaced: make(chan struct{}),
 				done:     make(chan struct{}),
 			}
+			l.advance() // the agent may have waited for this stream to be made
 			return out, out.receiver, nil
 		}
 		if l.c.server.opts.RejectSecondStream {
@@ -551,60 +636,55 @@ func (l *httpLink) detach(out *outStream, rcv *receiver) {
 		l.drop(out)
 	}
 	close(rcv.done)
+	l.advance() // it may have been the last to need the stream
 }
 
 // send sends what is in a stream, and says whether there can be more.
 func (l *httpLink) send(out *outStream, rcv *receiver, ew *eventWriter) (more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(out.events) > 0 {
+	for len(out.blocks) > 0 {
 		if rcv.over {
 			return false, errReplaced
 		}
-		events := out.events
-		out.events, out.spare = out.spare[:0], nil
+		b := out.next()
 		l.mu.Unlock()
 		sent := 0
-		for sent < len(events) && err == nil {
-			n := chunk(events[sent:])
-			if err = ew.write(events[sent : sent+n]); err == nil {
+		for sent < len(b.events) && err == nil {
+			n := min(len(b.events)-sent, writeChunk)
+			if err = ew.write(b.events[sent : sent+n]); err == nil {
 				sent += n
-				l.taken(n)
+				l.taken(out, n)
 			}
 		}
 		l.mu.Lock()
 		if err != nil {
-			l.giveBack(out, events, sent)
+			l.giveBack(out, b.events, sent)
 			return false, err
 		}
-		if out.spare = events[:0]; cap(events) > bufferKept && len(events) < bufferKept/4 {
-			out.spare = nil // it was a burst, which is over
-		}
+		out.done(b)
 	}
 	return !l.over, nil
 }
 
-// chunk returns how much of some events is written at once: as many as fit, or a part of one.
-func chunk(events []byte) int {
-	if len(events) <= writeChunk {
-		return len(events)
-	}
-	if i := bytes.LastIndex(events[:writeChunk], []byte(behindEvent)); i >= 0 {
-		return i + len(behindEvent)
-	}
-	return writeChunk
-}
-
-// taken notes that so many bytes were taken from what is kept; mu is not held.
-func (l *httpLink) taken(n int) {
+// taken notes that so many bytes of a stream were taken; mu is not held.
+func (l *httpLink) taken(out *outStream, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.release(n)
+	l.release(out, n)
 }
 
 // release is taken with mu held.
-func (l *httpLink) release(n int) {
+func (l *httpLink) release(out *outStream, n int) {
 	l.count(-n)
+	if out.kept -= n; out.kept < pacedBytes {
+		out.slow = false
+	}
+	l.advance()
+}
+
+// advance has the agent look again for what it waits for; mu is held.
+func (l *httpLink) advance() {
 	l.progress++
 	signal(l.outWake)
 }
@@ -614,7 +694,7 @@ func (l *httpLink) release(n int) {
 // would wait for ever, and of two it takes the first, but a notification must not come twice. What ends later has not
 // arrived.
 func (l *httpLink) giveBack(out *outStream, events []byte, sent int) {
-	unsure := sent + chunk(events[sent:])
+	unsure := min(sent+writeChunk, len(events))
 	begin := 0
 	if i := bytes.LastIndex(events[:sent], []byte(behindEvent)); i >= 0 {
 		begin = i + len(behindEvent)
@@ -639,8 +719,10 @@ func (l *httpLink) giveBack(out *outStream, events []byte, sent int) {
 		l.c.log.Warn("acp: a stream broke while messages were sent, of which it is not known whether they came",
 			"session", out.session, "messages", lost)
 	}
-	l.release(len(events) - sent - len(again))
-	out.events = append(again, out.events...)
+	l.release(out, len(events)-sent-len(again))
+	if len(again) > 0 {
+		out.blocks = slices.Insert(out.blocks, 0, &block{again})
+	}
 }
 
 // endInput implements link.
@@ -692,7 +774,7 @@ func (l *httpLink) stopOutput() {
 		if out.receiver != nil {
 			signal(out.receiver.wake)
 		} else {
-			undelivered += len(out.events)
+			undelivered += out.kept
 			l.drop(out)
 		}
 	}
@@ -704,8 +786,8 @@ func (l *httpLink) stopOutput() {
 
 // drop forgets what is in a stream; mu is held.
 func (l *httpLink) drop(out *outStream) {
-	l.count(-len(out.events))
-	out.events, out.spare = nil, nil
+	l.count(-out.kept)
+	out.blocks, out.spare, out.kept = nil, nil, 0
 }
 
 // close ends the connection in both directions, for the agent with these errors; mu is held.

@@ -331,8 +331,9 @@ type eventWriter struct {
 	timer *time.Timer
 }
 
-// writeChunk is how much is written at once: each such part must be taken within the time of stall.
-const writeChunk = 64 << 10
+// writeChunk is how much is written at once: each such part must be taken within the time of stall. No block but that
+// of a long event is longer.
+const writeChunk = blockSize
 
 // write writes one part of the stream, and has it sent.
 func (e *eventWriter) write(p []byte) error {

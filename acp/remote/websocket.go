@@ -199,20 +199,19 @@ func (f *frames) writeOut(p []byte) error {
 			return err
 		}
 		n, err := f.conn.Write(p)
-		if p = p[n:]; errTimeout(err) {
-			if n > 0 {
-				continue
-			}
+		p = p[n:]
+		switch {
+		case err == nil || n > 0 && isTimeout(err):
+		case isTimeout(err):
 			return ErrStalled
-		}
-		if err != nil {
+		default:
 			return err
 		}
 	}
 	return nil
 }
 
-func errTimeout(err error) bool {
+func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
