@@ -26,7 +26,7 @@ const (
 	// ErrInsecure is why a client did not connect: it would have sent a token over plain HTTP to another machine.
 	ErrInsecure engine.Sentinel = "acp: a token over a connection without TLS"
 	// ErrConnectionGone is matched by a StatusError with 404 or 410: the server does not know the connection (any more),
-	// or its session. A new one must be opened; see Reconnect.
+	// or its session. A new one must be opened; see package reconnect.
 	ErrConnectionGone engine.Sentinel = "acp: the server does not know the connection"
 	// ErrUnauthorized is matched by a StatusError with 401 or 403, also after DialOptions.Header was called again.
 	ErrUnauthorized engine.Sentinel = "acp: the server refuses who asks"
@@ -82,6 +82,16 @@ func (e *StatusError) Is(target error) bool {
 		return target == ErrBusy
 	}
 	return false
+}
+
+// Final reports whether it is no use to make the request again: the server refuses it, whatever the time. Package
+// reconnect asks that.
+func (e *StatusError) Final() bool {
+	switch e.Status {
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
+		return false
+	}
+	return e.Status < 500
 }
 
 // CloseError is what either side gets when the other one closed a WebSocket, or broke it: Code 1006. It matches

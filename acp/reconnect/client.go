@@ -1,0 +1,442 @@
+// This file owns the connection that is made again: when, how often, and what is told of it.
+
+package reconnect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// Policy says how a lost connection is made again. Nil, and the zero value of each field, mean the defaults.
+type Policy struct {
+	// Budget is for how long connecting again is tried, from when the connection was lost; what is not restored by then
+	// is given up. Default 10 min. It must be longer than what the server takes to notice that a client is gone, or a
+	// session that lives on there is given up here: with package remote that is 5 min.
+	Budget time.Duration
+	// MinBackoff and MaxBackoff bound how long is waited before each try: 1 s, half as much again each time, up to 30 s,
+	// and of that a random part. They begin anew when a connection has held for MaxBackoff.
+	MinBackoff, MaxBackoff time.Duration
+	// Retry says whether it is of use to try again after connecting failed with err. Default: Temporary.
+	Retry func(err error) bool
+	// Connected is called with each new connection before its sessions are restored, to authenticate for example. An
+	// error counts as one of connecting.
+	Connected func(ctx context.Context, conn *acp.ClientConn) error
+	// Notify is told what happens, in order. It must be quick, and must not call methods of the Client that wait.
+	Notify func(Event)
+}
+
+// Temporary reports whether a later try to connect may have another result than err. It has none if the agent refused
+// initialize, speaks another version, is no program that can be started, or if a server refused who asks.
+func Temporary(err error) bool {
+	if final, ok := errors.AsType[interface {
+		error
+		Final() bool
+	}](err); ok {
+		return !final.Final()
+	}
+	_, version := errors.AsType[*acp.VersionError](err)
+	_, refused := errors.AsType[*acp.CallError](err)
+	_, program := errors.AsType[*exec.Error](err)
+	return !version && !refused && !program
+}
+
+// Kind says what an Event tells.
+type Kind int
+
+// The kinds of events.
+const (
+	// Lost: the connection is lost. Err says why, Interrupted what was in progress.
+	Lost Kind = iota + 1
+	// Waiting: the next try is made after Wait. Err says why the last one failed, if there was one.
+	Waiting
+	// Replaying: Session is about to be loaded; its history comes again as updates, so what was shown of it is cleared.
+	Replaying
+	// Restored: Session is back. Without a session: the connection is, with all sessions that could be restored.
+	Restored
+	// SessionLost: Session could not be brought back. Err says why.
+	SessionLost
+	// GaveUp: the Client is over. Err says why.
+	GaveUp
+)
+
+var kindNames = [...]string{"", "lost", "waiting", "replaying", "restored", "session lost", "gave up"}
+
+// String gives the kind in a word or two.
+func (k Kind) String() string {
+	if k > 0 && int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("Kind(%d)", int(k))
+}
+
+// Event is something that a user may want to be told; see Kind for which fields are set.
+type Event struct {
+	Kind        Kind
+	Session     acp.SessionID
+	Err         error
+	Wait        time.Duration
+	Interrupted []Interrupted
+}
+
+// Interrupted is a call that the loss of a connection has ended. It was not, and will not be, sent again.
+type Interrupted struct {
+	// Method is the method of the call: session/prompt is a turn, session/request_permission a question to the user.
+	Method string
+	// Session is the session of the call, or "".
+	Session acp.SessionID
+	// Incoming says that the agent has called.
+	Incoming bool
+}
+
+// InterruptedError is what a prompt returns whose connection was lost before its answer came. The agent may have done
+// what was asked, all or in part. It matches acp.ErrClosed.
+type InterruptedError struct {
+	// Session is the session.
+	Session acp.SessionID
+	// Err is what ended the connection.
+	Err error
+}
+
+// Error implements the error interface.
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("the turn of session %s was interrupted, and may be done in part: %v", e.Session, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *InterruptedError) Unwrap() error { return e.Err }
+
+// Client is a client of an agent to which the connection is made again when it is lost. Its methods are safe for
+// concurrent use. One goroutine belongs to it, which Close waits for.
+type Client struct {
+	transport func(context.Context) (acp.Transport, error)
+	handlers  acp.ClientHandlers
+	opts      acp.ClientOptions
+	policy    Policy
+
+	life context.Context
+	end  context.CancelCauseFunc
+	done chan struct{}
+
+	mu          sync.Mutex
+	conn        *acp.ClientConn // nil while there is none
+	change      chan struct{}   // closed when conn changes, or the Client is over
+	err         error           // why it is over
+	sessions    []*Session      // in the order in which they were opened
+	calls       int             // in progress
+	interrupted []Interrupted   // calls, since the connection was made
+}
+
+// Connect connects to an agent, which transport names, each time anew: by remote.Dial for example, of which one
+// transport connects many times, or by acp.Command, which needs a new one each time. handlers and opts are those of
+// acp.Connect; ctx bounds the first connection, whose error is returned. A handler finds the connection of its call in
+// its session.
+func Connect(
+	ctx context.Context, transport func(context.Context) (acp.Transport, error),
+	handlers acp.ClientHandlers, opts *acp.ClientOptions, policy *Policy,
+) (*Client, error) {
+	c := &Client{transport: transport, handlers: handlers, done: make(chan struct{}), change: make(chan struct{})}
+	if opts != nil {
+		c.opts = *opts
+	}
+	if policy != nil {
+		c.policy = *policy
+	}
+	p := &c.policy
+	p.Budget = cmp.Or(p.Budget, 10*time.Minute)
+	p.MinBackoff = cmp.Or(p.MinBackoff, time.Second)
+	p.MaxBackoff = cmp.Or(p.MaxBackoff, 30*time.Second)
+	if p.Retry == nil {
+		p.Retry = Temporary
+	}
+	hooks := &c.opts.Conn.Hooks
+	hooks.Call, hooks.Serve = c.watch(hooks.Call), c.watch(hooks.Serve)
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.conn = conn
+	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	go c.run(conn)
+	return c, nil
+}
+
+// watch puts a note of the calls that the end of a connection interrupts around a hook.
+func (c *Client) watch(hook rpc.Middleware) rpc.Middleware {
+	return func(ctx context.Context, call *rpc.CallInfo, next func(context.Context) error) error {
+		watched := func(ctx context.Context) error {
+			if call.Notification {
+				return next(ctx)
+			}
+			c.mu.Lock()
+			c.calls++
+			c.mu.Unlock()
+			err := next(ctx)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if errors.Is(err, acp.ErrClosed) || call.Incoming && errors.Is(context.Cause(ctx), acp.ErrClosed) {
+				c.interrupted = append(c.interrupted, Interrupted{call.Method, acp.SessionID(call.Session), call.Incoming})
+			}
+			if c.calls--; c.calls == 0 {
+				c.changed()
+			}
+			return err
+		}
+		if hook == nil {
+			return watched(ctx)
+		}
+		return hook(ctx, call, watched)
+	}
+}
+
+// connectTimeout is that of acp.ClientOptions.
+const connectTimeout = 2 * time.Minute
+
+// connect makes a connection.
+func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
+	// What bounds all tries must not bound one.
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(c.opts.ConnectTimeout, 0), connectTimeout))
+	defer cancel()
+	transport, err := c.transport(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opts := c.opts
+	conn, err := acp.Connect(ctx, transport, c.handlers, &opts)
+	if err != nil {
+		return nil, err
+	}
+	if c.policy.Connected != nil {
+		if err := c.policy.Connected(ctx, conn); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// run waits for the loss of the connection, and makes another, until the Client is over.
+func (c *Client) run(conn *acp.ClientConn) {
+	defer close(c.done)
+	tries := 0
+	for {
+		made := time.Now()
+		select {
+		case <-conn.Done():
+		case <-c.life.Done():
+			c.finish(context.Cause(c.life), conn.Close())
+			return
+		}
+		lost := time.Now()
+		if lost.Sub(made) >= c.policy.MaxBackoff {
+			tries = 0
+		}
+		why := cmp.Or(conn.Wait(), error(acp.ErrClosed))
+		c.mu.Lock()
+		c.conn = nil
+		c.mu.Unlock()
+		c.settle()
+		c.mu.Lock()
+		event := Event{Kind: Lost, Err: why, Interrupted: c.interrupted}
+		c.interrupted = nil
+		c.mu.Unlock()
+		c.notify(event)
+		var err error
+		if conn, tries, err = c.again(lost.Add(c.policy.Budget), tries); err != nil {
+			if over := context.Cause(c.life); over == nil {
+				err = fmt.Errorf("%w: %w", why, err)
+				c.notify(Event{Kind: GaveUp, Err: err})
+			} else {
+				err = over
+			}
+			c.finish(err, nil)
+			return
+		}
+	}
+}
+
+// settle waits until the calls on a connection that is over have returned: they do so at once, unless a handler does
+// not end.
+func (c *Client) settle() {
+	ctx, cancel := context.WithTimeout(c.life, settleTime)
+	defer cancel()
+	// What has not returned then is not reported.
+	_ = c.await(ctx, func() bool { return c.calls == 0 })
+}
+
+const settleTime = time.Second
+
+// again connects and restores the sessions, until that succeeds or is no use.
+func (c *Client) again(deadline time.Time, tries int) (*acp.ClientConn, int, error) {
+	ctx, cancel := context.WithDeadlineCause(c.life, deadline, errors.New("the budget for connecting again is spent"))
+	defer cancel()
+	var last error
+	for {
+		wait := c.backoff(tries)
+		tries++
+		c.notify(Event{Kind: Waiting, Wait: wait, Err: last})
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, tries, errors.Join(context.Cause(ctx), last)
+		}
+		conn, err := c.connect(ctx)
+		if err == nil {
+			if err = c.restore(ctx, conn); err == nil {
+				return conn, tries, nil
+			}
+			err = errors.Join(err, conn.Close())
+		}
+		if ctx.Err() != nil {
+			return nil, tries, errors.Join(context.Cause(ctx), last)
+		}
+		if last = err; !c.policy.Retry(err) {
+			return nil, tries, err
+		}
+	}
+}
+
+// backoff is how long is waited before a try; a random part, so that not all clients come at once.
+func (c *Client) backoff(tries int) time.Duration {
+	longest := float64(c.policy.MinBackoff)
+	for range tries {
+		if longest *= 1.5; longest > float64(c.policy.MaxBackoff) {
+			longest = float64(c.policy.MaxBackoff)
+			break
+		}
+	}
+	return rand.N(time.Duration(longest) + 1)
+}
+
+// restore brings the sessions back on a new connection. An error is one of the connection.
+func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
+	for {
+		s := c.stale(conn)
+		if s == nil {
+			c.notify(Event{Kind: Restored})
+			return nil
+		}
+		switch current, err := s.restore(ctx, conn); {
+		case err == nil:
+			s.become(current, nil)
+			c.notify(Event{Kind: Restored, Session: s.id})
+		case errors.Is(err, acp.ErrClosed) || ctx.Err() != nil:
+			return err
+		default:
+			c.forget(s)
+			s.become(nil, fmt.Errorf("session %s could not be restored: %w", s.id, err))
+			c.notify(Event{Kind: SessionLost, Session: s.id, Err: err})
+		}
+	}
+}
+
+// stale returns a session that is not restored on a new connection. If there is none, that is the connection of now.
+func (c *Client) stale(conn *acp.ClientConn) *Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.sessions {
+		if s.current.Conn() != conn {
+			return s
+		}
+	}
+	c.conn = conn
+	c.interrupted = nil // what was called to restore sessions
+	c.changed()
+	return nil
+}
+
+// changed wakes those who wait for a connection; mu is held.
+func (c *Client) changed() {
+	close(c.change)
+	c.change = make(chan struct{})
+}
+
+// finish ends the Client.
+func (c *Client) finish(why, closing error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = nil
+	if c.err = why; !errors.Is(why, acp.ErrClosed) {
+		c.err = fmt.Errorf("%w: %w", acp.ErrClosed, why)
+	}
+	if closing != nil {
+		c.err = errors.Join(c.err, closing)
+	}
+	c.changed()
+}
+
+func (c *Client) notify(e Event) {
+	if c.policy.Notify != nil {
+		c.policy.Notify(e)
+	}
+}
+
+// Conn returns the connection, and waits for one while it is lost. What is called on it fails with acp.ErrClosed when it
+// is lost. The error matches acp.ErrClosed when the Client is over, or is the cause of ctx.
+func (c *Client) Conn(ctx context.Context) (*acp.ClientConn, error) {
+	var conn *acp.ClientConn
+	err := c.await(ctx, func() bool {
+		conn = c.conn
+		return conn != nil
+	})
+	return conn, err
+}
+
+// await waits until ready, which is called with mu held.
+func (c *Client) await(ctx context.Context, ready func() bool) error {
+	for {
+		c.mu.Lock()
+		err, change := c.err, c.change
+		if err == nil && ready() {
+			c.mu.Unlock()
+			return nil
+		}
+		c.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Done is closed when the Client is over: it was closed, or has given up.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Wait waits until the Client is over. It returns nil after Close, and otherwise why it has given up.
+func (c *Client) Wait() error {
+	<-c.done
+	if context.Cause(c.life) == errClosed {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// errClosed says that Close was called.
+var errClosed = fmt.Errorf("%w by this side", acp.ErrClosed)
+
+// Close ends the Client and its connection, and waits for both. A handler must not call it.
+func (c *Client) Close() error {
+	c.end(errClosed)
+	<-c.done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(c.err, rpc.ErrStuck) {
+		return c.err
+	}
+	return nil
+}

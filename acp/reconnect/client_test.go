@@ -1,0 +1,599 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("ACP_TEST_AGENT") != "" {
+		a := &agent{loads: true}
+		if err := acp.ServeAgent(context.Background(), acp.Stdio(), a.handlers(), nil); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// agent keeps its sessions outside of its connections. Its prompts hang, die, or end at once, as their text says.
+type agent struct {
+	resumes, loads bool
+
+	mu      sync.Mutex
+	log     []string // what it was asked
+	down    bool     // cannot be connected to
+	forgets bool     // it knows no session
+	stream  rpc.Stream // of the last connection
+	servers sync.WaitGroup
+}
+
+func (a *agent) note(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.log = append(a.log, fmt.Sprintf(format, args...))
+}
+
+func (a *agent) asked() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	log := a.log
+	a.log = nil
+	return log
+}
+
+func (a *agent) set(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+}
+
+// kill cuts the last connection.
+func (a *agent) kill() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.stream.Close() // of a pipe it does not fail
+}
+
+// kept is a transport whose stream the agent keeps; the agent's mu is held.
+type kept struct {
+	acp.Transport
+	a *agent
+}
+
+func (k kept) Connect(ctx context.Context) (stream rpc.Stream, err error) {
+	k.a.stream, err = k.Transport.Connect(ctx)
+	return k.a.stream, err
+}
+
+func (a *agent) handlers() acp.AgentHandlers {
+	h := acp.AgentHandlers{
+		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			a.note("new %s %d", req.Cwd, len(req.MCPServers))
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			text := req.Prompt[0].Variant.(*acp.ContentBlockText).Text
+			a.note("prompt %s", text)
+			switch text {
+			case "hang":
+				<-ctx.Done()
+				return nil, ctx.Err()
+			case "die":
+				os.Exit(3)
+			case "ask":
+				_, err := s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: "t"}, acp.AllowOnce("yes", "Yes"))
+				return nil, err
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}
+	known := func() error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.forgets {
+			return acp.ErrResourceNotFound
+		}
+		return nil
+	}
+	if a.resumes {
+		h.ResumeSession = func(_ context.Context, s *acp.AgentSession, req *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+			a.note("resume %s %s %d", s.ID(), req.Cwd, len(req.MCPServers))
+			return &acp.ResumeSessionResponse{}, known()
+		}
+	}
+	if a.loads {
+		h.LoadSession = func(ctx context.Context, s *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			a.note("load %s %s %d", s.ID(), req.Cwd, len(req.MCPServers))
+			return &acp.LoadSessionResponse{}, errors.Join(s.Update(ctx, acp.AgentMessageText("history")), known())
+		}
+	}
+	return h
+}
+
+// transport connects to the agent in this process.
+func (a *agent) transport(context.Context) (acp.Transport, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.down {
+		return nil, errors.New("nobody there")
+	}
+	ours, theirs := acp.Pipe()
+	conn, err := acp.StartAgent(context.Background(), kept{theirs, a}, a.handlers(), &acp.AgentOptions{Conn: quiet()})
+	if err != nil {
+		return nil, err
+	}
+	a.servers.Go(func() { _ = conn.Wait() })
+	return ours, nil
+}
+
+func quiet() acp.ConnOptions { return acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)} }
+
+// events collects what a user is told.
+type events struct {
+	mu   sync.Mutex
+	list []reconnect.Event
+	next chan reconnect.Event
+}
+
+func newEvents() *events { return &events{next: make(chan reconnect.Event, 1000)} }
+
+func (e *events) notify(ev reconnect.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, ev)
+	e.next <- ev
+}
+
+// kinds waits for an event and returns all until then, without waits in a row.
+func (e *events) until(t *testing.T, kind reconnect.Kind, session acp.SessionID) (kinds []string, all []reconnect.Event) {
+	t.Helper()
+	timeout := time.After(time.Hour)
+	for {
+		select {
+		case ev := <-e.next:
+			text := ev.Kind.String()
+			if ev.Session != "" {
+				text += " " + string(ev.Session)
+			}
+			if n := len(kinds); ev.Kind != reconnect.Waiting || n == 0 || kinds[n-1] != text {
+				kinds = append(kinds, text)
+			}
+			all = append(all, ev)
+			if ev.Kind == kind && ev.Session == session {
+				return kinds, all
+			}
+		case <-timeout:
+			t.Fatalf("no %v; got %q", kind, kinds)
+		}
+	}
+}
+
+func start(t *testing.T, a *agent, h acp.ClientHandlers, policy *reconnect.Policy) (*reconnect.Client, *events) {
+	t.Helper()
+	if policy == nil {
+		policy = &reconnect.Policy{}
+	}
+	ev := newEvents()
+	policy.Notify = ev.notify
+	c, err := reconnect.Connect(t.Context(), a.transport, h, &acp.ClientOptions{Conn: quiet()}, policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		a.servers.Wait()
+	})
+	return c, ev
+}
+
+var folder = &acp.NewSessionRequest{
+	Cwd: "/work", MCPServers: []acp.MCPServer{acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "m", Command: "/m"})},
+}
+
+// TestREM70_Resume: a turn that the loss of a connection ends is reported, and not sent again; its session is resumed
+// with its folder and servers, and goes on.
+func TestREM70_Resume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{resumes: true, loads: true}
+		c, ev := start(t, a, acp.ClientHandlers{}, nil)
+		s, err := c.NewSession(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Prompt(t.Context(), acp.TextBlock("hang"))
+			done <- err
+		}()
+		synctest.Wait()
+		a.kill()
+		err = <-done
+		if cut, ok := errors.AsType[*reconnect.InterruptedError](err); !ok || cut.Session != "s" || !errors.Is(err, acp.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+		kinds, all := ev.until(t, reconnect.Restored, "")
+		if want := []string{"lost", "waiting", "restored s", "restored"}; !slices.Equal(kinds, want) {
+			t.Errorf("got %q", kinds)
+		}
+		if want := []reconnect.Interrupted{{Method: "session/prompt", Session: "s"}}; !slices.Equal(all[0].Interrupted, want) || all[0].Err == nil {
+			t.Errorf("got %+v", all[0])
+		}
+		if got, err := s.Prompt(t.Context(), acp.TextBlock("more")); err != nil || got.StopReason != acp.StopReasonEndTurn {
+			t.Errorf("got %v, %v", got, err)
+		}
+		if got := a.asked(); !slices.Equal(got, []string{"new /work 1", "prompt hang", "resume s /work 1", "prompt more"}) {
+			t.Errorf("asked: %q", got)
+		}
+		// Once more: a prompt that is begun while the connection is lost waits.
+		a.kill()
+		ev.until(t, reconnect.Lost, "")
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("again")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestREM70_Load: an agent that cannot resume replays the history, which is announced first.
+func TestREM70_Load(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{loads: true}
+		ev := newEvents()
+		handlers := acp.ClientHandlers{SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
+			ev.notify(reconnect.Event{Kind: 100})
+			return nil
+		}}
+		c, err := reconnect.Connect(t.Context(), a.transport, handlers, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{Notify: ev.notify})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.servers.Wait()
+		defer c.Close()
+		if _, err := c.NewSession(t.Context(), folder); err != nil {
+			t.Fatal(err)
+		}
+		a.kill()
+		kinds, _ := ev.until(t, reconnect.Restored, "")
+		if want := []string{"lost", "waiting", "replaying s", "Kind(100)", "restored s", "restored"}; !slices.Equal(kinds, want) {
+			t.Errorf("got %q", kinds)
+		}
+	})
+}
+
+// TestREM70_SessionLost: what cannot be brought back is said, and the rest goes on.
+func TestREM70_SessionLost(t *testing.T) {
+	for name, a := range map[string]*agent{"cannot": {}, "does not know": {resumes: true, forgets: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, ev := start(t, a, acp.ClientHandlers{}, nil)
+				s, err := c.NewSession(t.Context(), folder)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.kill()
+				kinds, _ := ev.until(t, reconnect.Restored, "")
+				if want := []string{"lost", "waiting", "session lost s", "restored"}; !slices.Equal(kinds, want) {
+					t.Errorf("got %q", kinds)
+				}
+				if _, err := s.Prompt(t.Context(), acp.TextBlock("more")); err == nil || !strings.Contains(err.Error(), "session s could not be restored") {
+					t.Errorf("got %v", err)
+				}
+				if s, err = c.NewSession(t.Context(), folder); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Prompt(t.Context(), acp.TextBlock("more")); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestREM70_Permission: a question to the user that is open when the connection is lost is among what was interrupted.
+func TestREM70_Permission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{resumes: true}
+		c, ev := start(t, a, acp.ClientHandlers{
+			RequestPermission: func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			},
+		}, nil)
+		s, err := c.NewSession(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = s.Prompt(t.Context(), acp.TextBlock("ask")) }()
+		synctest.Wait()
+		a.kill()
+		_, all := ev.until(t, reconnect.Lost, "")
+		want := []reconnect.Interrupted{
+			{Method: "session/prompt", Session: "s"},
+			{Method: "session/request_permission", Session: "s", Incoming: true},
+		}
+		got := all[0].Interrupted
+		slices.SortFunc(got, func(a, b reconnect.Interrupted) int { return strings.Compare(a.Method, b.Method) })
+		if !slices.Equal(got, want) {
+			t.Errorf("got %+v", got)
+		}
+		ev.until(t, reconnect.Restored, "")
+	})
+}
+
+// TestREM71_Budget: connecting is tried for longer than a server takes to notice that its client is gone, and given up
+// in the end.
+func TestREM71_Budget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{resumes: true}
+		c, ev := start(t, a, acp.ClientHandlers{}, nil)
+		s, err := c.NewSession(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.set(func() { a.down = true })
+		a.kill()
+		time.Sleep(6 * time.Minute)
+		a.set(func() { a.down = false })
+		_, all := ev.until(t, reconnect.Restored, "")
+		for i, e := range all {
+			if e.Kind == reconnect.Waiting && (e.Wait < 0 || e.Wait > 30*time.Second || i > 1 && e.Err == nil) {
+				t.Errorf("event %d: %+v", i, e)
+			}
+		}
+		a.set(func() { a.down = true })
+		a.kill()
+		begin := time.Now()
+		kinds, all := ev.until(t, reconnect.GaveUp, "")
+		if took := time.Since(begin); took < 9*time.Minute || took > 11*time.Minute {
+			t.Errorf("given up after %v", took)
+		}
+		if want := []string{"lost", "waiting", "gave up"}; !slices.Equal(kinds, want) {
+			t.Errorf("got %q", kinds)
+		}
+		last := all[len(all)-1].Err
+		if !strings.Contains(last.Error(), "nobody there") || !errors.Is(last, acp.ErrClosed) {
+			t.Errorf("got %v", last)
+		}
+		if err := c.Wait(); !errors.Is(err, acp.ErrClosed) || !strings.Contains(err.Error(), "nobody there") {
+			t.Errorf("Wait: %v", err)
+		}
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("more")); !errors.Is(err, acp.ErrClosed) {
+			t.Errorf("Prompt: %v", err)
+		}
+		if _, err := c.Conn(t.Context()); !errors.Is(err, acp.ErrClosed) {
+			t.Errorf("Conn: %v", err)
+		}
+	})
+}
+
+// TestREM71_Refused: what no time will change is not tried again.
+func TestREM71_Refused(t *testing.T) {
+	for _, err := range []error{
+		&remote.StatusError{Status: 401}, &acp.VersionError{Got: 9}, &acp.CallError{Method: "initialize", Err: &acp.Error{Code: -32000}},
+		&exec.Error{Name: "x", Err: exec.ErrNotFound},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &agent{}
+			policy := &reconnect.Policy{}
+			n := 0
+			policy.Connected = func(context.Context, *acp.ClientConn) error {
+				if n++; n == 2 {
+					return fmt.Errorf("connecting: %w", err)
+				}
+				return nil
+			}
+			c, _ := start(t, a, acp.ClientHandlers{}, policy)
+			a.kill()
+			if got := c.Wait(); !errors.Is(got, err) || n != 2 {
+				t.Errorf("got %v after %d tries", got, n)
+			}
+		})
+	}
+	for _, err := range []error{
+		&remote.StatusError{Status: 404}, &remote.StatusError{Status: 503}, &net.OpError{Op: "dial", Err: errors.New("refused")}, io.EOF,
+		context.DeadlineExceeded,
+	} {
+		if !reconnect.Temporary(err) {
+			t.Errorf("%v is not final", err)
+		}
+	}
+}
+
+// TestREM70_Close ends a client that waits for its next try.
+func TestREM70_Close(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{}
+		c, ev := start(t, a, acp.ClientHandlers{}, nil)
+		a.set(func() { a.down = true })
+		a.kill()
+		ev.until(t, reconnect.Waiting, "")
+		conn := make(chan error, 1)
+		go func() {
+			_, err := c.Conn(t.Context())
+			conn <- err
+		}()
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-conn; !errors.Is(err, acp.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Errorf("Wait: %v", err)
+		}
+	})
+}
+
+// TestREM70_CrashLoop: an agent that dies right after each start is started again at longer and longer intervals.
+func TestREM70_CrashLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{}
+		policy := &reconnect.Policy{MinBackoff: time.Minute, MaxBackoff: time.Hour, Budget: 2 * time.Hour}
+		_, ev := start(t, a, acp.ClientHandlers{}, policy)
+		longest := time.Duration(0)
+		for range 12 {
+			a.kill()
+			_, all := ev.until(t, reconnect.Restored, "")
+			for _, e := range all {
+				longest = max(longest, e.Wait)
+			}
+		}
+		if longest < 5*time.Minute {
+			t.Errorf("the longest wait was %v", longest)
+		}
+	})
+}
+
+// TestREM70_Subprocess: the process dies within a turn, and another one goes on with the session.
+func TestREM70_Subprocess(t *testing.T) {
+	ev := newEvents()
+	updates := make(chan struct{}, 10)
+	c, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "ACP_TEST_AGENT=1")
+		return acp.Command(cmd), nil
+	}, acp.ClientHandlers{
+		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
+			updates <- struct{}{}
+			return nil
+		},
+	}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{MinBackoff: time.Millisecond, Notify: ev.notify})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.NewSession(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Prompt(t.Context(), acp.TextBlock("die"))
+	if exit, ok := errors.AsType[*rpc.ExitError](err); !ok || exit.State.ExitCode() != 3 {
+		t.Errorf("got %v", err)
+	}
+	kinds, all := ev.until(t, reconnect.Restored, "")
+	if want := []string{"lost", "waiting", "replaying s", "restored s", "restored"}; !slices.Equal(kinds, want) {
+		t.Errorf("got %q", kinds)
+	}
+	if _, ok := errors.AsType[*rpc.ExitError](all[0].Err); !ok || len(all[0].Interrupted) != 1 {
+		t.Errorf("got %+v", all[0])
+	}
+	if len(updates) != 1 {
+		t.Errorf("%d updates", len(updates))
+	}
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("more")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestREM70_Remote: a server stops and another begins at its address: the session goes on there, with the same headers
+// and cookies.
+func TestREM70_Remote(t *testing.T) {
+	for _, scheme := range []string{"http", "ws"} {
+		t.Run(scheme, func(t *testing.T) {
+			a := &agent{resumes: true}
+			var mu sync.Mutex
+			cookies := 0
+			serve := func(l net.Listener) (*remote.Server, *httptest.Server) {
+				h := remote.Handler(func(ctx context.Context, t rpc.Transport, _ *remote.Peer) error {
+					return acp.ServeAgent(ctx, t, a.handlers(), &acp.AgentOptions{Conn: quiet()})
+				}, &remote.HandlerOptions{Logger: slog.New(slog.DiscardHandler)})
+				srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Header.Get("X-Key") != "k" {
+						t.Error("a request has no key")
+					}
+					if _, err := r.Cookie("node"); err == nil {
+						mu.Lock()
+						cookies++
+						mu.Unlock()
+					} else if r.Method == http.MethodPost || scheme == "ws" {
+						http.SetCookie(w, &http.Cookie{Name: "node", Value: "7"})
+					}
+					h.ServeHTTP(w, r)
+				}))
+				if l != nil {
+					srv.Listener.Close()
+					srv.Listener = l
+				}
+				srv.Start()
+				return h, srv
+			}
+			h, srv := serve(nil)
+			address := srv.Listener.Addr().String()
+			transport := remote.Dial(scheme+"://"+address, &remote.DialOptions{
+				Header:     func(context.Context) (http.Header, error) { return http.Header{"X-Key": {"k"}}, nil },
+				MinBackoff: time.Millisecond,
+				ReopenTime: 100 * time.Millisecond,
+				Logger:     slog.New(slog.DiscardHandler),
+			})
+			ev := newEvents()
+			c, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) { return transport, nil },
+				acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{MinBackoff: 20 * time.Millisecond, Notify: ev.notify})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			s, err := c.NewSession(t.Context(), folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if err := h.Shutdown(ctx); err != nil {
+				t.Error(err)
+			}
+			srv.CloseClientConnections()
+			srv.Close()
+			ev.until(t, reconnect.Lost, "")
+			l, err := net.Listen("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			cookies = 0
+			mu.Unlock()
+			h, srv = serve(l)
+			defer srv.Close()
+			defer h.Shutdown(ctx)
+			ev.until(t, reconnect.Restored, "")
+			if _, err := s.Prompt(ctx, acp.TextBlock("more")); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			if cookies == 0 {
+				t.Error("no cookies after the reconnection")
+			}
+			mu.Unlock()
+			if got := a.asked(); !slices.Equal(got, []string{"new /work 1", "resume s /work 1", "prompt more"}) {
+				t.Errorf("asked: %q", got)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

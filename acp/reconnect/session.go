@@ -1,0 +1,166 @@
+// This file owns sessions that outlive their connections.
+
+package reconnect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Session is a session that outlives its connection. Its methods are safe for concurrent use.
+type Session struct {
+	client *Client
+	id     acp.SessionID
+	load   acp.LoadSessionRequest // with which it is brought back
+
+	// Guarded by the client's mu.
+	current *acp.ClientSession
+	err     error // why it could not be brought back
+}
+
+// NewSession creates a session (session/new), which is restored from then on with the folders and MCP servers of req.
+func (c *Client) NewSession(ctx context.Context, req *acp.NewSessionRequest) (*Session, error) {
+	if req == nil {
+		req = &acp.NewSessionRequest{}
+	}
+	conn, err := c.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	current, err := conn.NewSession(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return c.keep(conn, current, &acp.LoadSessionRequest{
+		Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+	})
+}
+
+// LoadSession loads a session (session/load), which is restored from then on.
+func (c *Client) LoadSession(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
+	return c.open(ctx, req, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.LoadSession(ctx, req) })
+}
+
+// ResumeSession goes on with a session without its history (session/resume), which is restored from then on.
+func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionRequest) (*Session, error) {
+	if req == nil {
+		req = &acp.ResumeSessionRequest{}
+	}
+	load := &acp.LoadSessionRequest{
+		SessionID: req.SessionID, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+	}
+	return c.open(ctx, load, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.ResumeSession(ctx, req) })
+}
+
+func (c *Client) open(
+	ctx context.Context, req *acp.LoadSessionRequest, open func(*acp.ClientConn) (*acp.ClientSession, error),
+) (*Session, error) {
+	conn, err := c.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	current, err := open(conn)
+	if err != nil {
+		return nil, err
+	}
+	if req == nil {
+		req = &acp.LoadSessionRequest{}
+	}
+	return c.keep(conn, current, req)
+}
+
+// keep makes a session one that is restored. If its connection is lost already, it is restored on the next, unless that
+// was made meanwhile.
+func (c *Client) keep(conn *acp.ClientConn, current *acp.ClientSession, load *acp.LoadSessionRequest) (*Session, error) {
+	s := &Session{client: c, id: current.ID(), load: *load, current: current}
+	s.load.SessionID = s.id
+	s.load.AdditionalDirectories = slices.Clone(load.AdditionalDirectories)
+	s.load.MCPServers = slices.Clone(load.MCPServers)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil || c.conn != nil && c.conn != conn {
+		return nil, fmt.Errorf("session %s was opened, and its connection lost: %w", s.id, acp.ErrClosed)
+	}
+	c.sessions = append(c.sessions, s)
+	return s, nil
+}
+
+// forget takes a session out of those that are restored.
+func (c *Client) forget(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sessions = slices.DeleteFunc(c.sessions, func(other *Session) bool { return other == s })
+}
+
+// become sets what the session is on the connection of now, or why it is no more.
+func (s *Session) become(current *acp.ClientSession, err error) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	s.current, s.err = current, err
+}
+
+// restore brings the session back on a new connection.
+func (s *Session) restore(ctx context.Context, conn *acp.ClientConn) (*acp.ClientSession, error) {
+	caps := conn.Capabilities()
+	switch {
+	case caps.SessionCapabilities.Resume.Present():
+		return conn.ResumeSession(ctx, &acp.ResumeSessionRequest{
+			SessionID: s.id, Cwd: s.load.Cwd, AdditionalDirectories: s.load.AdditionalDirectories, MCPServers: s.load.MCPServers, Meta: s.load.Meta,
+		})
+	case caps.LoadSession:
+		s.client.notify(Event{Kind: Replaying, Session: s.id})
+		load := s.load
+		return conn.LoadSession(ctx, &load)
+	}
+	return nil, errors.New("the agent can neither resume nor load sessions")
+}
+
+// ID is the session's id.
+func (s *Session) ID() acp.SessionID { return s.id }
+
+// Current returns the handle of the session on the connection of now, for everything but prompts, and waits for it while
+// the connection is lost. What is called on it fails with acp.ErrClosed when that connection is lost.
+func (s *Session) Current(ctx context.Context) (current *acp.ClientSession, err error) {
+	lost := s.client.await(ctx, func() bool {
+		current, err = s.current, s.err
+		return err != nil || s.client.conn != nil && current != nil && current.Conn() == s.client.conn
+	})
+	if lost != nil {
+		return nil, lost
+	}
+	if err != nil {
+		return nil, err
+	}
+	return current, nil
+}
+
+// Prompt runs a turn and waits for its end; see acp.ClientSession.Prompt. If the connection is lost now, it waits for the
+// next before it sends the prompt. If it is lost later, Prompt returns an *InterruptedError: the prompt is not sent again.
+func (s *Session) Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*acp.PromptResponse, error) {
+	current, err := s.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, err := current.Prompt(ctx, prompt...)
+	if errors.Is(err, acp.ErrClosed) {
+		return nil, &InterruptedError{s.id, err}
+	}
+	return res, err
+}
+
+// Close ends the session at the agent (session/close), if it can, and does not restore it any more.
+func (s *Session) Close(ctx context.Context) error {
+	current, err := s.Current(ctx)
+	if err != nil {
+		return err
+	}
+	s.client.forget(s)
+	if err := current.Close(ctx); !errors.Is(err, acp.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
