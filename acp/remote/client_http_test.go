@@ -693,6 +693,50 @@ func TestREM56_Statuses(t *testing.T) {
 	}
 }
 
+// TestREM56_AnotherNode: a server that knows the connection no more, because another node answers or it has started anew,
+// ends it: by a POST as by a stream, with an error that says so.
+func TestREM56_AnotherNode(t *testing.T) {
+	srv := newFakeServer(t)
+	c := connect(t, srv, nil)
+	srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool { http.NotFound(w, r); return true }
+	srv.get = func(w http.ResponseWriter, r *http.Request) bool { http.NotFound(w, r); return true }
+	c.write(req(1, "_x", `{}`))
+	if err := c.fails(1); !errors.Is(err, ErrConnectionGone) {
+		t.Errorf("got %v", err)
+	}
+	if err, _ := c.next().(error); !errors.Is(err, ErrConnectionGone) {
+		t.Errorf("got %v", err)
+	}
+	if err := c.s.Write([]byte(cancel("s"))); !errors.Is(err, ErrConnectionGone) {
+		t.Errorf("Write: %v", err)
+	}
+}
+
+// TestREM56_SessionGone: a session whose stream is lost for good fails the calls that wait for it, and no others.
+func TestREM56_SessionGone(t *testing.T) {
+	srv := newFakeServer(t)
+	var gone atomic.Bool
+	srv.get = func(w http.ResponseWriter, r *http.Request) bool {
+		if gone.Load() && r.Header.Get(HeaderSession) == "a" {
+			http.Error(w, "", http.StatusGone)
+			return true
+		}
+		return false
+	}
+	c := connect(t, srv, nil)
+	c.write(prompt(1, "a"))
+	c.write(prompt(2, "b"))
+	srv.taken()
+	srv.taken()
+	gone.Store(true)
+	srv.send("a", endStream)
+	if err := c.fails(1); !errors.Is(err, ErrConnectionGone) {
+		t.Errorf("got %v", err)
+	}
+	srv.send("b", result(2, `{}`))
+	c.want(result(2, `{}`))
+}
+
 // TestREM56_Refresh: after a 401 or a 403 the header is asked for once more.
 func TestREM56_Refresh(t *testing.T) {
 	srv := newFakeServer(t)
