@@ -37,7 +37,7 @@ func TestImports(t *testing.T) {
 
 	for _, lean := range []string{
 		"/acp", "/acp/unstable", "/acp/v2draft", "/acp/v2draft/unstable",
-		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/internal/engine", "/internal/wire",
+		"/acp/rpc", "/acp/codec", "/acp/local", "/acp/negotiate", "/acp/reconnect", "/internal/engine", "/internal/wire",
 	} {
 		p, ok := all[module+lean]
 		if !ok {
@@ -65,6 +65,8 @@ func TestImports(t *testing.T) {
 		for _, imp := range p.Imports {
 			to, ours := strings.CutPrefix(imp, module)
 			bad := imp == "github.com/sourcegraph/jsonrpc2" && own != "/internal/wire" ||
+				strings.HasPrefix(imp, "github.com/coder/websocket") && own != "/acp/remote" ||
+				ours && own == "/acp/remote" && slices.Contains(versions, to) ||
 				ours && own == "/acp/codec" ||
 				ours && slices.Contains(versions, own) && !slices.Contains([]string{"/acp/rpc", "/acp/codec", "/internal/engine", stable[own]}, to) ||
 				ours && own == "/internal/engine" && to != "/acp/codec" && to != "/internal/wire" ||
