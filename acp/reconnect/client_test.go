@@ -43,9 +43,9 @@ type agent struct {
 	resumes, loads bool
 
 	mu      sync.Mutex
-	log     []string // what it was asked
-	down    bool     // cannot be connected to
-	forgets bool     // it knows no session
+	log     []string   // what it was asked
+	down    bool       // cannot be connected to
+	forgets bool       // it knows no session
 	stream  rpc.Stream // of the last connection
 	servers sync.WaitGroup
 }
