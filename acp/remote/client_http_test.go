@@ -829,6 +829,31 @@ func TestREM56_Unknown(t *testing.T) {
 	}
 }
 
+// TestREM12_Doubled: a proxy that sends a POST twice passes on that the second one was refused, because its id is in use:
+// the call waits for its answer.
+func TestREM12_Doubled(t *testing.T) {
+	srv := newFakeServer(t)
+	srv.post = func(w http.ResponseWriter, r *http.Request, body string) bool {
+		if methodOf(body) != methodPrompt {
+			return false
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: the id is in use"}}`)
+		return true
+	}
+	c := connect(t, srv, nil)
+	c.write(prompt(1, "s"))
+	srv.opened("s")
+	srv.send("s", update("s", 1))
+	c.want(update("s", 1))
+	srv.send("s", result(1, `{}`))
+	c.want(result(1, `{}`))
+	c.write(prompt(2, "s")) // whose id it is not
+	if err := c.fails(2); !strings.Contains(err.Error(), "400") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestREM57_Again: a notification or an answer that the server did not take is sent once more, and then reported.
 func TestREM57_Again(t *testing.T) {
 	for name, test := range map[string]struct {

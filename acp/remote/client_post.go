@@ -349,6 +349,17 @@ func refused(err error) bool {
 	return unsent
 }
 
+// doubled reports whether a request may have been refused because the server has it already: a proxy that sends a
+// POST again passes on the second answer, while the first POST is served.
+func doubled(p *post, err error) bool {
+	status, ok := errors.AsType[*StatusError](err)
+	if !ok || status.Status != http.StatusBadRequest {
+		return false
+	}
+	m := wire.Parse(codec.NewDecoder(nil), []byte(status.Text))
+	return m.Kind == wire.KindResponse && m.ID == p.id && m.Failure != nil && m.Failure.Code == int(rpc.ErrInvalidRequest)
+}
+
 // failed says what becomes of a message that was not taken.
 func (s *httpStream) failed(p *post, err error) {
 	if s.life.Err() != nil {
@@ -367,7 +378,7 @@ func (s *httpStream) failed(p *post, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if refused(err) {
+	if refused(err) && !doubled(p, err) {
 		s.drop(p, err)
 		return
 	}
