@@ -123,6 +123,9 @@ func (st *eventStream) run() {
 			st.isOpen(lost, resumed)
 			since = time.Time{}
 			lost = st.pump(resp)
+			if st.life.Err() != nil {
+				return // r and count may be the reader's
+			}
 			if st.count > count {
 				tries, count = 0, st.count
 			}

@@ -422,6 +422,9 @@ func TestREM53_Body(t *testing.T) {
 			io.WriteString(w, "data: "+result(2, `{}`)+"\n\n")
 		case "_html":
 			io.WriteString(w, "<html>")
+		case "_ok": // taken, by a server that says so in its own way
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"ok":true}`)
 		case "_broken":
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "100")
@@ -443,6 +446,7 @@ func TestREM53_Body(t *testing.T) {
 	srv.taken()
 	close(release)
 	c.want(result(2, `{}`))
+	c.write(`{"jsonrpc":"2.0","method":"_ok"}`)
 	c.write(req(3, "_html", `{}`))
 	if err := c.fails(3); !strings.Contains(err.Error(), "text/html") {
 		t.Errorf("got %v", err)

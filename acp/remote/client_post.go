@@ -35,7 +35,8 @@ type post struct {
 	id      rpc.ID // of a request or a response
 	session string // what it is sent for; "" is the connection
 	after   []*post
-	began   time.Time     // when its POST did; guarded by the stream's mu
+	began   time.Time     // when its POST was made; guarded by the stream's mu
+	made    chan struct{} // closed then
 	done    chan struct{} // closed when the server has taken it, or nobody tries any more
 }
 
@@ -112,6 +113,7 @@ func (s *httpStream) enqueue(line []byte) {
 		kind:    m.Kind,
 		method:  string(m.Method),
 		id:      m.ID,
+		made:    make(chan struct{}),
 		done:    make(chan struct{}),
 	}
 	if m.Kind != wire.KindResponse && !strings.HasPrefix(p.method, "$/") {
@@ -257,17 +259,7 @@ func (s *httpStream) taken(p *post) {
 // send sends a message, after those that must come before it.
 func (s *httpStream) send(p *post) {
 	for _, before := range p.after {
-		var bound <-chan time.Time
-		if p.kind == wire.KindNotification {
-			// A server may answer the POST only when the turn is over.
-			timer := time.NewTimer(s.d.opts.StreamTimeout)
-			defer timer.Stop()
-			bound = timer.C
-		}
-		select {
-		case <-before.done:
-		case <-bound:
-		case <-s.life.Done():
+		if !s.awaitPost(p, before) {
 			return
 		}
 	}
@@ -309,6 +301,31 @@ func (s *httpStream) send(p *post) {
 	if err != nil {
 		s.failed(p, err)
 	}
+}
+
+// awaitPost waits until a message may be sent that comes behind another one. It returns false when all is over.
+func (s *httpStream) awaitPost(p, before *post) bool {
+	made := before.made
+	if p.kind != wire.KindNotification {
+		made = nil
+	}
+	select {
+	case <-before.done:
+		return true
+	case <-made:
+	case <-s.life.Done():
+		return false
+	}
+	// A server may answer the POST of a prompt only when the turn is over, which this may be to cancel.
+	timer := time.NewTimer(s.d.opts.StreamTimeout)
+	defer timer.Stop()
+	select {
+	case <-before.done:
+	case <-timer.C:
+	case <-s.life.Done():
+		return false
+	}
+	return true
 }
 
 // openFor opens the stream of the session that a request is for, and waits for it.
@@ -417,7 +434,11 @@ func (s *httpStream) unsent(p *post, err error) {
 func (s *httpStream) post(p *post, set func(http.Header)) error {
 	ctx, cancel := context.WithCancelCause(s.life)
 	s.mu.Lock()
-	s.flying[p], p.began = cancel, time.Now()
+	s.flying[p] = cancel
+	if p.began.IsZero() {
+		close(p.made)
+	}
+	p.began = time.Now()
 	s.mu.Unlock()
 	ended := func() {
 		s.mu.Lock()
@@ -506,6 +527,10 @@ func (s *httpStream) jsonBody(body io.Reader) error {
 	line, err := s.readBody(body)
 	if line = oneLine(line); err != nil || len(line) == 0 {
 		return err
+	}
+	if m := wire.Parse(codec.NewDecoder(nil), line); m.Kind == wire.KindInvalid {
+		s.d.log.Debug("acp: the answer to a POST is no message", "bytes", len(line))
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

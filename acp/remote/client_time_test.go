@@ -329,6 +329,35 @@ func TestREM56_Bounded(t *testing.T) {
 	})
 }
 
+// TestREM52_Queued: a cancellation waits for its prompt however long that waits to be sent.
+func TestREM52_Queued(t *testing.T) {
+	var mu sync.Mutex
+	var order []string
+	m := &memory{
+		get: func(int, *http.Request) (int, http.Header, string) { return 200, nil, ":\n\n" },
+		post: func(body string) (int, time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, methodOf(body))
+			if methodOf(body) == "session/set_mode" {
+				return 202, time.Minute
+			}
+			return 202, 0
+		},
+	}
+	inMemory(t, m, &DialOptions{IdleTimeout: -1}, func(t *testing.T, c *client) {
+		c.write(req(1, "session/set_mode", `{"sessionId":"a"}`))
+		c.write(prompt(2, "a"))
+		c.write(cancel("a"))
+		time.Sleep(2 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if got := fmt.Sprint(order); got != "[session/set_mode session/prompt session/cancel]" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 // TestREM52_SlowPrompt: a prompt whose POST takes 1.5 s does not hold up other sessions; its cancellation waits for it,
 // but not longer than ten seconds.
 func TestREM52_SlowPrompt(t *testing.T) {

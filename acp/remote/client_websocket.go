@@ -18,7 +18,7 @@ import (
 const socketBuffer = 32 << 10
 
 func (d *dialer) connectWebSocket(ctx context.Context) (rpc.Stream, error) {
-	// The library closes the socket with the context of the dial only while it dials.
+	defer d.release() // of what was not made a WebSocket
 	var below *frames
 	client := *d.client
 	client.Transport = gathering{client.Transport, func(conn io.ReadWriteCloser) io.ReadWriteCloser {
