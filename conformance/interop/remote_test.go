@@ -73,7 +73,7 @@ func TestRemoteTypeScriptServer(t *testing.T) {
 	address, _, _ := startServer(t, install(t), "server.mjs")
 	for _, scheme := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			messages := driveTypeScriptAgent(t, remote.Dial(scheme+"://"+address+"/acp", nil), greetingRoot(t))
+			messages := driveTypeScriptAgent(t, remote.Dial(scheme+"://"+address+"/acp", nil), greetingRoot(t), scheme == "http")
 			t.Logf("%d messages", len(messages))
 		})
 	}

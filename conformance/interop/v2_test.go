@@ -470,7 +470,7 @@ func TestTypeScriptNegotiation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn(t, ctx, session, "reject", acp.StopReasonEndTurn)
+			turn(t, ctx, &goClient{}, session, "reject", acp.StopReasonEndTurn)
 			if got := <-reads; got != filepath.Join(root, "greeting.txt") {
 				t.Errorf("the agent has read %q", got)
 			}

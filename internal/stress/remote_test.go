@@ -244,7 +244,7 @@ func manyConnections(t *testing.T, way string, count int, tab *table) {
 		defer running.Add(-1)
 		a := &agent{sessions: map[acp.SessionID]*int{}}
 		err := acp.ServeAgent(ctx, transport, a.handlers(), nil)
-		if errors.Is(err, acp.ErrStuck) {
+		if errors.Is(err, rpc.ErrStuck) {
 			wrong.Add(1)
 		}
 		return nil // clients are killed
@@ -308,7 +308,9 @@ func manyConnections(t *testing.T, way string, count int, tab *table) {
 		t.Errorf("memory was %s, and is %s at the end", mib(before.memory), mib(end.memory))
 	}
 	each := func(full, before int) string { return fmt.Sprintf("%.1f", float64(full-before)/float64(count)) }
-	kib := func(full, before int) string { return fmt.Sprintf("%.1f KiB", float64(full-before)/float64(count)/1024) }
+	kib := func(full, before int) string {
+		return fmt.Sprintf("%.1f KiB", float64(full-before)/float64(count)/1024)
+	}
 	tab.row(way, strconv.Itoa(count), kib(full.memory, started.memory), kib(full.resident, started.resident),
 		each(full.goroutines, started.goroutines), each(full.files, started.files), ready.Round(time.Millisecond).String(),
 		freed.Round(time.Millisecond).String(), fmt.Sprintf("%d → %d", before.goroutines, after.goroutines), fmt.Sprintf("%d → %d", before.files, after.files))
