@@ -61,6 +61,7 @@ says why.`,
 	flags.StringSliceVar(&o.Subprotocols, "subprotocol", nil, "a `NAME` to offer when a WebSocket is opened")
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
 	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "the `TIME` after which an idle WebSocket is kept alive")
+	flags.DurationVar(&o.ReopenTime, "reopen-timeout", 6*time.Minute, "the `TIME` to open a lost stream of HTTP again")
 	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
 	return c
 }
@@ -73,10 +74,9 @@ func connect(p *program, f *connectFlags, url string) error {
 	o := f.options
 	o.Header = func(context.Context) (http.Header, error) { return f.header() }
 	o.Logger = (&serveFlags{logDebug: f.logDebug}).logger(p.stderr)
-	ctx, force, stop := untilSignals()
+	ctx, _, stop := untilSignals()
 	defer stop()
-	_ = force // a second interrupt has nothing more to cut
-	return gateway.Connect(ctx, remote.Dial(url, &o), closer(p.stdin), writeCloser(p.stdout), o.MaxMessage)
+	return gateway.Connect(ctx, remote.Dial(url, &o), &rpc.StdioTransport{MaxMessage: o.MaxMessage})
 }
 
 // header is what is sent with a request.

@@ -289,7 +289,7 @@ func TestServeEnds(t *testing.T) {
 	for _, scheme := range []string{"ws", "http"} {
 		t.Run(scheme, func(t *testing.T) {
 			g := startGateway(t, nil, "--log-debug", "--", programPath(t, "parrot"))
-			conn, err := acp.Connect(t.Context(), remote.Dial(g.at(scheme), nil), acp.ClientHandlers{}, nil)
+			conn, err := acp.Connect(t.Context(), remote.Dial(g.at(scheme), &remote.DialOptions{ReopenTime: time.Second}), acp.ClientHandlers{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

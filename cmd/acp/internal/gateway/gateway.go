@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -220,23 +219,20 @@ func (l *lineLogger) print() {
 	l.line, l.lost = l.line[:0], 0
 }
 
-// Connect is the other end: it passes messages between the client on in and out and the agent that transport reaches,
-// until one of them ends.
-func Connect(ctx context.Context, transport rpc.Transport, in io.ReadCloser, out io.WriteCloser, maxMessage int) (err error) {
-	agent, err := transport.Connect(ctx)
+// Connect is the other end: it passes messages between a client, usually on standard input and output, and an agent, until
+// one of them ends. The error says how the agent has.
+func Connect(ctx context.Context, toAgent, toClient rpc.Transport) error {
+	agent, err := toAgent.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	client, err := rpc.IO(in, out, maxMessage).Connect(ctx)
+	client, err := toClient.Connect(ctx)
 	if err != nil {
 		return errors.Join(err, agent.Close())
 	}
 	b := newBridge(client, agent)
 	ended, why := b.run(ctx)
-	closed := agent.Close()
-	if e := client.Close(); closed == nil {
-		closed = e
-	}
+	closed := errors.Join(agent.Close(), client.Close())
 	<-b.up
 	<-b.down
 	switch {
