@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -109,13 +108,15 @@ func (b *bridge) pass(from, to *end) (ended *end, err error) {
 	}
 	for {
 		line, err := from.ReadLine(flush)
-		switch long, is := errors.AsType[*rpc.TooLongError](err); {
-		case is:
-			flush()
-			err = b.refuse(from, to, long)
-			if failed == nil && err != nil {
-				failed = err
+		long, isLong := errors.AsType[*rpc.TooLongError](err)
+		lost, isLost := errors.AsType[*rpc.CallLostError](err)
+		switch {
+		case isLong:
+			if flush(); failed == nil {
+				failed = b.refuse(from, to, long)
 			}
+		case isLost:
+			lines = append(append(lines, lost.Response()...), '\n')
 		case err != nil:
 			flush()
 			if failed != nil {
@@ -154,15 +155,7 @@ func (b *bridge) refuse(from, to *end, long *rpc.TooLongError) error {
 
 // refusal is the line of an error response.
 func refusal(id rpc.ID, message string) []byte {
-	line, err := json.Marshal(struct {
-		Version string     `json:"jsonrpc"`
-		ID      rpc.ID     `json:"id"`
-		Error   *rpc.Error `json:"error"`
-	}{"2.0", id, rpc.Errorf(rpc.ErrInternal, "%s", message)})
-	if err != nil {
-		panic(err) // ids and texts can be encoded
-	}
-	return append(line, '\n')
+	return append((&rpc.CallLostError{ID: id, Err: errors.New(message)}).Response(), '\n')
 }
 
 // orderly reports whether an error of a stream is its usual end.

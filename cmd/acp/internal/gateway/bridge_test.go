@@ -32,6 +32,12 @@ type ended struct {
 // connect makes one over pipes in memory. limit bounds the messages that pass it; 0 is the usual one.
 func connect(t *testing.T, ctx context.Context, limit int) *bridged {
 	t.Helper()
+	return connectWrapped(t, ctx, limit, func(s rpc.Stream) rpc.Stream { return s })
+}
+
+// connectWrapped is connect with another stream to the agent.
+func connectWrapped(t *testing.T, ctx context.Context, limit int, wrap func(rpc.Stream) rpc.Stream) *bridged {
+	t.Helper()
 	open := func(r io.ReadCloser, w io.WriteCloser, limit int) rpc.Stream {
 		s, err := rpc.IO(r, w, limit).Connect(ctx)
 		if err != nil {
@@ -48,7 +54,7 @@ func connect(t *testing.T, ctx context.Context, limit int) *bridged {
 	var forClient, forAgent rpc.Stream
 	b.client, forClient = pair()
 	b.agent, forAgent = pair()
-	b.bridge = newBridge(forClient, forAgent)
+	b.bridge = newBridge(forClient, wrap(forAgent))
 	go func() {
 		end, err := b.run(ctx)
 		name := ""
@@ -144,6 +150,24 @@ func TestBridgeTooLong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who waits for an answer that a stream knows to be lost gets an error.
+func TestBridgeCallLost(t *testing.T) {
+	lost := []error{&rpc.CallLostError{ID: rpc.IntID(3), Err: errors.New("the server is busy")}}
+	wrap := func(s rpc.Stream) rpc.Stream {
+		return rpc.Wrap(s, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+			if len(lost) > 0 {
+				err := lost[0]
+				lost = lost[1:]
+				return nil, err
+			}
+			return next()
+		}})
+	}
+	b := connectWrapped(t, t.Context(), 0, wrap)
+	go write(t, b.agent, hello)
+	want(t, b.client, `{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"the server is busy"}}`, hello)
 }
 
 func TestBridgeEnds(t *testing.T) {
