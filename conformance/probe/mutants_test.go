@@ -449,7 +449,7 @@ var mutants = []mutant{
 	{"modes", "ERR-4", granting("session/set_mode", `{}`, params("no-such-mode"))},
 	{"options", "ERR-4", recoding("session/set_config_option", "-32602", "-32603")},
 	{"mcp-stdio", "SES-25", withoutMCP},
-	{"mcp-http", "SES-26", withoutMCP.and(replacing(`"sessionCapabilities":{`, `"mcpCapabilities":{"http":true},"sessionCapabilities":{`))},
+	{"mcp-http", "SES-26", withoutMCP},
 	{"mcp-unknown", "OVW-3", dead(func(m *line) bool { return strings.Contains(m.text, "pigeon") }).only("session/new")},
 	{"content", "INI-15", refusing("session/prompt", "-32602", func(_ *state, m *line) bool { return strings.Contains(m.text, `"prompt":[{"type":"resource_link"`) })},
 	{"scripts", "INI-15", refusing("session/prompt", "-32602", params(`\ud83d`))},

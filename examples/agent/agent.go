@@ -98,6 +98,7 @@ func (a *agent) options() *acp.AgentOptions {
 		Info:                  acp.Implementation{Name: "acp-example-agent", Title: acp.Some("Example agent"), Version: "1.0.0"},
 		AuthMethods:           authMethods(),
 		Prompt:                acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
+		MCP:                   acp.MCPCapabilities{HTTP: true},
 		AdditionalDirectories: true,
 	}
 }

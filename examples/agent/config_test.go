@@ -342,7 +342,7 @@ func TestINI4_INI14_Initialize(t *testing.T) {
 		"close":                 s.Close.Present(),
 		"additionalDirectories": s.AdditionalDirectories.Present(),
 		"logout":                caps.Auth.Logout.Present(),
-		"no http":               !caps.MCPCapabilities.HTTP,
+		"http":                  caps.MCPCapabilities.HTTP,
 		"no sse":                !caps.MCPCapabilities.SSE,
 	} {
 		if !ok {

@@ -1,10 +1,11 @@
 // This file owns the MCP servers of a session. MCP over stdio frames its messages as ACP does, so the
-// runtime's own connection speaks it.
+// runtime's own connection speaks it; mcp_http.go speaks it over HTTP.
 
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -38,9 +39,32 @@ type slots chan struct{}
 // mcpServer is an MCP server that runs.
 type mcpServer struct {
 	name string
-	conn *rpc.Conn
+	peer mcpPeer
 	slot slots // that it holds one of
 }
+
+// mcpPeer is a connection to an MCP server.
+type mcpPeer interface {
+	call(ctx context.Context, method string, params any) (json.RawMessage, error)
+	notify(ctx context.Context, method string) error
+	close() error
+}
+
+// stdioPeer is one on stdio.
+type stdioPeer struct{ conn *rpc.Conn }
+
+func (p stdioPeer) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	res, err := rpc.Call[json.RawMessage](ctx, p.conn, method, params)
+	if err != nil {
+		return nil, err
+	}
+	return *res, nil
+}
+
+func (p stdioPeer) notify(ctx context.Context, method string) error {
+	return rpc.Notify(ctx, p.conn, method, nil)
+}
+func (p stdioPeer) close() error { return p.conn.Close() }
 
 type mcpImplementation struct {
 	Name    string `json:"name"`
@@ -60,10 +84,6 @@ func (a *agent) startServers(ctx context.Context, w *workspace) (running []*mcpS
 	var wg sync.WaitGroup
 	left := 0
 	for i, server := range w.servers {
-		config, ok := server.Variant.(*acp.MCPServerStdio)
-		if !ok {
-			continue
-		}
 		select {
 		case a.running <- struct{}{}:
 		default:
@@ -73,7 +93,7 @@ func (a *agent) startServers(ctx context.Context, w *workspace) (running []*mcpS
 		a.starting <- struct{}{} // for a start, which mcpTime bounds
 		wg.Go(func() {
 			defer func() { <-a.starting }()
-			if servers[i], errs[i] = startServer(ctx, config, w.cwd); errs[i] != nil {
+			if servers[i], errs[i] = startServer(ctx, server, w.cwd); errs[i] != nil {
 				<-a.running
 				return
 			}
@@ -95,9 +115,37 @@ func (a *agent) startServers(ctx context.Context, w *workspace) (running []*mcpS
 	return running, broken
 }
 
-func startServer(ctx context.Context, config *acp.MCPServerStdio, dir string) (*mcpServer, error) {
+func startServer(ctx context.Context, server acp.MCPServer, dir string) (*mcpServer, error) {
 	ctx, cancel := context.WithTimeout(ctx, mcpTime)
 	defer cancel()
+	var name string
+	var peer mcpPeer
+	switch config := server.Variant.(type) {
+	case *acp.MCPServerStdio:
+		conn, err := startCommand(ctx, config, dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", config.Name, err)
+		}
+		name, peer = config.Name, stdioPeer{conn}
+	case *acp.MCPServerHTTP:
+		name, peer = config.Name, &httpPeer{config: config}
+	default: // the session was refused
+		return nil, errors.New("an MCP server of an unknown type")
+	}
+	_, err := peer.call(ctx, "initialize", mcpInitialize{
+		ProtocolVersion: mcpVersion,
+		ClientInfo:      mcpImplementation{Name: "acp-example-agent", Version: "1.0.0"},
+	})
+	if err == nil {
+		err = peer.notify(ctx, "notifications/initialized")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), peer.close())
+	}
+	return &mcpServer{name: name, peer: peer}, nil
+}
+
+func startCommand(ctx context.Context, config *acp.MCPServerStdio, dir string) (*rpc.Conn, error) {
 	cmd := exec.Command(config.Command, config.Args...)
 	cmd.Dir = dir
 	cmd.Env = os.Environ()
@@ -108,21 +156,7 @@ func startServer(ctx context.Context, config *acp.MCPServerStdio, dir string) (*
 	rpc.Handle(serve, "ping", func(context.Context, *rpc.Conn, *struct{}) (*struct{}, error) { return &struct{}{}, nil })
 	transport := rpc.Command(cmd)
 	transport.StopTime, transport.KillTime = mcpStopTime, mcpStopTime
-	conn, err := rpc.Connect(ctx, transport, serve, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", config.Name, err)
-	}
-	_, err = rpc.Call[struct{}](ctx, conn, "initialize", mcpInitialize{
-		ProtocolVersion: mcpVersion,
-		ClientInfo:      mcpImplementation{Name: "acp-example-agent", Version: "1.0.0"},
-	})
-	if err == nil {
-		err = rpc.Notify(ctx, conn, "notifications/initialized", nil)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", config.Name, err), conn.Close())
-	}
-	return &mcpServer{name: config.Name, conn: conn}, nil
+	return rpc.Connect(ctx, transport, serve, nil)
 }
 
 // stopServers ends all servers at once.
@@ -131,7 +165,7 @@ func stopServers(servers []*mcpServer) error {
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() {
-			errs[i] = s.conn.Close()
+			errs[i] = s.peer.close()
 			<-s.slot
 		})
 	}
@@ -143,11 +177,15 @@ func stopServers(servers []*mcpServer) error {
 func (s *mcpServer) tools(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, mcpTime)
 	defer cancel()
-	res, err := rpc.Call[struct {
+	text, err := s.peer.call(ctx, "tools/list", struct{}{})
+	var res struct {
 		Tools []struct {
 			Name string `json:"name"`
 		} `json:"tools"`
-	}](ctx, s.conn, "tools/list", struct{}{})
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &res)
+	}
 	if err != nil {
 		return fmt.Sprintf("%s: %v", s.name, err)
 	}

@@ -173,7 +173,6 @@ func TestMCPServersThatDoNotStart(t *testing.T) {
 func TestSES27_OtherMCPServers(t *testing.T) {
 	h := connect(t, setup{breaks: map[string]string{"SES-27": "what the agent must refuse"}})
 	for _, server := range []acp.MCPServer{
-		acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: "h", URL: "https://example.com/mcp"}),
 		acp.NewMCPServerSSE(acp.MCPServerSSE{Name: "s", URL: "https://example.com/mcp"}),
 	} {
 		_, err := rpc.Call[acp.NewSessionResponse](t.Context(), h.RPC(), acp.MethodNewSession,

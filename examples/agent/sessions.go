@@ -59,8 +59,10 @@ func (w *workspace) check() error {
 		}
 	}
 	for _, server := range w.servers {
-		if _, ok := server.Variant.(*acp.MCPServerStdio); !ok {
-			return acp.InvalidParamsf("MCP servers are supported on stdio only")
+		switch server.Variant.(type) {
+		case *acp.MCPServerStdio, *acp.MCPServerHTTP:
+		default:
+			return acp.InvalidParamsf("MCP servers are supported on stdio and over HTTP")
 		}
 	}
 	return nil
