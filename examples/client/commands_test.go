@@ -138,7 +138,7 @@ func loginAgent() {
 // AUT-6: after a login in a terminal that succeeded the agent is started again, and only then.
 func TestAUT6_LoginInATerminal(t *testing.T) {
 	for name, status := range map[string]int{"Ann": 0, "Bob": 1} {
-		p := start(t, nil, with(t, "login")...)
+		p := start(t, nil, append([]string{"-check"}, with(t, "login")...)...)
 		p.say(t, name, "hello")
 		got, ended := p.finish(t)
 		if ended != status || strings.Contains(got, "stopReason: end_turn") != (status == 0) {
