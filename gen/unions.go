@@ -50,8 +50,15 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 		used = append(used, "unevaluatedProperties") // what is not known is dropped
 	}
 	b.take(n, "a choice", used...)
+	reported := len(b.problems)
 	choices := b.branches(n.Branches())
 	var beside []*branch
+	if len(choices) == 0 {
+		if len(b.problems) == reported {
+			b.problem(n.Pointer, "a choice of nothing but null has no Go shape")
+		}
+		return
+	}
 	if len(n.OneOf) > 0 && len(n.AnyOf) > 0 {
 		choices, beside = b.branches(n.OneOf), b.branches(n.AnyOf)
 		if b.tagOf(n, choices) == "" || b.tagOf(n, beside) != "" {
@@ -62,6 +69,10 @@ func (b *builder) fillUnion(u *model.Union, n *schema.Node) {
 	u.Tag = b.tagOf(n, choices)
 	if beside == nil && b.shared(u, n, choices) {
 		n = b.shapes.Distribute(n)
+		if at, ok := n.Impossible(); ok {
+			b.problem(at, "no value fits the schema")
+			return
+		}
 		choices = b.branches(n.Branches())
 		u.Tag = b.tagOf(n, choices)
 	}
