@@ -17,6 +17,13 @@ import (
 // maxPlaced is how deep types may be declared in place, each inside of another.
 const maxPlaced = 200
 
+// How many types may be declared in place: so many for each schema of the document, and some more. A choice that is a base
+// of the branches of another one is declared for each of these, so that the number can double with each.
+const (
+	placedOfNode = 2
+	placedMore   = 1000
+)
+
 type builder struct {
 	doc      *schema.Document
 	shapes   *schema.Canonical
@@ -26,7 +33,9 @@ type builder struct {
 	known    map[*schema.Node]*memberNames
 	placing  map[*schema.Node]bool // what is being declared in place
 	inside   map[*schema.Node]bool // the arrays and maps whose types are being made
-	endless  bool                  // something that is declared in place has itself as a part
+	room     int                   // how many more types may be declared in place
+	endless  bool                  // what is declared in place would have no end, or nearly none
+	before   int                   // how many problems there were then: the others may come from it
 	pkg      *model.Package
 	env      *envelopes
 	decls    map[string]model.Decl
@@ -45,6 +54,8 @@ func build(doc *schema.Document) (*model.Package, error) {
 		decls: map[string]model.Decl{},
 		nodes: map[*model.Field]*schema.Node{},
 	}
+	b.room = placedMore
+	doc.Walk(func(*schema.Node) { b.room += placedOfNode })
 	if root := doc.Root; len(root.Properties) > 0 && !isFrame(root) {
 		b.problem(root.Pointer+"/properties", "the root describes values instead of messages")
 	}
@@ -59,6 +70,9 @@ func build(doc *schema.Document) (*model.Package, error) {
 		if b.env.kept[def.Name] {
 			b.fill(b.decls[def.Name], def.Node)
 		}
+	}
+	if b.endless {
+		b.problems = b.problems[:b.before]
 	}
 	b.problems = append(b.problems, b.shapes.Problems()...)
 	if len(b.problems) == 0 {
@@ -386,15 +400,24 @@ func (b *builder) named(ref string) model.Type {
 	return model.Named{Decl: b.decls[ref]}
 }
 
+// stop lets nothing more be declared in place.
+func (b *builder) stop(n *schema.Node, why string) model.Type {
+	b.endless = true
+	b.problem(n.Pointer, "%s", why)
+	b.before = len(b.problems)
+	return model.Any{}
+}
+
 // inPlace declares what n says in the middle of another definition.
 func (b *builder) inPlace(n *schema.Node, owner model.Decl, part string) model.Type {
 	if b.endless || b.shapes.Exhausted() {
 		return model.Any{} // which was said
 	}
 	if b.placing[n] || len(b.placing) > maxPlaced {
-		b.endless = true
-		b.problem(n.Pointer, "the schema has itself as a part")
-		return model.Any{}
+		return b.stop(n, "the schema has itself as a part")
+	}
+	if b.room--; b.room < 0 {
+		return b.stop(n, "too many combinations of schemas")
 	}
 	b.placing[n] = true
 	defer delete(b.placing, n)

@@ -32,6 +32,8 @@ func TestTimeIsLinear(t *testing.T) {
 		"nullable unions":          `"A<i>":{"anyOf":[{"$ref":"#/$defs/A<i+1>"},{"type":"null"}]}`,
 		"merged unions of unions": `"A<i>":{"type":"object","properties":{"m<i>":{}},"oneOf":[{"properties":{"t<i>":{"const":"a"}},"required":["t<i>"],"allOf":[{"$ref":"#/$defs/A<i+1>"}]},` +
 			`{"properties":{"t<i>":{"const":"b"}},"required":["t<i>"]}]}`,
+		"unions that are bases of branches": `"A<i>":{"anyOf":[{"allOf":[{"$ref":"#/$defs/A<i+1>"},{"type":"object","properties":{"p<i>":{}},"required":["p<i>"]}]},` +
+			`{"allOf":[{"$ref":"#/$defs/A<i+1>"},{"type":"object","properties":{"q<i>":{}},"required":["q<i>"]}]}]}`,
 		"unions of arrays": `"A<i>":{"anyOf":[{"type":"array","items":{"$ref":"#/$defs/A<i+1>"}},{"type":"string"}]}`,
 		"one value each":   `"A<i>":{"const":"v<i>"}`,
 	}
