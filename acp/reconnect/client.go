@@ -163,7 +163,9 @@ func Connect(
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
 	c.conn = conn
+	c.mu.Unlock()
 	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	go c.run(conn)
 	return c, nil
@@ -210,7 +212,7 @@ func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
 		return nil, err
 	}
 	opts := c.opts
-	conn, err := acp.Connect(ctx, transport, c.handlers, &opts)
+	conn, err := acp.Connect(ctx, ending{transport, c.ends}, c.handlers, &opts)
 	if err != nil {
 		return nil, err
 	}
@@ -220,6 +222,38 @@ func (c *Client) connect(ctx context.Context) (*acp.ClientConn, error) {
 		}
 	}
 	return conn, nil
+}
+
+// ending is a transport that tells when its stream ends. The connection is over only later, when its handlers have
+// ended: what is called meanwhile could only fail.
+type ending struct {
+	acp.Transport
+	ended func()
+}
+
+func (t ending) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+		line, err := next()
+		if err != nil {
+			_, long := errors.AsType[*rpc.TooLongError](err)
+			_, lost := errors.AsType[*rpc.CallLostError](err)
+			if !long && !lost {
+				t.ended()
+			}
+		}
+		return line, err
+	}}), nil
+}
+
+// ends says that nothing more comes on the connection. There is no other before it is over.
+func (c *Client) ends() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = nil
 }
 
 // run waits for the loss of the connection, and makes another, until the Client is over.

@@ -1,0 +1,174 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/faultproxy"
+)
+
+var soakTime = flag.Duration("soak", 2*time.Second, "how long each soak runs")
+
+// TestSoak cuts the network under turns, again and again. A turn ends in one of three ways: all its updates came, in
+// order, and its answer; or it was interrupted, and that was said; or, over HTTP, its answer is missing, or updates are,
+// and a gap was reported. In the end everything is free.
+func TestSoak(t *testing.T) {
+	for _, way := range []string{"ws", "http"} {
+		t.Run(way, func(t *testing.T) { soak(t, way) })
+	}
+}
+
+func soak(t *testing.T, way string) {
+	const sessions, updates = 4, 50
+	var created atomic.Int32
+	agent := acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprint("s", created.Add(1)))}, nil
+		},
+		ResumeSession: func(context.Context, *acp.AgentSession, *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+			return &acp.ResumeSessionResponse{}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			turn := req.Prompt[0].Variant.(*acp.ContentBlockText).Text
+			for i := range updates {
+				if err := s.Update(ctx, acp.AgentMessageText(fmt.Sprint(turn, " ", i))); err != nil {
+					return nil, err
+				}
+				if i%10 == 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}
+	logger := slog.New(slog.DiscardHandler)
+	server := remote.Handler(func(ctx context.Context, t rpc.Transport, _ *remote.Peer) error {
+		return acp.ServeAgent(ctx, t, agent, &acp.AgentOptions{Conn: acp.ConnOptions{Logger: logger, ConcurrentTurns: true}})
+	}, &remote.HandlerOptions{Logger: logger, Expiry: 500 * time.Millisecond})
+	srv := httptest.NewServer(http.Handler(server))
+	defer srv.Close()
+	proxy, err := faultproxy.New(srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+
+	var gaps atomic.Int32
+	transport := remote.Dial(way+"://"+proxy.Addr(), &remote.DialOptions{
+		MinBackoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, AnswerTimeout: 200 * time.Millisecond,
+		OnGap:  func(string, error) { gaps.Add(1) },
+		Logger: logger,
+	})
+	var mu sync.Mutex
+	got := map[string][]int{} // the updates of each turn
+	var losses atomic.Int32
+	c, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) { return transport, nil },
+		acp.ClientHandlers{SessionUpdate: func(_ context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
+			text := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Variant.(*acp.ContentBlockText).Text
+			var turn string
+			var i int
+			if _, err := fmt.Sscan(text, &turn, &i); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			got[turn] = append(got[turn], i)
+			return nil
+		}},
+		&acp.ClientOptions{Conn: acp.ConnOptions{Logger: logger, CancelGrace: 100 * time.Millisecond}},
+		&reconnect.Policy{MinBackoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, Notify: func(e reconnect.Event) {
+			switch e.Kind {
+			case reconnect.Lost:
+				losses.Add(1)
+			case reconnect.SessionLost, reconnect.GaveUp:
+				t.Errorf("%v: %v", e.Kind, e.Err)
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+
+	var whole, interrupted, missing atomic.Int32
+	until := time.Now().Add(*soakTime)
+	var turns sync.WaitGroup
+	for n := range sessions {
+		s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns.Go(func() {
+			for i := 0; time.Now().Before(until); i++ {
+				turn := strconv.Itoa(n) + "." + strconv.Itoa(i)
+				before := gaps.Load()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				_, err := s.Prompt(ctx, acp.TextBlock(turn))
+				cancel()
+				mu.Lock()
+				list := got[turn]
+				delete(got, turn)
+				mu.Unlock()
+				for k := 1; k < len(list); k++ {
+					if list[k] <= list[k-1] {
+						t.Errorf("turn %s: %d after %d", turn, list[k], list[k-1])
+					}
+				}
+				_, cut := errors.AsType[*reconnect.InterruptedError](err)
+				_, unknown := errors.AsType[*remote.OutcomeError](err)
+				switch {
+				case err == nil && len(list) == updates:
+					whole.Add(1)
+				case cut:
+					interrupted.Add(1)
+				case way == "http" && (gaps.Load() > before || unknown):
+					missing.Add(1)
+				default:
+					t.Errorf("turn %s: %d updates, %v, and no gap", turn, len(list), err)
+				}
+			}
+		})
+	}
+	cutting := make(chan struct{})
+	go func() {
+		defer close(cutting)
+		for time.Now().Before(until) {
+			time.Sleep(time.Duration(20+rand.IntN(80)) * time.Millisecond)
+			proxy.Cut()
+		}
+	}()
+	turns.Wait()
+	<-cutting
+	t.Logf("%d turns whole, %d interrupted, %d with a gap; %d connections lost, %d gaps",
+		whole.Load(), interrupted.Load(), missing.Load(), losses.Load(), gaps.Load())
+	if whole.Load() == 0 || losses.Load()+gaps.Load() == 0 {
+		t.Error("nothing was tried")
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for stats := server.Stats(); stats.Connections[remote.HTTP]+stats.Connections[remote.WebSocket] > 0; stats = server.Stats() {
+		if time.Now().After(deadline) {
+			t.Fatalf("connections are left: %+v", stats)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := server.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
