@@ -498,6 +498,25 @@ func TestREM53_Unnamed(t *testing.T) {
 	c.want(update("other", 1))
 }
 
+// TestREM53_Held: what is held back is bounded: more of it is read before the answer, in order.
+func TestREM53_Held(t *testing.T) {
+	srv := newFakeServer(t)
+	c := connect(t, srv, nil)
+	c.write(req(1, methodNew, `{}`))
+	srv.taken()
+	large := func(n int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"new","n":%d,"x":%q}}`, n, strings.Repeat("x", 1<<20))
+	}
+	for n := range 6 {
+		srv.send("", large(n))
+	}
+	for n := range 4 {
+		c.want(large(n))
+	}
+	srv.send("", result(1, `{"sessionId":"new"}`))
+	c.want(result(1, `{"sessionId":"new"}`), large(4), large(5))
+}
+
 // TestREM9_TooLong: an event over the limit is skipped and reported, and the stream goes on.
 func TestREM9_TooLong(t *testing.T) {
 	srv := newFakeServer(t)
