@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"slices"
 	"sync"
@@ -77,6 +78,7 @@ type outStream struct {
 	slow     bool     // the receiver was waited for in vain; see pace
 	spare    *block   // a short one
 	receiver *receiver
+	history  History // or nil
 }
 
 // block is a row of whole events, which are sent together. It has up to blockSize bytes, or one event.
@@ -88,9 +90,12 @@ const blockSize = 64 << 10
 // blocks are those that were needed for more than a few messages.
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// add adds an event.
-func (out *outStream) add(line []byte) (size int) {
+// add adds an event, and returns how long it is. Its id is empty if it has none.
+func (out *outStream) add(id string, line []byte) (size int) {
 	size = len(line) + framing
+	if id != "" {
+		size += len(beforeID) + len(id) + 1
+	}
 	var b *block
 	if n := len(out.blocks); n > 0 {
 		b = out.blocks[n-1]
@@ -100,6 +105,9 @@ func (out *outStream) add(line []byte) (size int) {
 			b = blocks.Get().(*block)
 		}
 		out.blocks = append(out.blocks, b)
+	}
+	if id != "" {
+		b.events = append(append(append(b.events, beforeID...), id...), '\n')
 	}
 	b.events = append(append(append(b.events, beforeEvent...), line...), behindEvent...)
 	out.kept += size
@@ -391,6 +399,7 @@ func (l *httpLink) TryWriteLines(lines []byte) bool {
 var newline = []byte{'\n'}
 
 const (
+	beforeID    = "id: "
 	beforeEvent = "data: "
 	behindEvent = "\n\n"
 	framing     = len(beforeEvent) + len(behindEvent)
@@ -548,6 +557,9 @@ func (l *httpLink) streamFor(session string) *outStream {
 		}
 	}
 	out := &outStream{session: session}
+	if history := l.c.server.opts.History; history != nil {
+		out.history = history(l.c.peer, session)
+	}
 	l.streams[session] = out
 	return out
 }
@@ -563,7 +575,11 @@ func (l *httpLink) sweep() {
 
 // append puts a message into a stream; mu is held.
 func (l *httpLink) append(out *outStream, line []byte) {
-	l.count(out.add(line))
+	id := ""
+	if out.history != nil {
+		id = out.history.Add(line)
+	}
+	l.count(out.add(id, line))
 	l.last = out
 	l.c.server.bytesOut.Add(uint64(len(line)))
 	if out.receiver != nil {
@@ -577,8 +593,9 @@ func (l *httpLink) count(n int) {
 	l.c.server.buffered.Add(int64(n))
 }
 
-// attach makes the caller the receiver of a stream. It ends the one before, and waits for its end.
-func (l *httpLink) attach(ctx context.Context, session string, rc *http.ResponseController) (*outStream, *receiver, error) {
+// attach makes the caller the receiver of a stream. It ends the one before, and waits for its end. If there is a history,
+// the stream goes on behind the cursor, unless that is empty.
+func (l *httpLink) attach(ctx context.Context, session, cursor string, rc *http.ResponseController) (*outStream, *receiver, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
@@ -589,8 +606,18 @@ func (l *httpLink) attach(ctx context.Context, session string, rc *http.Response
 		if out == nil {
 			return nil, nil, refuse(http.StatusTooManyRequests, "too many streams")
 		}
+		var missed iter.Seq2[string, []byte]
+		if cursor != "" && out.history != nil {
+			var ok bool
+			if missed, ok = out.history.After(cursor); !ok {
+				return nil, nil, refuse(http.StatusConflict, "what came behind Last-Event-ID is not kept")
+			}
+		}
 		old := out.receiver
 		if old == nil {
+			if missed != nil {
+				l.rewind(out, missed)
+			}
 			out.receiver = &receiver{
 				rc:       rc,
 				wake:     make(chan struct{}, 1),
@@ -613,6 +640,14 @@ func (l *httpLink) attach(ctx context.Context, session string, rc *http.Response
 		if ctx.Err() != nil {
 			return nil, nil, errGone
 		}
+	}
+}
+
+// rewind replaces what is in a stream by what its client has missed, which has that in it; mu is held.
+func (l *httpLink) rewind(out *outStream, missed iter.Seq2[string, []byte]) {
+	l.drop(out)
+	for id, line := range missed {
+		l.count(out.add(id, line))
 	}
 }
 
@@ -706,7 +741,11 @@ func (l *httpLink) giveBack(out *outStream, events []byte, sent int) {
 		if end > unsure {
 			break
 		}
-		line := events[begin+len(beforeEvent) : end-len(behindEvent)]
+		line := events[begin : end-len(behindEvent)]
+		if bytes.HasPrefix(line, []byte(beforeID)) {
+			_, line, _ = bytes.Cut(line, newline)
+		}
+		line = line[len(beforeEvent):]
 		if wire.Peek(codec.NewDecoder(nil), line).Kind == wire.KindResponse {
 			again = append(again, events[begin:end]...)
 		} else {

@@ -280,7 +280,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string
 		return errGone
 	}
 	defer l.leave()
-	out, rcv, err := l.attach(r.Context(), r.Header.Get(HeaderSession), http.NewResponseController(w))
+	out, rcv, err := l.attach(r.Context(), r.Header.Get(HeaderSession), r.Header.Get("Last-Event-ID"), http.NewResponseController(w))
 	if err != nil {
 		return err
 	}

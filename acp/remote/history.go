@@ -1,0 +1,73 @@
+// This file owns what a server keeps of streams for clients that lose them: a draft of the protocol.
+
+package remote
+
+import (
+	"bytes"
+	"crypto/rand"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A History keeps the last messages of one stream of one connection, sent or not, so that a client that has lost the
+// stream can go on behind the last message that it got. A server calls its methods one at a time.
+type History interface {
+	// Add takes the next message, and returns its cursor: a short text of printable ASCII that no other stream gives.
+	// message must not be kept.
+	Add(message []byte) (cursor string)
+	// After returns the messages behind that of a cursor, with their cursors, the oldest first. ok is false if one of them
+	// is not kept any more, or the cursor is not of this stream.
+	After(cursor string) (messages iter.Seq2[string, []byte], ok bool)
+}
+
+// MemoryHistory makes a HandlerOptions.History that keeps for each stream so many messages, and of these so many bytes,
+// in memory.
+func MemoryHistory(messages, size int) func(peer *Peer, session string) History {
+	return func(*Peer, string) History {
+		return &memoryHistory{prefix: rand.Text()[:13] + "-", maxMessages: messages, maxBytes: size}
+	}
+}
+
+type memoryHistory struct {
+	prefix                string   // of 65 bits, so that cursors of other streams are unknown
+	first                 uint64   // the number of messages[0]
+	messages              [][]byte // one after the other
+	bytes                 int
+	maxMessages, maxBytes int
+}
+
+func (h *memoryHistory) Add(message []byte) string {
+	n := h.first + uint64(len(h.messages))
+	h.messages = append(h.messages, bytes.Clone(message))
+	h.bytes += len(message)
+	old := 0
+	for ; old < len(h.messages) && (len(h.messages)-old > h.maxMessages || h.bytes > h.maxBytes); old++ {
+		h.bytes -= len(h.messages[old])
+	}
+	// append moves what is left now and then, and lets go of the rest.
+	clear(h.messages[:old])
+	h.messages = h.messages[old:]
+	h.first += uint64(old)
+	return h.cursor(n)
+}
+
+func (h *memoryHistory) cursor(n uint64) string { return h.prefix + strconv.FormatUint(n, 10) }
+
+func (h *memoryHistory) After(cursor string) (iter.Seq2[string, []byte], bool) {
+	text, ok := strings.CutPrefix(cursor, h.prefix)
+	n, err := strconv.ParseUint(text, 10, 64)
+	if !ok || err != nil || n+1 < h.first || n >= h.first+uint64(len(h.messages)) {
+		return nil, false
+	}
+	next := n + 1
+	rest := slices.Clone(h.messages[next-h.first:])
+	return func(yield func(string, []byte) bool) {
+		for i, message := range rest {
+			if !yield(h.cursor(next+uint64(i)), message) {
+				return
+			}
+		}
+	}, true
+}

@@ -1,0 +1,147 @@
+package remote_test
+
+// This file owns the tests of streams that go on where they were lost.
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/remote"
+)
+
+// event is one event with an id.
+type event struct{ id, data string }
+
+func (r *reader) event() event {
+	r.t.Helper()
+	for {
+		part := r.part()
+		if part == ":" {
+			continue
+		}
+		id, data, ok := strings.Cut(part, "\n")
+		if !ok || !strings.HasPrefix(id, "id: ") || !strings.HasPrefix(data, "data: ") {
+			r.t.Fatalf("no event with an id: %q", part)
+		}
+		return event{strings.TrimPrefix(id, "id: "), strings.TrimPrefix(data, "data: ")}
+	}
+}
+
+// getAfter opens a stream behind an event.
+func (p *peer) getAfter(session, cursor string) (*reader, int) {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p.t.Cleanup(cancel)
+	resp := p.request(ctx, "GET", "", p.header("Accept", "text/event-stream", "Acp-Session-Id", session, "Last-Event-ID", cursor)...)
+	p.t.Cleanup(func() { resp.Body.Close() })
+	return &reader{t: p.t, resp: resp, cancel: cancel, lines: bufio.NewReader(resp.Body), wait: p.patience}, resp.StatusCode
+}
+
+// TestREM73_Resumption: a stream that is cut goes on behind the last event that came, with the same ids, no gap, and none
+// twice.
+func TestREM73_Resumption(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			p := serveBy(t, protocol, &remote.HandlerOptions{History: remote.MemoryHistory(1000, 1<<20)}, nil).open()
+			session := p.get("s1")
+			for i := range 100 {
+				p.send(update("s1", i))
+			}
+			seen := map[string]int{}
+			last := event{}
+			for i := range 34 {
+				last = session.event()
+				if seen[last.id] = i; last.data != update("s1", i) || len(seen) != i+1 {
+					t.Fatalf("event %d is %+v", i, last)
+				}
+			}
+			session.close()
+			p.send(update("s1", 100)) // nobody reads, as it may seem
+			again, status := p.getAfter("s1", last.id)
+			if status != http.StatusOK {
+				t.Fatal(status)
+			}
+			p.send(update("s1", 101))
+			for i := 34; i < 102; i++ {
+				if e := again.event(); e.data != update("s1", i) || seen[e.id] != 0 {
+					t.Fatalf("event %d is %+v", i, e)
+				} else {
+					seen[e.id] = i
+				}
+			}
+			// The same again has the same ids.
+			again.close()
+			again, _ = p.getAfter("s1", last.id)
+			for i := 34; i < 102; i++ {
+				if e := again.event(); e.data != update("s1", i) || seen[e.id] != i {
+					t.Fatalf("event %d is %+v", i, e)
+				}
+			}
+		})
+	}
+}
+
+// TestREM73_Refused: what is not kept is refused, and the stream stays whose it is.
+func TestREM73_Refused(t *testing.T) {
+	o := withTokens()
+	o.History = remote.MemoryHistory(10, 2000)
+	f := serve(t, o)
+	p := f.open(alice...)
+	session := p.get("s1")
+	first, other := event{}, event{}
+	for i := range 11 {
+		p.send(update("s1", i))
+		if e := session.event(); i == 0 {
+			first = e
+		}
+	}
+	p.send(update("s2", 1))
+	other = p.get("s2").event()
+	if _, status := p.getAfter("s1", first.id); status != http.StatusOK { // 10 came behind it
+		t.Errorf("the oldest: %d", status)
+	}
+	session = p.get("s1")
+	p.send(update("s1", 11))
+	for name, cursor := range map[string]string{
+		"too old": first.id, "another session's": other.id, "unknown": "x", "not yet": strings.TrimRight(first.id, "0") + "1000",
+		"huge": strings.TrimRight(first.id, "0") + "18446744073709551615",
+	} {
+		if _, status := p.getAfter("s1", cursor); status != http.StatusConflict {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+	if e := session.event(); e.data != update("s1", 11) {
+		t.Errorf("the stream got %+v", e)
+	}
+	q := &peer{fixture: f, id: p.id, extra: bob}
+	if _, status := q.getAfter("s1", first.id); status != http.StatusNotFound {
+		t.Errorf("another principal: %d", status)
+	}
+	// Bytes are bounded too.
+	for i := range 3 {
+		p.send(note("x", fmt.Sprintf(`{"sessionId":"s1","n":%d,"text":%q}`, i, strings.Repeat("x", 900))))
+		first = session.event()
+		if i == 0 {
+			other = first
+		}
+	}
+	p.send(note("x", fmt.Sprintf(`{"sessionId":"s1","text":%q}`, strings.Repeat("x", 1900))))
+	if _, status := p.getAfter("s1", other.id); status != http.StatusConflict {
+		t.Errorf("too much: %d", status)
+	}
+}
+
+// TestREM73_Off: without a history there are no ids, and Last-Event-ID is ignored.
+func TestREM73_Off(t *testing.T) {
+	p := serve(t, nil).open()
+	p.send(update("s1", 1))
+	session, status := p.getAfter("s1", "x")
+	if status != http.StatusOK {
+		t.Fatal(status)
+	}
+	session.want(update("s1", 1))
+}
