@@ -144,6 +144,9 @@ type receiver struct {
 	over     bool          // replaced is closed, or done will be
 }
 
+// maxRequests is how many requests of a client may be in progress: more than an agent takes, see rpc.Options.
+const maxRequests = 16 << 10
+
 // maxAsked is how many requests of an agent a connection remembers the sessions of.
 const maxAsked = 4096
 
@@ -252,6 +255,9 @@ func (l *httpLink) deliver(ctx context.Context, m wire.Message, session, named s
 func (l *httpLink) deliverRequest(ctx context.Context, m wire.Message, session string, line []byte) error {
 	if _, twice := l.requests[m.ID]; twice && !m.ID.IsNull() {
 		return invalidRequest(m.ID, "a request with this id is in progress")
+	}
+	if len(l.requests) >= maxRequests {
+		return refuse(http.StatusServiceUnavailable, "too many requests in progress")
 	}
 	out := l.streams[session]
 	l.requests[m.ID] = request{

@@ -138,6 +138,22 @@ func TestREM5_Lines(t *testing.T) {
 	})
 }
 
+// TestREM6_Batch: a batch is refused, whatever is in it, and the connection goes on.
+func TestREM6_Batch(t *testing.T) {
+	f := serve(t, nil)
+	p := f.open()
+	for _, batch := range []string{"[]", "[" + note("x", "{}") + "]", "[" + request(1, "x", "{}") + "," + request(2, "x", "{}") + "]"} {
+		resp, body := p.do("POST", batch, p.header()...)
+		if m := parse(t, body); resp.StatusCode != 400 || m.Error.Code != -32600 || string(m.ID) != "null" {
+			t.Errorf("%s: %s %s", batch, resp.Status, body)
+		}
+	}
+	p.post(note("y", "{}"))
+	if got := receive(t, p.agent.got); got != note("y", "{}") {
+		t.Errorf("the agent got %s", got)
+	}
+}
+
 // TestREM7_SessionOfAMessage: it is named by the parameters, by the header, or by both alike.
 func TestREM7_SessionOfAMessage(t *testing.T) {
 	p := serve(t, nil).open()

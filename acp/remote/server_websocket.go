@@ -203,6 +203,7 @@ func (l *socketLink) readEnd(err error) error {
 	}
 	l.lost = err
 	l.mu.Unlock()
+	defer l.c.endsSoon()
 	grace := l.c.server.opts.Grace
 	if closed, ok := errors.AsType[*CloseError](err); grace <= 0 || ok && closed.wanted() {
 		return err
@@ -278,11 +279,16 @@ func (l *socketLink) checkUsual(line []byte) (pass bool, err error) {
 		return true, nil
 	}
 	l.mu.Lock()
-	twice := l.requests[m.ID]
-	l.requests[m.ID] = true
+	twice, full := l.requests[m.ID], len(l.requests) >= maxRequests
+	if !full {
+		l.requests[m.ID] = true
+	}
 	l.mu.Unlock()
-	if twice {
+	switch {
+	case twice:
 		return false, l.refuse(m.ID, &wire.Error{Code: codeInvalidRequest, Message: "Invalid request: a request with this id is in progress"})
+	case full:
+		return false, l.refuse(m.ID, &wire.Error{Code: codeInternal, Message: "Internal error: too many requests in progress"})
 	}
 	return true, nil
 }
