@@ -707,6 +707,8 @@ func TestFailure_NetworkChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.proxy.Cut()
+		// What is written to a stream before its loss is seen may be lost with it.
+		r.until("the server knows", func() bool { return r.server.Stats().Streams == 0 })
 		r.say <- "two" // nobody reads it
 		if err := r.proxy.Accept(); err != nil {
 			t.Fatal(err)
