@@ -12,6 +12,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/ways"
 )
 
 // connect runs an agent and a client against each other, every message validated on both ends.
@@ -28,7 +29,7 @@ func connectThat(
 	agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
 ) *acp.ClientConn {
 	t.Helper()
-	a, c := acp.Pipe()
+	a, c := ways.Pipe(t)
 	if agent.NewSession == nil {
 		agent.NewSession = newSession
 	}
@@ -231,7 +232,7 @@ func TestCapabilitiesFollowFromHandlers(t *testing.T) {
 
 // INI-10: a version that is not ours.
 func TestVersionOfTheAgent(t *testing.T) {
-	a, c := acp.Pipe()
+	a, c := ways.Pipe(t)
 	tap := &conformance.TapOptions{Accept: map[string]string{"ADD-7": "there is no such version"}}
 	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), acp.AgentHandlers{
 		NewSession: newSession,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/ways"
 )
 
 // sentMethods notes the methods of what one side sends.
@@ -42,7 +43,7 @@ func (s *sentMethods) take() []string {
 // A prompt that is sent when a turn was cancelled comes behind the cancellation, however that was done, and is not
 // cancelled by it.
 func TestADD8_CancellationBeforeTheNextPrompt(t *testing.T) {
-	a, c := acp.Pipe()
+	a, c := ways.Pipe(t)
 	agent, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, nil), acp.AgentHandlers{
 		NewSession: newSession,
 		Prompt: func(ctx context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/acpgo/sdk/acp/codec"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/ways"
 )
 
 // refusedAt reports a call that was sent, or that was not refused with what is wrong at pointer.
@@ -194,7 +195,7 @@ func TestAgentCallsAreChecked(t *testing.T) {
 
 // A name that the protocol does not have may be passed on in the member in which it was read.
 func TestReadNamesMayBeSent(t *testing.T) {
-	a, c := acp.Pipe()
+	a, c := ways.Pipe(t)
 	passed := make(chan error, 3)
 	agent := willingAgent()
 	agent.Prompt = func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {

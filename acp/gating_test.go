@@ -13,6 +13,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/ways"
 )
 
 // pair runs an agent and a client against each other, and returns both ends. Unlike with connect, what
@@ -33,7 +34,7 @@ func pairThat(
 	agent acp.AgentHandlers, agentOpts *acp.AgentOptions, client acp.ClientHandlers, clientOpts *acp.ClientOptions,
 ) (*acp.ClientConn, *acp.AgentConn) {
 	t.Helper()
-	a, c := acp.Pipe()
+	a, c := ways.Pipe(t)
 	tap := &conformance.TapOptions{Accept: breaks}
 	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, tap), complete(agent), agentOpts)
 	if err != nil {
@@ -54,7 +55,7 @@ func pairThat(
 // bareClient is a client that knows nothing of the protocol, and its agent.
 func bareClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions) *rpc.Conn {
 	t.Helper()
-	a, c := acp.Pipe()
+	a, c := ways.Pipe(t)
 	serving, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, a, sentBy(conformance.Agent)), complete(handlers), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +131,7 @@ func TestRequestsBeforeInitialize(t *testing.T) {
 // What follows at once upon the answer to initialize finds that answer, also when the goroutine that
 // waits in Connect comes later.
 func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
-	a, c := acp.Pipe()
+	a, c := acp.Pipe() // over HTTP an update of a session that nobody has opened waits
 	ext := &rpc.Extensions[rpc.Conn]{}
 	rpc.Handle(ext, acp.MethodInitialize, func(ctx context.Context, conn *rpc.Conn, _ *json.RawMessage) (*json.RawMessage, error) {
 		rpc.AfterResponse(ctx, func(ctx context.Context) {

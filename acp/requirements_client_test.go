@@ -15,6 +15,7 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/ways"
 )
 
 // callAgent makes every call for which an agent's capability is needed, and returns the names of those
@@ -118,7 +119,7 @@ func TestClientAsksWhatWasAdvertised(t *testing.T) {
 // INI-10: a client closes the connection to an agent whose version it does not speak, and says so.
 func TestINI10_AgentOfAnotherVersion(t *testing.T) {
 	for _, version := range []string{"0", "2", "9999", "65535"} {
-		ours, theirs := acp.Pipe()
+		theirs, ours := ways.Pipe(t)
 		sent := make(chan []string, 1)
 		go func() { sent <- rawServe(t, theirs, `{"protocolVersion":`+version+`}`) }()
 		_, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, ours, sentBy(conformance.Client)), acp.ClientHandlers{}, nil)

@@ -24,6 +24,7 @@ import (
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/ways"
 )
 
 // runAs makes the test binary another program.
@@ -245,7 +246,7 @@ func inMemory(t *testing.T, s setup, state string) acp.Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clientEnd, agentEnd := acp.Pipe()
+	agentEnd, clientEnd := ways.Pipe(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	served := make(chan error, 1)
 	go func() { served <- acp.ServeAgent(ctx, agentEnd, a.handlers(), a.options()) }()
