@@ -45,7 +45,7 @@ func TestREM50_Failures(t *testing.T) {
 	}{
 		"refused": {
 			post: func(w http.ResponseWriter, _ *http.Request, _ string) bool {
-				http.Error(w, "no more", 503)
+				http.Error(w, "no more", http.StatusServiceUnavailable)
 				return true
 			},
 			want: "acp: HTTP status 503 Service Unavailable: no more", is: ErrBusy},
@@ -78,7 +78,10 @@ func TestREM50_Failures(t *testing.T) {
 			},
 			want: "acp: message longer than 100000 bytes"},
 		"stream refused": {
-			get:  func(w http.ResponseWriter, _ *http.Request) bool { http.Error(w, "", 406); return true },
+			get: func(w http.ResponseWriter, _ *http.Request) bool {
+				http.Error(w, "", http.StatusNotAcceptable)
+				return true
+			},
 			want: "acp: opening the stream of the connection: acp: HTTP status 406 Not Acceptable"},
 		"no stream": {
 			get:  func(w http.ResponseWriter, _ *http.Request) bool { io.WriteString(w, "<html>"); return true },
@@ -87,7 +90,10 @@ func TestREM50_Failures(t *testing.T) {
 			get:  func(w http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true },
 			want: "proxy", is: errNoHeaders},
 		"stream busy": {
-			get:  func(w http.ResponseWriter, _ *http.Request) bool { http.Error(w, "", 503); return true },
+			get: func(w http.ResponseWriter, _ *http.Request) bool {
+				http.Error(w, "", http.StatusServiceUnavailable)
+				return true
+			},
 			want: "acp: opening the stream of the connection: acp: HTTP status 503", is: ErrBusy},
 	} {
 		t.Run(name, func(t *testing.T) {
