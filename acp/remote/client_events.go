@@ -179,7 +179,7 @@ func (st *eventStream) isOpen(lost error, resumed bool) {
 func (st *eventStream) final(err error) bool {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok {
-		return errors.Is(err, errNoEvents)
+		return errors.Is(err, errNoEvents) || errors.Is(err, errHeader)
 	}
 	switch status.Status {
 	case http.StatusConflict, http.StatusTooManyRequests, http.StatusRequestTimeout:

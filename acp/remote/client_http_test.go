@@ -233,6 +233,29 @@ func TestREM51_StreamFirst(t *testing.T) {
 	c.want(result(1, `{}`))
 }
 
+// TestREM51_Unsendable: the id of a session that cannot stand in a header fails its calls at once.
+func TestREM51_Unsendable(t *testing.T) {
+	srv := newFakeServer(t)
+	o := testOptions(t)
+	unsent := make(chan error, 1)
+	o.OnUnsent = func(_, _ string, err error) { unsent <- err }
+	c := connect(t, srv, o)
+	for i, method := range []string{methodPrompt, methodLoad, methodDelete} {
+		c.write(req(i+1, method, `{"sessionId":"a\nb"}`))
+		if err := c.fails(int64(i + 1)); !errors.Is(err, errHeader) {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	c.write(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"a\u007f"}}`)
+	if err := within(t, unsent); !errors.Is(err, errHeader) {
+		t.Errorf("got %v", err)
+	}
+	c.write(prompt(7, "é"))
+	if p := srv.taken(); p.session != "é" {
+		t.Errorf("got %+v", p)
+	}
+}
+
 // TestREM51_Load: servers that know a session only when it was loaded answer the GET before with 404, and the POST too
 // if it names the session: its stream is opened after the answer.
 func TestREM51_Load(t *testing.T) {

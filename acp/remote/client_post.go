@@ -353,6 +353,9 @@ func (s *httpStream) sleep(d time.Duration) bool {
 
 // again reports whether a POST that failed so may succeed when it is made again.
 func again(err error) bool {
+	if errors.Is(err, errHeader) {
+		return false
+	}
 	status, ok := errors.AsType[*StatusError](err)
 	return !ok || status.Status >= 500 || status.Status == http.StatusTooManyRequests || status.Status == http.StatusRequestTimeout
 }

@@ -288,6 +288,9 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 		if set != nil {
 			set(header)
 		}
+		if name := unsendable(header); name != "" {
+			return nil, &unsentError{fmt.Errorf("acp: the value of %s %w", name, errHeader)}
+		}
 		resp, err := d.client.Do(req)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -301,6 +304,21 @@ func (d *dialer) do(ctx context.Context, method string, body []byte, set func(ht
 		}
 		return resp, nil
 	})
+}
+
+// errHeader says that a value, of the id of a session for example, is no text that HTTP can send.
+var errHeader = errors.New("cannot stand in a header")
+
+// unsendable returns the name of a header whose value cannot be sent.
+func unsendable(header http.Header) string {
+	for name, values := range header {
+		for _, value := range values {
+			if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == '\x7f' }) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // untrusted reports whether the server did not pass as the one that was meant.
