@@ -605,9 +605,9 @@ func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 		if kinds["any"] {
 			switch {
 			case u.Fallback != nil:
-				b.problem(u.Pointer, "the variants %q and %q are both for any value", u.Fallback.Part, u.Variants[i].Part)
+				b.problem(u.Pointer, "the variants at %s and %s are both for any value", u.Fallback.Pointer, u.Variants[i].Pointer)
 			case oneOf && len(choices) > 1:
-				b.problem(u.Pointer, "any value is one of the variant %q, so that oneOf forbids the others", u.Variants[i].Part)
+				b.problem(u.Pointer, "any value is one of the variant at %s, so that oneOf forbids the others", u.Variants[i].Pointer)
 			}
 			u.Fallback = u.Variants[i]
 			continue
@@ -623,7 +623,7 @@ func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 			continue
 		}
 		if slices.ContainsFunc(group, func(i int) bool { return choices[i].kind != kind }) {
-			b.problem(u.Pointer, "the variants %q and %q both have values of the kind %s", u.Variants[group[0]].Part, u.Variants[group[1]].Part, kind)
+			b.problem(u.Pointer, "the variants at %s and %s both have values of the kind %s", u.Variants[group[0]].Pointer, u.Variants[group[1]].Pointer, kind)
 			continue
 		}
 		if kind == "object" && slices.ContainsFunc(group, func(i int) bool { return len(b.members(choices[i].form).all) == 0 }) {
@@ -631,7 +631,7 @@ func (b *builder) tellApart(u *model.Union, choices []*branch, oneOf bool) {
 			continue
 		}
 		if kind != "object" && kind != "array" {
-			b.problem(u.Pointer, "the variants %q and %q are both of the kind %s", u.Variants[group[0]].Part, u.Variants[group[1]].Part, kind)
+			b.problem(u.Pointer, "the variants at %s and %s are both of the kind %s", u.Variants[group[0]].Pointer, u.Variants[group[1]].Pointer, kind)
 			continue
 		}
 		b.keys(u, choices, group, kind == "array")
