@@ -294,6 +294,7 @@ func (p *printer) permission(req *acp.RequestPermissionRequest) {
 		t.title = plain.Line(title)
 	}
 	p.printf("? %s", t.title)
+	t.shown = 0 // what was printed far above is printed again: who decides must see it
 	p.content(t, req.ToolCall.Content.Value())
 	for i, o := range req.Options {
 		p.printf("  %d. (%s) %s", i+1, o.Kind, o.Name)

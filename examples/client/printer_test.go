@@ -90,6 +90,21 @@ func TestPrinterHostileText(t *testing.T) {
 	}
 }
 
+// A question shows what it is about, also if that was shown before, however long ago and under another title.
+func TestQuestionsShowTheirContent(t *testing.T) {
+	var b strings.Builder
+	p := &printer{w: &b}
+	content := acp.WithContent(acp.ToolText("rm -rf /"))
+	p.update(acp.StartToolCall("c", "List files", content))
+	b.Reset()
+	p.permission(&acp.RequestPermissionRequest{ToolCall: acp.ToolCallUpdate{
+		ToolCallID: "c", Title: acp.Some("Tidy up"), Content: acp.Some([]acp.ToolCallContent{acp.ToolText("rm -rf /")}),
+	}})
+	if got, want := b.String(), "? Tidy up\n    rm -rf /\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // However many tool calls there are, and whatever is in them, little of it is kept.
 func TestPrinterIsBounded(t *testing.T) {
 	heap := func() uint64 {
