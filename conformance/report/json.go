@@ -170,8 +170,8 @@ func SideName(s conformance.Side) string {
 	return s.String()
 }
 
-// WriteJSON writes a value as an indented JSON document. All characters that are not visible are escaped, so that it may
-// be shown in a terminal.
+// WriteJSON writes a value as an indented JSON document. All characters that are not visible are escaped, and one of "##",
+// with which commands for CI servers begin, so that it may be shown in a terminal and in the log of a workflow.
 func WriteJSON(w io.Writer, value any) error { return writeJSON(w, value, "  ") }
 
 // WriteJSONLine is WriteJSON for a value on one line, without a newline at the end.
@@ -193,16 +193,18 @@ func writeJSON(w io.Writer, value any, indent string) error {
 	return err
 }
 
-// escape replaces what is not visible, which in JSON is possible in strings only.
+// escape replaces what is not visible or may begin a command. In JSON both are possible in strings only.
 func escape(text []byte) []byte {
 	hidden := func(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
-	if !bytes.ContainsFunc(text, hidden) {
+	if !bytes.ContainsFunc(text, hidden) && !bytes.Contains(text, []byte("##")) {
 		return text
 	}
 	var b bytes.Buffer
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		switch {
+		case r == '#' && bytes.HasPrefix(text, []byte("##")):
+			b.WriteString(`\u0023`)
 		case !hidden(r):
 			b.Write(text[:size])
 		case r > 0xffff:
