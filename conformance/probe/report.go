@@ -240,14 +240,14 @@ func (about *subject) whyNot(id, need string, outcomes []*Outcome) string {
 		named[s.Name] = slices.Contains(s.Exercises, id)
 		needing[s.Name] = need != "" && slices.Contains(s.Needs, need)
 	}
-	for _, about := range []map[string]bool{named, needing, nil} {
+	for _, group := range []map[string]bool{named, needing, nil} {
 		counts := map[string]int{}
 		best := ""
 		for _, out := range outcomes {
 			why := out.Skipped
 			switch {
-			case about == nil:
-			case !about[out.Name]:
+			case group == nil: // that something else was broken in one of all says nothing
+			case !group[out.Name]:
 				continue
 			case why == "":
 				why = out.broke()
