@@ -60,13 +60,13 @@ const terse = `{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"
 func failures(t *testing.T, connect func() rpc.Transport, scenarios ...string) (failed []string, r *probe.Report) {
 	t.Helper()
 	r, err := probe.Agent(t.Context(), probe.InMemory(connect), &probe.Options{
-		Scratch: t.TempDir(), Only: scenarios, Answer: 5 * time.Second, Quiet: 50 * time.Millisecond,
+		Scratch: t.TempDir(), Only: scenarios, Answer: 5 * time.Second, Quiet: 50 * time.Millisecond, Rung: 100 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range r.Rows {
-		if row.Verdict == probe.Fail && !strings.Contains(row.Reason, "never ran") {
+		if row.Verdict == probe.Fail && !slices.Contains(r.Summary.NeverRan, row.ID) {
 			failed = append(failed, row.ID)
 		}
 	}
@@ -260,6 +260,19 @@ func TestWhyNot(t *testing.T) {
 		if reasons[id] != want {
 			t.Errorf("%s: %q, want %q", id, reasons[id], want)
 		}
+	}
+}
+
+// TestNeverRan: what fails because it never ran is told apart from what was broken.
+func TestNeverRan(t *testing.T) {
+	r, err := probe.Agent(t.Context(), probe.InMemory(raw(t, nil)), &probe.Options{Scratch: t.TempDir(), Answer: time.Second, Rung: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Summary
+	broken := slices.DeleteFunc(slices.Clone(s.Must), func(id string) bool { return slices.Contains(s.NeverRan, id) })
+	if strings.Join(broken, " ") != "INI-4" || len(s.NeverRan) < 20 || len(s.NeverRan) != len(s.Must)-1 || r.Conforms {
+		t.Errorf("broken: %q, never ran: %q", broken, s.NeverRan)
 	}
 }
 

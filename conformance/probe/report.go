@@ -97,6 +97,7 @@ type Summary struct {
 	// Must are the MUSTs that fail, Broken the capabilities that are advertised and fail, Should the recommendations that
 	// are not followed, and Unstable the requirements whose verdict differs between runs.
 	Must, Broken, Should, Unstable []string
+	NeverRan                       []string // of Must and Broken, those that were not broken but never ran
 	Known                          []string // failures that are in the baseline
 	Stale                          []string // entries of the baseline that did not fail
 }
@@ -225,12 +226,15 @@ func (r *Report) row(about *subject, req conformance.Requirement, outcomes []*Ou
 	case x.reach != "":
 		row.Verdict, row.Reason = NotExercised, x.reach
 	case req.Level <= conformance.MustNot && !r.partial:
-		row.Verdict, row.Reason = Fail, "it is mandatory, and never ran: "+about.whyNot(req.ID, x.need, outcomes)
+		row.Verdict, row.Reason = Fail, neverRan+about.whyNot(req.ID, x.need, outcomes)
 	default:
 		row.Verdict, row.Reason = NotExercised, about.whyNot(req.ID, x.need, outcomes)
 	}
 	return row
 }
+
+// neverRan begins the reason of a MUST that fails because nothing came to it.
+const neverRan = "it is mandatory, and never ran: "
 
 // whyNot says why a requirement was not exercised: what became of the scenarios that name it, or else of those that need
 // the same capability, or else of all.
@@ -347,6 +351,9 @@ func (r *Report) summarize(o *Options) {
 			failed[row.ID] = true
 			s.Known = append(s.Known, row.ID)
 			continue
+		}
+		if row.Verdict == Fail && strings.HasPrefix(row.Reason, neverRan) {
+			s.NeverRan = append(s.NeverRan, row.ID)
 		}
 		switch {
 		case row.Verdict == Flaky:

@@ -229,8 +229,12 @@ func (p *painter) probeSummary(r *probe.Report) {
 		}
 	}
 	s := &r.Summary
-	list(red, "MUSTs that fail", s.Must)
-	list(red, "what is advertised and broken", s.Broken)
+	ran := func(ids []string) []string {
+		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(s.NeverRan, id) })
+	}
+	list(red, "MUSTs that fail", ran(s.Must))
+	list(red, "what is advertised and broken", ran(s.Broken))
+	list(red, "MUSTs that never ran", s.NeverRan)
 	list(yellow, "recommendations that are not followed", s.Should)
 	list(red, "differ between runs", s.Unstable)
 	list(dim, "known from the baseline", s.Known)
