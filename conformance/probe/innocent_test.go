@@ -263,6 +263,26 @@ func TestWhyNot(t *testing.T) {
 	}
 }
 
+// TestVersion2: an agent may answer to version 2 with that or with version 1, and is then served by it.
+func TestVersion2(t *testing.T) {
+	for answer, want := range map[string]struct {
+		failed   string
+		version2 bool
+	}{
+		terse: {"", false},
+		`{"protocolVersion":2,"capabilities":{},"info":{"name":"raw","version":"1"}}`: {"", true},
+		`{"protocolVersion":3,"capabilities":{},"info":{"name":"raw","version":"1"}}`: {"INI-9 ADD-7", false},
+		`{"protocolVersion":2,"agentCapabilities":{}}`:                                {"INI-6 EXT-2", true},
+	} {
+		failed, r := failures(t, raw(t, map[string]func(json.RawMessage) string{
+			"initialize": result(answer), "session/new": result(`{"sessionId":"s"}`),
+		}), "version-2")
+		if got := strings.Join(failed, " "); got != want.failed || r.Version2 != want.version2 {
+			t.Errorf("%s: what fails is %q, speaks version 2: %v", answer, got, r.Version2)
+		}
+	}
+}
+
 // TestNeverRan: what fails because it never ran is told apart from what was broken.
 func TestNeverRan(t *testing.T) {
 	r, err := probe.Agent(t.Context(), probe.InMemory(raw(t, nil)), &probe.Options{Scratch: t.TempDir(), Answer: time.Second, Rung: 100 * time.Millisecond})
