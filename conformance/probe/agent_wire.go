@@ -220,7 +220,7 @@ var wireScenarios = []Scenario{
 		},
 	},
 	{
-		Name:      "long-lines",
+		Name: "long-lines", quiet: true,
 		Text:      "Long messages are served: a prompt of a mebibyte, and a request of eight.",
 		Exercises: []string{"ADD-1", "INI-15"},
 		run: func(p *play) {

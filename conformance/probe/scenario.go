@@ -34,7 +34,7 @@ type Scenario struct {
 	persona persona  // of the fake agent, for a client
 	ends    bool     // the client ends in it: nothing for one that a person leads
 	ignore  []string // requirements that say nothing here, because the scenario itself does what it must not
-	quiet   bool     // it waits for silence, which takes time
+	quiet   bool     // it takes time: it waits for silence, or sends much
 	bare    bool     // it needs no session
 	run     func(*play)
 }
