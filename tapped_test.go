@@ -42,12 +42,20 @@ var untapped = map[string]string{
 	"acp/v2draft/initialize_test.go TestStartErrors":         "nothing is sent",
 	"acp/unstable/unstable_test.go TestProxy":                "the schema says nothing of messages between proxies as a client or an agent sees them",
 
-	"acp/children_test.go child":                "a process of its own; who drives it validates what it sends",
-	"acp/property_test.go startAgent":           "its callers tap",
-	"acp/negotiate/negotiate_test.go agent":     "its callers tap",
-	"acp/negotiate/negotiate_test.go newClient": "its callers tap",
-	"examples/agent/harness_test.go inMemory":   "the client's end is tapped",
-	"examples/client/client_test.go runFake":    "a process of its own; the example client validates what it sends",
+	"acp/children_test.go child":                                            "a process of its own; who drives it validates what it sends",
+	"acp/property_test.go startAgent":                                       "its callers tap",
+	"acp/negotiate/negotiate_test.go agent":                                 "its callers tap",
+	"acp/negotiate/negotiate_test.go newClient":                             "its callers tap",
+	"acp/reconnect/client_test.go TestMain":                                 "a process of its own; the client's end is tapped",
+	"acp/reconnect/client_test.go transport":                                "the client's end is tapped",
+	"acp/remote/failures_test.go agent":                                     "the client's end is tapped",
+	"acp/remote/server_websocket_test.go TestREM72_PermissionOfALostClient": "its client is lost in a turn",
+	"cmd/acp/serve_test.go parrot":                                          "a process of its own; heard taps the client's end",
+	"cmd/acp/serve_test.go TestServeAndConnect":                             "who connects here is refused; heard taps the others",
+	"cmd/acp/serve_test.go TestServeEnds":                                   "the server ends in a turn",
+
+	"examples/agent/harness_test.go inMemory": "the client's end is tapped",
+	"examples/client/client_test.go runFake":  "a process of its own; the example client validates what it sends",
 }
 
 // TestTapped finds the functions of tests that start an agent or a client of the packages under acp, and

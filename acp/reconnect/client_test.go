@@ -24,6 +24,7 @@ import (
 	"github.com/acpgo/sdk/acp/reconnect"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
 )
 
 func TestMain(m *testing.M) {
@@ -149,6 +150,19 @@ func (a *agent) transport(context.Context) (acp.Transport, error) {
 	return ours, nil
 }
 
+// tapped judges each connection that is made. That turns end without an answer is what the tests are about.
+func tapped(t *testing.T, connect func(context.Context) (acp.Transport, error)) func(context.Context) (acp.Transport, error) {
+	return func(ctx context.Context) (acp.Transport, error) {
+		transport, err := connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{
+			Accept: map[string]string{"PRM-5": "connections break in a turn"},
+		}), nil
+	}
+}
+
 func quiet() acp.ConnOptions { return acp.ConnOptions{Logger: slog.New(slog.DiscardHandler)} }
 
 // events collects what a user is told.
@@ -198,7 +212,7 @@ func start(t *testing.T, a *agent, h acp.ClientHandlers, policy *reconnect.Polic
 	}
 	ev := newEvents()
 	policy.Notify = ev.notify
-	c, err := reconnect.Connect(t.Context(), a.transport, h, &acp.ClientOptions{Conn: quiet()}, policy)
+	c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), h, &acp.ClientOptions{Conn: quiet()}, policy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +281,7 @@ func TestREM70_Load(t *testing.T) {
 			ev.notify(reconnect.Event{Kind: 100})
 			return nil
 		}}
-		c, err := reconnect.Connect(t.Context(), a.transport, handlers, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{Notify: ev.notify})
+		c, err := reconnect.Connect(t.Context(), tapped(t, a.transport), handlers, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{Notify: ev.notify})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -473,11 +487,11 @@ func TestREM70_CrashLoop(t *testing.T) {
 func TestREM70_Subprocess(t *testing.T) {
 	ev := newEvents()
 	updates := make(chan struct{}, 10)
-	c, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) {
+	c, err := reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "ACP_TEST_AGENT=1")
 		return acp.Command(cmd), nil
-	}, acp.ClientHandlers{
+	}), acp.ClientHandlers{
 		SessionUpdate: func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
 			updates <- struct{}{}
 			return nil
@@ -551,7 +565,7 @@ func TestREM70_Remote(t *testing.T) {
 				Logger:     slog.New(slog.DiscardHandler),
 			})
 			ev := newEvents()
-			c, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) { return transport, nil },
+			c, err := reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) { return transport, nil }),
 				acp.ClientHandlers{}, &acp.ClientOptions{Conn: quiet()}, &reconnect.Policy{MinBackoff: 20 * time.Millisecond, Notify: ev.notify})
 			if err != nil {
 				t.Fatal(err)

@@ -77,7 +77,7 @@ func soak(t *testing.T, way string) {
 	var mu sync.Mutex
 	got := map[string][]int{} // the updates of each turn
 	var losses atomic.Int32
-	c, err := reconnect.Connect(t.Context(), func(context.Context) (acp.Transport, error) { return transport, nil },
+	c, err := reconnect.Connect(t.Context(), tapped(t, func(context.Context) (acp.Transport, error) { return transport, nil }),
 		acp.ClientHandlers{SessionUpdate: func(_ context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
 			text := n.Update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Variant.(*acp.ContentBlockText).Text
 			var turn string
