@@ -173,17 +173,18 @@ func TestREM30_Table(t *testing.T) {
 			return "yes"
 		}},
 	}
-	table := "| case | ours |\n|---|---|\n"
+	var table strings.Builder
+	table.WriteString("| case | ours |\n|---|---|\n")
 	for _, row := range rows {
 		got := row.make(f.open())
 		if got != row.want {
 			t.Errorf("%s: %s, want %s", row.name, got, row.want)
 		}
-		table += fmt.Sprintf("| %s | %s |\n", row.name, got)
+		fmt.Fprintf(&table, "| %s | %s |\n", row.name, got)
 	}
-	t.Log("\n" + table)
+	t.Log("\n" + table.String())
 	if path := os.Getenv("ACP_REMOTE_TABLE"); path != "" {
-		if err := os.WriteFile(path, []byte(table), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(table.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -208,17 +208,17 @@ func TestREM22_Codes(t *testing.T) {
 			s := serve(t, nil).openSocket()
 			s.send(request(1, "session/prompt", `{"sessionId":"s1","do":"hang"}`))
 			s.send(request(2, "session/prompt", `{"sessionId":"s2","do":"`+do+`"}`))
-			ids := ""
+			var ids strings.Builder
 			for range 2 {
 				text := s.message()
 				m := parse(t, text)
 				if m.Error == nil || m.Error.Code != -32603 || strings.Contains(text, "secret") {
 					t.Errorf("%s", text)
 				}
-				ids += string(m.ID)
+				ids.WriteString(string(m.ID))
 			}
-			if ids != "12" && ids != "21" {
-				t.Errorf("answered %s", ids)
+			if ids.String() != "12" && ids.String() != "21" {
+				t.Errorf("answered %s", ids.String())
 			}
 			s.ends(websocket.StatusInternalError)
 		})

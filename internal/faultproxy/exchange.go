@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -52,9 +53,7 @@ func (x *exchange) wait(event <-chan struct{}) {
 
 // answer answers in place of the server.
 func (x *exchange) answer(status int, header http.Header, text string) {
-	for name, values := range header {
-		x.w.Header()[name] = values
-	}
+	maps.Copy(x.w.Header(), header)
 	x.w.WriteHeader(status)
 	_, _ = io.WriteString(x.w, text) // a client that is gone
 }
@@ -93,9 +92,7 @@ func (x *exchange) pass() {
 		x.tunnel(ctx, cancel, res)
 		return
 	}
-	for name, values := range res.Header {
-		x.w.Header()[name] = values
-	}
+	maps.Copy(x.w.Header(), res.Header)
 	x.w.WriteHeader(res.StatusCode)
 	if err := http.NewResponseController(x.w).Flush(); err != nil {
 		x.abort()
