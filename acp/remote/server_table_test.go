@@ -143,6 +143,21 @@ func TestREM30_Table(t *testing.T) {
 			}
 			return "newest wins"
 		}},
+		{"Last-Event-ID", "ignored; with History replay, 409 if not kept", func(p *peer) string {
+			_, ignored := p.getAfter("", "x")
+			q := serve(t, &remote.HandlerOptions{History: remote.MemoryHistory(10, 1000)}).open()
+			p.send(note("x", "1"))
+			q.send(note("x", "1"))
+			q.send(note("x", "2"))
+			first := q.get("").event()
+			again, replayed := q.getAfter("", first.id)
+			second := again.event()
+			_, unknown := q.getAfter("", "x")
+			if ignored != 200 || replayed != 200 || second.data != note("x", "2") || unknown != 409 {
+				return fmt.Sprint(ignored, replayed, second, unknown)
+			}
+			return "ignored; with History replay, 409 if not kept"
+		}},
 		{"DELETE", "202 length 0", on("DELETE", "")},
 		{"DELETE, unknown", "404", simple("DELETE", "", "Acp-Connection-Id", "x")},
 		{"other method", "405, Allow", on("PUT", "")},
@@ -151,12 +166,12 @@ func TestREM30_Table(t *testing.T) {
 		{"own Origin: upgrade", "101, id", func(p *peer) string { return upgrade("Origin", strings.TrimSuffix(p.url, remote.DefaultPath))(p) }},
 		{"foreign Host", "403", simple("POST", initialize, "Host", "evil.example")},
 		{"foreign Host: upgrade", "403", upgrade("Host", "evil.example")},
-		{"SSE keep-alive", "`:` 15 s", func(p *peer) string {
-			g := serve(t, &remote.HandlerOptions{KeepAlive: 20 * time.Millisecond})
-			if part := g.open().get("").part(); part != ":" {
-				return part
-			}
-			return "`:` 15 s" // the default; TestREM32 waits for it
+		{"SSE keep-alive", "`:` 15 s", func(*peer) (got string) {
+			bubble(t, nil, func(f *fixture) {
+				stream, began := f.open().get(""), time.Now()
+				got = fmt.Sprintf("`%s` %.0f s", stream.part(), time.Since(began).Seconds())
+			})
+			return got
 		}},
 		{"first frame not initialize", "1002", func(p *peer) string { return closed(p.fixture, prompt) }},
 		{"2 MiB frame, limit 1 MiB", "1009", func(p *peer) string {

@@ -168,10 +168,12 @@ func TestREM21_Timeouts(t *testing.T) {
 func TestREM22_Codes(t *testing.T) {
 	t.Run("1000", func(t *testing.T) {
 		s := serve(t, nil).openSocket()
-		if err := s.agent.stream.Close(); err != nil {
-			t.Fatal(err)
-		}
+		closed := make(chan error, 1)
+		go func() { closed <- s.agent.stream.Close() }() // waits until the client has read that
 		s.ends(websocket.StatusNormalClosure)
+		if err := receive(t, closed); err != nil {
+			t.Error(err)
+		}
 	})
 	t.Run("1000 by the client", func(t *testing.T) {
 		s := serve(t, nil).openSocket()
