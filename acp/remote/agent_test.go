@@ -70,8 +70,7 @@ type testAgent struct {
 	stream rpc.Stream
 	ctx    context.Context
 	got    chan string // messages that it was sent, but for initialize
-	pass   chan struct{}
-	ended  chan error // why it read no more
+	ended  chan error  // why it read no more
 
 	mu gate // of writing
 }

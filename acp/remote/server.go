@@ -113,8 +113,9 @@ type HandlerOptions struct {
 	KeepAlive time.Duration
 	// Expiry is how long a connection over HTTP lives on while it has neither a stream nor a POST. Default 5 min.
 	Expiry time.Duration
-	// Grace is how long the agent may work on after its WebSocket was lost; what it sends then is dropped and counted.
-	// Turns end only behind it. Default 0: it learns at once.
+	// Grace is how long the agent may work on after its WebSocket was lost, so that a turn that is nearly done is finished,
+	// and can be loaded by another connection. What it sends then is dropped, and counted in the log. Default 0: its input
+	// ends at once.
 	Grace time.Duration
 	// CloseTime is how long an agent may still run after its connection has ended, before the context that it was given
 	// ends. Default 10 s.
