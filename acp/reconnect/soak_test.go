@@ -22,7 +22,7 @@ import (
 	"github.com/acpgo/sdk/internal/faultproxy"
 )
 
-var soakTime = flag.Duration("soak", 2*time.Second, "how long each soak runs")
+var soakTime = flag.Duration("soak.time", 2*time.Second, "how long each soak runs")
 
 // TestSoak cuts the network under turns, again and again. A turn ends in one of three ways: all its updates came, in
 // order, and its answer; or it was interrupted, and that was said; or, over HTTP, its answer is missing, or updates are,

