@@ -20,7 +20,7 @@ generate: ## regenerate the Go code and docs/leniency.md from the schemas, the a
 	$(GO) test -run '^(TestAPI|TestLeniencyTable)$$' . -update
 	cd cmd/acp && $(GO) test -run '^TestRulesPage$$' . -update
 
-check: lint test ## everything that must hold before a commit: form, analysis, generated code, tests
+check: lint test ways ## everything that must hold before a commit: form, analysis, generated code, tests
 
 lint: ## what make check does but for the tests
 	@test -z "$$("$$($(GO) env GOROOT)/bin/gofmt" -l . | tee /dev/stderr)"
@@ -41,6 +41,14 @@ test: ## run all tests, with the race detector; npm, if there is one, brings the
 	$(GO) test $(RACE) -vet=off $$($(GO) list ./... | grep -v $(SLOW:%=-e '/%$$'))
 	$(GO) test -vet=off $(SLOW:%=./%) ./internal/attack # bounds of memory hold without the race detector
 	$(if $(RACE),$(GO) test $(RACE) -vet=off -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe)
+
+# Tests that say nothing about a connection.
+APART       := Children|Faults|Cut|Growth|Memory|RoundTrip|Pointers|WhatOthers|Cited|Process
+
+ways: ## run the tests of connections over WebSocket, HTTP/1.1 and HTTP/2 too
+	for way in ws http h2c; do \
+		ACP_TEST_WAY=$$way $(GO) test -count 1 -vet=off -skip '$(APART)' ./acp ./examples/agent || exit 1; \
+	done
 
 build: ## build the commands acp and acpgen into bin
 	@mkdir -p bin
@@ -70,8 +78,9 @@ fuzz: ## fuzz each target for FUZZTIME
 faults: ## cut a turn at every byte, in every way
 	$(GO) test -count 1 -v -run TestCut ./acp -cuts all
 
-load: ## a million updates in a burst, a thousand sessions, messages of 64 MiB: order, time, memory; some ten minutes
-	$(GO) test -count 1 -v -timeout 60m -skip Soak ./internal/stress -load.updates 1000000 -load.message 67108864
+load: ## a million updates in a burst and over the network, thousands of sessions and connections, messages of 64 MiB: order, time, memory; some ten minutes
+	$(GO) test -count 1 -v -timeout 60m -skip Soak ./internal/stress -load.updates 1000000 -load.message 67108864 -load.connections 2000
+	$(GO) test -count 1 -v -timeout 60m -run RemoteFlood ./conformance/interop -remote.updates 1000000
 
 soak: ## mixed traffic with faults and reconnects for SOAKTIME, with the race detector
 	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./internal/stress -soak.time $(SOAKTIME)

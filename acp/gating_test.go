@@ -52,6 +52,9 @@ func pairThat(
 	return conn, serving
 }
 
+// unopened is why some tests are only in memory.
+const unopened = "over HTTP, what an agent sends for a session that nobody has opened waits for who reads it"
+
 // bareClient is a client that knows nothing of the protocol, and its agent.
 func bareClient(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions) *rpc.Conn {
 	t.Helper()
@@ -96,6 +99,7 @@ const initializeParams = `{"protocolVersion":1,"clientCapabilities":{"auth":{"te
 
 // INI-1, ERR-6: before initialize nothing is served, known or not.
 func TestRequestsBeforeInitialize(t *testing.T) {
+	ways.InMemory(t, "a server lets nothing pass before initialize")
 	for name, fallback := range map[string]bool{"no fallback": false, "fallback": true} {
 		t.Run(name, func(t *testing.T) {
 			var ext acp.Extensions[acp.AgentConn]
@@ -131,7 +135,8 @@ func TestRequestsBeforeInitialize(t *testing.T) {
 // What follows at once upon the answer to initialize finds that answer, also when the goroutine that
 // waits in Connect comes later.
 func TestHandlersFindWhatTheAgentSaid(t *testing.T) {
-	a, c := acp.Pipe() // over HTTP an update of a session that nobody has opened waits
+	ways.InMemory(t, unopened)
+	a, c := ways.Pipe(t)
 	ext := &rpc.Extensions[rpc.Conn]{}
 	rpc.Handle(ext, acp.MethodInitialize, func(ctx context.Context, conn *rpc.Conn, _ *json.RawMessage) (*json.RawMessage, error) {
 		rpc.AfterResponse(ctx, func(ctx context.Context) {
@@ -392,6 +397,7 @@ func TestAuthenticateWithWhatWasNotOffered(t *testing.T) {
 
 // An answer to initialize that cannot be sent is none: the client may ask again, and nothing else is served before.
 func TestInitializeThatCannotBeAnswered(t *testing.T) {
+	ways.InMemory(t, "without an answer there is no connection")
 	asked := 0
 	conn := bareClient(t, acp.AgentHandlers{}, &acp.AgentOptions{
 		Initialize: func(_ context.Context, _ *acp.InitializeRequest, res *acp.InitializeResponse) error {
@@ -414,6 +420,7 @@ func TestInitializeThatCannotBeAnswered(t *testing.T) {
 
 // TOL-5: a choice that nobody offered must not pass for consent.
 func TestPermissionOptionThatWasNotOffered(t *testing.T) {
+	ways.InMemory(t, unopened)
 	choice := acp.PermissionSelected("always")
 	_, agent := pair(t, acp.AgentHandlers{}, nil, acp.ClientHandlers{
 		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {

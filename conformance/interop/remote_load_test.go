@@ -291,10 +291,15 @@ func TestRemoteFlood(t *testing.T) {
 		{"http", "go", "go"}, {"http", "go", "typescript"}, {"http", "typescript", "go"}, {"http", "typescript", "typescript"},
 	} {
 		var best flooded
-		for range *remoteRounds {
-			if out := flood(t, dir, row.server, row.client, row.scheme, "prompt", *remoteUpdates, size); best.Handled == 0 || out.Seconds < best.Seconds {
-				best = out
+		t.Run(row.scheme+" "+row.server+" "+row.client, func(t *testing.T) {
+			for range *remoteRounds {
+				if out := flood(t, dir, row.server, row.client, row.scheme, "prompt", *remoteUpdates, size); best.Handled == 0 || out.Seconds < best.Seconds {
+					best = out
+				}
 			}
+		})
+		if best.Handled == 0 {
+			continue // not chosen, or failed
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.3f s\t%.0f\t%d MiB\t%d MiB\n", row.scheme, row.server, row.client, best.Seconds,
 			float64(best.Handled)/best.Seconds, best.ServerPeak>>20, best.Peak>>20)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/ways"
 )
 
 // current is the value of a select option, or "".
@@ -266,6 +267,7 @@ func TestRequireAuthGuardsEveryMethod(t *testing.T) {
 
 // A turn does not go on after logout, which is answered when the turn is over.
 func TestLogoutEndsTurns(t *testing.T) {
+	ways.InMemory(t, "over HTTP, the answer to logout and the updates of a session are on two streams")
 	h := connect(t, setup{requireAuth: true})
 	if _, err := h.Authenticate(t.Context(), &acp.AuthenticateRequest{MethodID: authAgent}); err != nil {
 		t.Fatal(err)

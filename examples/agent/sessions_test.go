@@ -12,6 +12,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/ways"
 )
 
 func asError(err error) *acp.Error {
@@ -276,6 +277,7 @@ func TestLST14_ListRestoresNothing(t *testing.T) {
 
 // Ids are names of files, and come from the client.
 func TestForeignIDsReachNoFile(t *testing.T) {
+	ways.InMemory(t, "over HTTP, the id of a session stands in a header")
 	state := t.TempDir()
 	outside := put(t, filepath.Dir(state), "sess_A.json", "{}")
 	h := connect(t, setup{state: state})
