@@ -224,6 +224,9 @@ func (p *binary) add(t testing.TB, files map[string][]byte) int {
 	return number
 }
 
+// quickly compiles generated packages without optimisation and what debuggers read: that takes a quarter less.
+const quickly = "-gcflags=" + module + "/built/...=-N -l -dwarf=false"
+
 // compile compiles the program.
 func (p *binary) compile(t testing.TB) {
 	t.Helper()
@@ -239,7 +242,7 @@ func (p *binary) compile(t testing.TB) {
 	main := strings.NewReplacer("\t// imports\n", imports.String(), "\t// packages\n", packages.String()).Replace(string(source))
 	writeModule(t, p.dir, map[string][]byte{"main.go": []byte(main)})
 	p.path = filepath.Join(p.dir, "program.exe")
-	compiler := exec.Command("go", "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", p.path, ".")
+	compiler := exec.Command("go", "build", "-mod=mod", "-trimpath", quickly, "-ldflags=-s -w", "-o", p.path, ".")
 	compiler.Dir = p.dir
 	compiler.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	if out, err := compiler.CombinedOutput(); err != nil {
