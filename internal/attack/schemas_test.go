@@ -140,6 +140,42 @@ func schemaCases() []*schemaCase {
 			n := size(100_000, 2_000_000)
 			return definitions(`"D":{"type":"object","properties":{"a":{"default":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}}}`)
 		}},
+		{name: "choices as bases", bound: small, refuse: true, schema: func() string {
+			n := size(40, 400)
+			return definitions(append(times(n, func(i int) string {
+				branch := func(name string) string {
+					return fmt.Sprintf(`{"allOf":[{"$ref":"#/$defs/L%d"},{"type":"object","properties":{"%s%d":{}},"required":["%[2]s%[3]d"]}]}`, i+1, name, i)
+				}
+				return fmt.Sprintf(`"L%d":{"anyOf":[%s,%s]}`, i, branch("p"), branch("q"))
+			}), fmt.Sprintf(`"L%d":{"type":"object","properties":{"z":{"type":"string"}}}`, n))...)
+		}},
+		{name: "tags as bases", bound: large, refuse: true, schema: func() string {
+			n := size(40, 100)
+			return definitions(append(times(n, func(i int) string {
+				branch := func(tag string) string {
+					return fmt.Sprintf(`{"allOf":[{"$ref":"#/$defs/L%d"}],"properties":{"t%d":{"const":%q}},"required":["t%[2]d"]}`, i+1, i, tag)
+				}
+				return fmt.Sprintf(`"L%d":{"oneOf":[%s,%s]}`, i, branch("a"), branch("b"))
+			}), fmt.Sprintf(`"L%d":{"type":"object","properties":{"z":{"type":"string"}}}`, n))...)
+		}},
+		{name: "words of Go", bound: small, schema: func() string {
+			words := []string{"string", "error", "init", "main", "nil", "type", "Extra", "EncodeJSON", "DecodeJSON", "codec", "true", "len", "json", "func", "Kind", "Variant", "New"}
+			return definitions(times(len(words), func(i int) string {
+				return fmt.Sprintf(`%q:{"type":"object","properties":{%s}}`, words[i], strings.Join(times(len(words), func(i int) string { return fmt.Sprintf(`%q:{"type":"string"}`, words[i]) }), ","))
+			})...)
+		}},
+		{name: "numbers without end", bound: small, refuse: true, schema: func() string {
+			return definitions(times(8, func(i int) string {
+				keyword := []string{"const", "default", "minimum", "exclusiveMaximum", "multipleOf", "minLength", "maxItems", "minimum"}[i]
+				number := []string{"1e1000000000", "1e-1000000000", strings.Repeat("9", size(10_000, 1_000_000))}[i%3]
+				return fmt.Sprintf(`"N%d":{"type":"object","properties":{"a":{"type":["integer","string","array"],%q:%s}}}`, i, keyword, number)
+			})...)
+		}},
+		{name: "itself in every place", bound: small, refuse: true, schema: func() string {
+			self := `{"$ref":"#/$defs/S"}`
+			return definitions(`"S":{"not":`+self+`,"items":`+self+`,"additionalProperties":`+self+`,"anyOf":[`+self+`,{"type":"null"}],"allOf":[`+self+`],"properties":{"a":`+self+`}}`,
+				`"A":{"anyOf":[{"$ref":"#/$defs/B"},{"type":"string"}]}`, `"B":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}]}`)
+		}},
 		{name: "names twice", bound: small, refuse: true, schema: func() string {
 			return definitions(`"A":{"type":"object"}`, `"A":{"type":"string"}`)
 		}},
