@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 		flag.Visit(func(f *flag.Flag) { given = given || f == parallel })
 		if !given {
 			// Most tests wait for programs and for silences.
-			if err := parallel.Value.Set("16"); err != nil {
+			if err := parallel.Value.Set("8"); err != nil {
 				panic(err)
 			}
 		}

@@ -223,7 +223,6 @@ func TestReferenceClient(t *testing.T) {
 
 // TestCheckClient is what users write.
 func TestCheckClient(t *testing.T) {
-	t.Parallel()
 	probe.CheckClient(t, referenceClient)
 }
 

@@ -79,7 +79,6 @@ func connect(t *testing.T) func() rpc.Transport {
 
 // SES-25 is a MUST that the echo cannot keep: it has no use for MCP servers. Without a fake server it is not exercised.
 func TestCheckAgent(t *testing.T) {
-	t.Parallel()
 	began := time.Now()
 	probe.CheckAgent(t, connect(t))
 	t.Logf("in %v", time.Since(began))
