@@ -109,4 +109,4 @@ api: ## what the step from another release's schemas to these does to users: mak
 	@old="$$(mktemp -d)" && trap 'rm -rf "$$old"' EXIT && sh schema/fetch.sh "$(FROM)" "$$old" || exit 2; \
 		bin/acpgen -api "$$old" . || test $$? -eq 1 # it prints what breaks
 
-.PHONY: help generate check lint test build demo bench fuzz faults load soak remote attack schema api
+.PHONY: help generate check lint test ways build demo bench fuzz faults load soak remote attack schema api
