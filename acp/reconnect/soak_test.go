@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,14 +27,17 @@ var soakTime = flag.Duration("soak.time", 2*time.Second, "how long each soak run
 
 // TestSoak cuts the network under turns, again and again. A turn ends in one of three ways: all its updates came, in
 // order, and its answer; or it was interrupted, and that was said; or, over HTTP, its answer is missing, or updates are,
-// and a gap was reported. In the end everything is free.
+// and a gap was reported, which there is none of if streams are resumed. In the end everything is free.
 func TestSoak(t *testing.T) {
-	for _, way := range []string{"ws", "http"} {
-		t.Run(way, func(t *testing.T) { soak(t, way) })
+	for _, way := range []string{"ws", "http", "http resumed"} {
+		t.Run(way, func(t *testing.T) {
+			way, resumed := strings.CutSuffix(way, " resumed")
+			soak(t, way, resumed)
+		})
 	}
 }
 
-func soak(t *testing.T, way string) {
+func soak(t *testing.T, way string, resumed bool) {
 	const sessions, updates = 4, 50
 	var created atomic.Int32
 	agent := acp.AgentHandlers{
@@ -57,9 +61,13 @@ func soak(t *testing.T, way string) {
 		},
 	}
 	logger := slog.New(slog.DiscardHandler)
+	options := &remote.HandlerOptions{Logger: logger, Expiry: 500 * time.Millisecond}
+	if resumed {
+		options.History = remote.MemoryHistory(10_000, 1<<20)
+	}
 	server := remote.Handler(func(ctx context.Context, t rpc.Transport, _ *remote.Peer) error {
 		return acp.ServeAgent(ctx, t, agent, &acp.AgentOptions{Conn: acp.ConnOptions{Logger: logger, ConcurrentTurns: true}})
-	}, &remote.HandlerOptions{Logger: logger, Expiry: 500 * time.Millisecond})
+	}, options)
 	srv := httptest.NewServer(http.Handler(server))
 	defer srv.Close()
 	proxy, err := faultproxy.New(srv.Listener.Addr().String())
@@ -70,7 +78,7 @@ func soak(t *testing.T, way string) {
 
 	var gaps atomic.Int32
 	transport := remote.Dial(way+"://"+proxy.Addr(), &remote.DialOptions{
-		MinBackoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, AnswerTimeout: 200 * time.Millisecond,
+		MinBackoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, AnswerTimeout: 200 * time.Millisecond, Resume: resumed,
 		OnGap:  func(string, error) { gaps.Add(1) },
 		Logger: logger,
 	})
@@ -155,7 +163,10 @@ func soak(t *testing.T, way string) {
 	<-cutting
 	t.Logf("%d turns whole, %d interrupted, %d with a gap; %d connections lost, %d gaps",
 		whole.Load(), interrupted.Load(), missing.Load(), losses.Load(), gaps.Load())
-	if whole.Load() == 0 || losses.Load()+gaps.Load() == 0 {
+	if resumed && gaps.Load() > 0 {
+		t.Error("gaps, though streams were resumed")
+	}
+	if whole.Load() == 0 || !resumed && losses.Load()+gaps.Load() == 0 {
 		t.Error("nothing was tried")
 	}
 	if err := c.Close(); err != nil {
