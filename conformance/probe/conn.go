@@ -175,7 +175,7 @@ func (c *conn) read() {
 		if long, ok := errors.AsType[*rpc.TooLongError](err); ok {
 			c.mu.Lock()
 			c.number++
-			c.note("%s message %d: longer than %d bytes, and skipped: %s", c.arrow(c.fromPeer()), c.number, long.Limit, clip(string(long.Head)))
+			c.note("%s message %d: longer than %d bytes, and skipped: %s", arrow(c.fromPeer()), c.number, long.Limit, clip(string(long.Head)))
 			c.report("INI-6", conformance.Should, fmt.Sprintf("a message of more than %d bytes", long.Limit))
 			if id, response, known := long.ID(); response && known {
 				text, _ := id.MarshalJSON()
@@ -213,7 +213,7 @@ func (c *conn) see(direction conformance.Direction, line []byte) *message {
 	m := parse(line)
 	m.id = canonical(m.id)
 	m.number, m.direction, m.time = c.number, direction, now
-	c.note("%s %s", c.arrow(direction), clip(string(line)))
+	c.note("%s %s", arrow(direction), clip(string(line)))
 	own := direction == c.toPeer()
 	switch m.kind {
 	case conformance.Request:
@@ -306,7 +306,7 @@ func (c *conn) add(f finding) {
 	}
 }
 
-func (c *conn) arrow(d conformance.Direction) string {
+func arrow(d conformance.Direction) string {
 	if d == conformance.ToAgent {
 		return "->"
 	}
@@ -445,7 +445,7 @@ func (c *conn) endOutput() {
 		return
 	}
 	c.over = true
-	c.note("%s the end of the input", c.arrow(c.toPeer()))
+	c.note("%s the end of the input", arrow(c.toPeer()))
 	c.queue = append(c.queue, outgoing{end: true})
 	c.happened()
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/acpgo/sdk/conformance"
 )
 
-// observe notes the traits of a message. The lock of the connection is held.
+// observe notes the traits of a message. The lock of the connection is held, which play perhaps does not know yet.
 func (p *play) observe(m *message) {
-	theirs := m.direction == p.fromPeer()
+	theirs := m.direction.Sender() == p.options.subject.side
 	var traits []string
 	add := func(names ...string) { traits = append(traits, names...) }
 	switch about := p.options.subject; {
 	case m.kind == conformance.Request || m.kind == conformance.Notification:
-		add(p.arrow(m.direction) + " " + m.method)
+		add(arrow(m.direction) + " " + m.method)
 		if theirs {
 			add("message")
 			about.request(p, m, add)
