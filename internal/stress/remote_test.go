@@ -257,6 +257,7 @@ func manyConnections(t *testing.T, way string, count int, tab *table) {
 	mux := http.NewServeMux()
 	mux.Handle(remote.DefaultPath, agents)
 	server := remote.NewHTTPServer(mux)
+	server.IdleTimeout = 0 // for so long net/http keeps memory of an HTTP/2 connection that has ended
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
