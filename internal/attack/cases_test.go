@@ -100,7 +100,7 @@ func cases() []*testCase {
 		{attack: "none", victim: "example-client", bound: small},
 		{attack: "read-flood", victim: "example-client", inFull: true, bound: medium, allow: true},
 		{attack: "output-flood", victim: "example-client", inFull: true, bound: medium, allow: true},
-		{attack: "permission-flood", victim: "example-client", inFull: true, bound: large, flags: []string{"ask"}},
+		{attack: "permission-flood", victim: "example-client", inFull: true, bound: large + 4*64, flags: []string{"ask"}}, // it makes plain text of the questions
 		{attack: "update-flood", victim: "example-client", bound: small, amount: true},
 		{attack: "tool-contents", victim: "example-client", bound: small, amount: true},
 		{attack: "tool-ids", victim: "example-client", bound: small, amount: true},

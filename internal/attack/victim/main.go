@@ -40,7 +40,7 @@ func main() {
 	flag.StringVar(&c.ask, "ask", "reject", "`what` becomes of requests for permission: reject, or wait for a user who does not come")
 	flag.BoolVar(&c.callback, "callback", false, "call the agent for each update")
 	flag.BoolVar(&c.anew, "anew", false, "have the second turn on another connection")
-	flag.DurationVar(&c.patience, "patience", 5*time.Minute, "how long the attack may take")
+	flag.DurationVar(&c.patience, "patience", 2*time.Hour, "how long the attack may take; by default the driver decides")
 	flag.DurationVar(&c.grace, "grace", 0, "how long a cancelled turn waits for its answer")
 	flag.IntVar(&c.sessions, "sessions", 0, "open and close so many sessions")
 	flag.BoolVar(&c.others, "others", false, "serve a second agent from the same directories")
