@@ -19,6 +19,7 @@ import (
 
 var (
 	errSessionOver = errors.New("acp: the session is over")
+	errSuspect     = errors.New("acp: the server may not know the connection any more")
 	errNoHeaders   = errors.New("acp: the headers of a stream did not come in time; a proxy that holds responses back would do that")
 )
 
@@ -45,6 +46,7 @@ type eventStream struct {
 	err     error                   // why it will not be opened any more
 	failure error                   // why opening it failed last
 	endGet  context.CancelCauseFunc // ends the GET in progress
+	again   chan struct{}           // set while somebody waits until it is open again; closed then
 }
 
 // stream returns the stream of a session, or of the connection, which begins to open if there is none; mu is held. It
@@ -131,6 +133,10 @@ func (st *eventStream) run() {
 			}
 			err = lost
 		} else if st.final(err) {
+			// The connection may be gone, and not the session alone.
+			if errors.Is(err, ErrConnectionGone) && st.session != "" && st.seen() && !st.s.lives() {
+				return
+			}
 			st.giveUp(err)
 			return
 		} else if since.IsZero() {
@@ -150,6 +156,35 @@ func (st *eventStream) run() {
 	}
 }
 
+// seen reports whether the stream was open.
+func (st *eventStream) seen() bool {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.wasOpen
+}
+
+// lives has the connection's stream opened again, and reports whether the server still knows the connection.
+func (s *httpStream) lives() bool {
+	s.mu.Lock()
+	st := s.streams[""]
+	if st == nil {
+		s.mu.Unlock()
+		return false
+	}
+	if st.again == nil {
+		st.again = make(chan struct{})
+	}
+	again := st.again
+	st.kick(errSuspect)
+	s.mu.Unlock()
+	select {
+	case <-again:
+		return true
+	case <-s.life.Done():
+		return false
+	}
+}
+
 // ends reports whether the connection is being closed.
 func (s *httpStream) ends() bool {
 	s.mu.Lock()
@@ -162,6 +197,10 @@ func (st *eventStream) isOpen(lost error, resumed bool) {
 	st.s.mu.Lock()
 	first := !st.wasOpen
 	st.wasOpen, st.failure = true, nil
+	if st.again != nil {
+		close(st.again)
+		st.again = nil
+	}
 	st.s.mu.Unlock()
 	if first {
 		close(st.opened)

@@ -759,6 +759,20 @@ func TestREM56_AnotherNode(t *testing.T) {
 	if err, _ := c.next().(error); !errors.Is(err, ErrConnectionGone) {
 		t.Errorf("got %v", err)
 	}
+	t.Run("stream of a session", func(t *testing.T) {
+		srv := newFakeServer(t)
+		c := connect(t, srv, nil)
+		c.write(prompt(1, "s"))
+		srv.opened("s")
+		srv.taken()
+		srv.get = func(w http.ResponseWriter, r *http.Request) bool { http.NotFound(w, r); return true }
+		srv.send("s", endStream)
+		if err, _ := c.next().(error); !errors.Is(err, ErrConnectionGone) {
+			t.Errorf("got %v", err)
+		} else if _, alone := errors.AsType[*rpc.CallLostError](err); alone {
+			t.Errorf("%v ends one call, and not the connection", err)
+		}
+	})
 	if err := c.s.Write([]byte(cancel("s"))); !errors.Is(err, ErrConnectionGone) {
 		t.Errorf("Write: %v", err)
 	}

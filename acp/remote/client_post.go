@@ -495,7 +495,7 @@ func (s *httpStream) suspect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.streams[""]; st != nil {
-		st.kick(errors.New("acp: the server may not know the connection any more"))
+		st.kick(errSuspect)
 	}
 }
 
