@@ -78,7 +78,11 @@ func badAgent() {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentInfo":{"name":"bad","version":"1"},"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":true},"sessionCapabilities":{"list":{},"delete":{},"resume":{},"close":{},"additionalDirectories":{}},"auth":{"logout":{}}}}}`+"\n", m.ID)
 		}
 	}
-	if how == "stays" {
+	switch how {
+	case "tidies":
+		os.Stdout.Close()
+		time.Sleep(1500 * time.Millisecond)
+	case "stays":
 		for {
 			time.Sleep(time.Hour)
 		}
@@ -162,6 +166,16 @@ func TestProbeStderr(t *testing.T) {
 			if row.ID == "TRN-7" && row.Verdict != want {
 				t.Errorf("%s: %s, %v", how, row.Verdict, row.Failures)
 			}
+		}
+	}
+}
+
+// TestProbeClosedOutput: an agent that closes its output, and has work to do before it ends, ends by itself.
+func TestProbeClosedOutput(t *testing.T) {
+	r := probeReport(t, "--end-timeout", "30s", "--only", "version-newer", "--", "badagent", "tidies")
+	for _, row := range r.Rows {
+		if row.ID == "TRN-10" && row.Verdict != probe.Pass {
+			t.Errorf("TRN-10: %s, %v", row.Verdict, row.Failures)
 		}
 	}
 }

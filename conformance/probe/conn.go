@@ -587,6 +587,7 @@ func (c *conn) close() (byItself bool) {
 
 // exits waits for the end of the program.
 func (c *conn) exits(limit time.Duration) bool {
+	began := time.Now()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
@@ -594,14 +595,26 @@ func (c *conn) exits(limit time.Duration) bool {
 		ended, changed := c.ended, c.changed
 		c.mu.Unlock()
 		if ended != nil {
-			_, exited := errors.AsType[*rpc.ExitError](ended)
-			return exited || !c.target.Process
+			return !c.target.Process || c.exitsBehind(ended, began.Add(limit))
 		}
 		select {
 		case <-changed:
 		case <-timer.C:
 			return false
 		}
+	}
+}
+
+// exitsBehind waits for the end of a process whose output has ended so. Each further Read waits for it for a moment.
+func (c *conn) exitsBehind(ended error, deadline time.Time) bool {
+	for {
+		if _, exited := errors.AsType[*rpc.ExitError](ended); exited {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		_, ended = c.target.Stream.Read()
 	}
 }
 
