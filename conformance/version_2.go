@@ -289,10 +289,10 @@ var version2Rules = []Rule{
 			-> {"jsonrpc":"2.0","id":10,"method":"session/resume","params":{"sessionId":"s","cwd":"/work","replayFrom":{"type":"start"}}}
 			<- {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"n","content":[{"type":"text","text":"hello"}]}}}`,
 		on: updates("user_message", "user_message_chunk"),
-		// Only while no prompt is awaited: its message is new. One that is not answered may be in the replay.
+		// Only while there is no prompt whose answer or end is awaited: its message is new, and may be in the replay.
 		check: func(e *event) {
 			s, id := e.session, e.text("update", "messageId")
-			if s == nil || !s.made || s.setup == nil || len(s.turns) > 0 || id == "" || e.messages.forgot {
+			if s == nil || !s.made || s.setup == nil || len(s.turns)+len(s.accepted) > 0 || id == "" || e.messages.forgot {
 				return
 			}
 			if e.message(s, id) == nil && e.once(s.id) {

@@ -94,12 +94,10 @@ func serveExample(t *testing.T, o *remote.HandlerOptions, record func(conformanc
 		if err != nil {
 			return errors.Join(err, client.Close())
 		}
-		var down sync.WaitGroup
-		down.Go(func() { err = copyMessages(client, agent) })
-		up := copyMessages(agent, client)
-		err = errors.Join(up, agent.Close())
-		down.Wait()
-		return errors.Join(err, client.Close())
+		down := make(chan error, 1)
+		go func() { down <- copyMessages(client, agent) }()
+		err = errors.Join(copyMessages(agent, client), agent.Close())
+		return errors.Join(err, <-down, client.Close())
 	})
 }
 

@@ -213,11 +213,21 @@ func (m *mutator) emptied(path []step) any {
 		})
 	}
 	out := replaced(nil)
-	if last.required {
+	// A list that must be there in this branch may be missing in another one. A tag that is lost leads to another branch.
+	if list := isList(m.whole, path); last.required && (list || !m.schema.Tolerated(m.definition, out)) {
 		out = replaced([]any{})
 	}
 	m.results[place] = out
 	return out
+}
+
+// isList reports whether path leads to a list.
+func isList(v any, path []step) (list bool) {
+	edit(v, path, func(v any) any {
+		_, list = v.([]any)
+		return v
+	})
+	return list
 }
 
 // edit returns v with what path leads to changed; v stays as it is.
