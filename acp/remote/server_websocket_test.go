@@ -266,12 +266,12 @@ func TestREM24_Pings(t *testing.T) {
 			s.send(initialize)
 			s.message()
 			agent := <-f.agents
-			time.AfterFunc(10*time.Minute+time.Second, func() {
-				if err := agent.send("%s", note("x", "{}")); err != nil {
-					t.Error(err)
-				}
-			})
+			sent := make(chan error, 1)
+			time.AfterFunc(10*time.Minute+time.Second, func() { sent <- agent.send("%s", note("x", "{}")) })
 			s.want(note("x", "{}"))
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
 			if n := pings.Load(); n != 40 {
 				t.Errorf("%d pings in 10 minutes", n)
 			}
