@@ -12,7 +12,13 @@ import (
 
 var update = flag.Bool("update", false, "write docs/rules.md and the expected output in testdata/script anew")
 
+// race has the programs that tests start not wait for a second at their end, as the race detector has them do.
+const race = "atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
+	if os.Getenv("GORACE") == "" {
+		os.Setenv("GORACE", race)
+	}
 	testscript.Main(m, map[string]func(){
 		"acp": main, "measured": measured, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
 	})
@@ -27,6 +33,10 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                commands,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", os.Getenv("GORACE"))
+			return nil
+		},
 		Condition: func(condition string) (bool, error) {
 			file, found := strings.CutPrefix(condition, "exists:")
 			if !found {
