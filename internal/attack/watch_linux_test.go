@@ -51,8 +51,15 @@ func TestScan(t *testing.T) {
 	if w.processes != 4 || w.peak == 0 {
 		t.Errorf("watched %d processes, %d MiB", w.processes, w.peak)
 	}
-	if states := w.states(); !strings.Contains(states, "3 sleep") {
-		t.Errorf("the states are %q", states)
+	// One that has just begun does not sleep yet.
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		states := w.states()
+		if strings.Contains(states, "3 sleep") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the states are %q", states)
+		}
 	}
 	if n := highWater(os.Getpid(), "another"); n != 0 {
 		t.Errorf("%d MiB of a process of another name", n)
@@ -73,15 +80,19 @@ func TestScanIsCheap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The least that finds them all is to read the environment of every process.
-	least := work(t, func() {
-		for _, name := range names {
-			os.ReadFile("/proc/" + name.Name() + "/environ")
+	var took, least time.Duration
+	for range 5 { // other programs disturb
+		// The least that finds them all is to read the environment of every process.
+		least = work(t, func() {
+			for _, name := range names {
+				os.ReadFile("/proc/" + name.Name() + "/environ")
+			}
+		})
+		if took = work(t, func() { scan() }); took <= 4*least {
+			return
 		}
-	})
-	if took := work(t, func() { scan() }); took > 4*least {
-		t.Errorf("a scan takes %v of the processor, reading every environment %v", took, least)
 	}
+	t.Errorf("a scan takes %v of the processor, reading every environment %v", took, least)
 }
 
 // work is how much of the processor f takes, whatever else is running.
