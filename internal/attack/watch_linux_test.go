@@ -33,6 +33,21 @@ func crowd(t *testing.T, mark string, n int) {
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
+	// A process that begins to run sleep has for a moment no environment that can be read.
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		got := 0
+		for _, p := range marked(mark) {
+			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid)); err == nil && strings.HasPrefix(string(text), "sleep") {
+				got++
+			}
+		}
+		if got == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d processes sleep", got, n)
+		}
+	}
 }
 
 // A scan finds the processes of each run, and nobody else's.
