@@ -240,6 +240,7 @@ func TestReadNamesMayBeSent(t *testing.T) {
 // What a handler returns is checked too. The peer gets an internal error that says what is wrong, the
 // owner a warning.
 func TestResultsAreChecked(t *testing.T) {
+	ways.InMemory(t, unopened)
 	boolean := acp.Some([]acp.SessionConfigOption{acp.BooleanOption("b", "B", true)})
 	var logged syncBuffer
 	logs := acp.ConnOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))}
