@@ -153,7 +153,14 @@ func TestREM21_Timeouts(t *testing.T) {
 		}
 		s = f.dial(nil)
 		s.send(request(0, "initialize", `{"do":"hang"}`))
-		s.ends(websocket.StatusInternalError)
+		// If the agent ends before the WebSocket does, what it was asked is answered.
+		text, err := s.next()
+		if err == nil && strings.Contains(text, `"code":-32603`) {
+			text, err = s.next()
+		}
+		if websocket.CloseStatus(err) != websocket.StatusInternalError {
+			t.Errorf("%q, %v", text, err)
+		}
 		if waited := time.Since(began); waited != time.Minute {
 			t.Errorf("closed after %v", waited)
 		}
