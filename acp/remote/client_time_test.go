@@ -115,25 +115,8 @@ func inMemory(t *testing.T, m *memory, o *DialOptions, f func(t *testing.T, c *c
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer m.tasks.Wait()
-		c := &client{t: t, s: s, read: make(chan any, 100_000)}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for {
-				line, err := s.Read()
-				if err == nil {
-					c.read <- string(line)
-					continue
-				}
-				c.read <- err
-				if _, lost := errors.AsType[*rpc.CallLostError](err); !lost {
-					return
-				}
-			}
-		}()
-		defer func() { <-done }()
-		defer s.Close()
+		t.Cleanup(m.tasks.Wait) // after the end of the client
+		c := newClient(t, s)
 		c.write(initRequest)
 		if got := <-c.read; got != initAnswer {
 			t.Fatalf("got %v", got)
