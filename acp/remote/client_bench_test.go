@@ -49,20 +49,9 @@ func BenchmarkRead(b *testing.B) {
 	b.Cleanup(srv.Close)
 	for _, scheme := range []string{"http", "ws"} {
 		b.Run(scheme, func(b *testing.B) {
-			o := &DialOptions{Logger: slog.New(slog.DiscardHandler)}
-			stream, err := Dial(scheme+srv.URL[len("http"):], o).Connect(context.Background())
-			if err != nil {
-				b.Fatal(err)
-			}
-			s := stream.(rpc.FastStream)
+			s := dialled(b, scheme, srv, &DialOptions{})
 			defer s.Close()
 			if scheme == "http" {
-				if err := s.Write([]byte(initRequest)); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := s.Read(); err != nil {
-					b.Fatal(err)
-				}
 				messages <- struct{}{}
 			}
 			b.SetBytes(int64(len(smallUpdate)))
@@ -112,30 +101,37 @@ func BenchmarkWrite(b *testing.B) {
 	b.Cleanup(srv.Close)
 	for _, scheme := range []string{"http", "ws"} {
 		b.Run(scheme, func(b *testing.B) {
-			o := &DialOptions{Logger: slog.New(slog.DiscardHandler), MaxQueued: 1 << 16}
-			stream, err := Dial(scheme+srv.URL[len("http"):], o).Connect(context.Background())
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer stream.Close()
-			if scheme == "http" {
-				if err := stream.Write([]byte(initRequest)); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := stream.Read(); err != nil {
-					b.Fatal(err)
-				}
-			}
+			s := dialled(b, scheme, srv, &DialOptions{MaxQueued: 1 << 16})
+			defer s.Close()
 			var lines bytes.Buffer
 			for i := range 10 {
 				fmt.Fprintf(&lines, `{"jsonrpc":"2.0","method":"_n","params":{"n":%d}}`+"\n", i)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := stream.(rpc.FastStream).WriteLines(lines.Bytes()); err != nil {
+				if err := s.WriteLines(lines.Bytes()); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
 	}
+}
+
+// dialled is a stream to a server, initialized if that is over HTTP.
+func dialled(b *testing.B, scheme string, srv *httptest.Server, o *DialOptions) rpc.FastStream {
+	b.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	stream, err := Dial(scheme+srv.URL[len("http"):], o).Connect(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if scheme == "http" {
+		if err := stream.Write([]byte(initRequest)); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := stream.Read(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return stream.(rpc.FastStream)
 }
