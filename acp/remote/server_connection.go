@@ -458,14 +458,7 @@ func (l *httpLink) pace(out *outStream) {
 	defer timer.Stop()
 	for !l.over && !out.slow && out.receiver != nil && out.kept > pacedBytes/2 {
 		before := out.kept
-		l.mu.Unlock()
-		late := false
-		select {
-		case <-l.outWake:
-		case <-timer.C:
-			late = true
-		}
-		l.mu.Lock()
+		late := l.awaitTaken(timer)
 		switch {
 		case out.kept < before:
 			timer.Reset(paceTime)
@@ -526,6 +519,18 @@ func (l *httpLink) hasRoom(size int) bool {
 	return l.buffered == 0 || l.buffered+size+framing <= l.c.server.opts.MaxBuffered
 }
 
+// awaitTaken waits until some of what is kept was taken, or it is late; mu is held, but not meanwhile.
+func (l *httpLink) awaitTaken(timer *time.Timer) (late bool) {
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	select {
+	case <-l.outWake:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
 // awaitRoom waits until some of what is kept was taken; mu is held, but not meanwhile. It fails when the connection has
 // ended, and ends it when for long nothing was taken.
 func (l *httpLink) awaitRoom() error {
@@ -535,14 +540,7 @@ func (l *httpLink) awaitRoom() error {
 	defer timer.Stop()
 	l.full = true
 	for !l.over && progress == l.progress {
-		l.mu.Unlock()
-		late := false
-		select {
-		case <-l.outWake:
-		case <-timer.C:
-			late = true
-		}
-		l.mu.Lock()
+		late := l.awaitTaken(timer)
 		if late && progress == l.progress && !l.over {
 			l.c.log.Warn("acp: a connection is ended, because its client does not read", "buffered", l.buffered)
 			l.close(ErrStalled, ErrStalled)
