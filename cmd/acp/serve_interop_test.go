@@ -40,15 +40,7 @@ func TestServeTypeScriptClient(t *testing.T) {
 			t.Fatalf("%s: %v\n%s\n%s", scheme, err, out, g.logged())
 		}
 		g.end(t)
-		check := []string{"check", "--level", "must", recorded}
-		if scheme == "http" {
-			check = append(check, "--ignore", "SES-6,SES-7") // its server sends what is loaded and the answer on two streams
-		}
-		out, err := exec.Command(programPath(t, "acp"), check...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), ": conforms (") {
-			t.Errorf("%s: %v\n%s", scheme, err, out)
-		}
-		t.Logf("%s: %s", scheme, out)
+		conforms(t, scheme, recorded)
 	}
 }
 
@@ -84,14 +76,20 @@ func TestConnectTypeScriptServer(t *testing.T) {
 		if out, err := client.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", scheme, err, out)
 		}
-		check := []string{"check", "--level", "must", recorded}
-		if scheme == "http" {
-			check = append(check, "--ignore", "SES-6,SES-7") // its server sends what is loaded and the answer on two streams
+		if scheme == "http" { // its server sends what is loaded and the answer on two streams
+			conforms(t, scheme, recorded, "--ignore", "SES-6,SES-7")
+		} else {
+			conforms(t, scheme, recorded)
 		}
-		out, err := exec.Command(programPath(t, "acp"), check...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), ": conforms (") {
-			t.Errorf("%s: %v\n%s", scheme, err, out)
-		}
-		t.Logf("%s: %s", scheme, out)
 	}
+}
+
+// conforms requires that a recording conforms.
+func conforms(t *testing.T, scheme, recorded string, flags ...string) {
+	t.Helper()
+	out, err := exec.Command(programPath(t, "acp"), append([]string{"check", "--level", "must", recorded}, flags...)...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), ": conforms (") {
+		t.Errorf("%s: %v\n%s", scheme, err, out)
+	}
+	t.Logf("%s: %s", scheme, out)
 }
