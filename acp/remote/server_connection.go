@@ -678,13 +678,16 @@ func (l *httpLink) detach(out *outStream, rcv *receiver) {
 	l.advance() // it may have been the last to need the stream
 }
 
-// send sends what is in a stream, and says whether there can be more.
-func (l *httpLink) send(out *outStream, rcv *receiver, ew *eventWriter) (more bool, err error) {
+// send sends what is in a stream to the client of ctx, and says whether there can be more.
+func (l *httpLink) send(ctx context.Context, out *outStream, rcv *receiver, ew *eventWriter) (more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(out.blocks) > 0 {
 		if rcv.over {
 			return false, errReplaced
+		}
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx) // what is not begun is kept for the next receiver
 		}
 		b := out.next()
 		l.mu.Unlock()

@@ -297,7 +297,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, principal string
 	err = ew.comment()
 	for err == nil {
 		var more bool
-		if more, err = l.send(out, rcv, ew); !more || err != nil {
+		if more, err = l.send(r.Context(), out, rcv, ew); !more || err != nil {
 			break
 		}
 		err = l.await(r.Context(), out, rcv, ew)

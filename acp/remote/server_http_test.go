@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
 	"sync"
@@ -908,4 +909,24 @@ func TestShutdown(t *testing.T) {
 			t.Error("the stream goes on")
 		}
 	})
+}
+
+// TestClientThatIsGoneTakesNothing: a GET whose client went away before it was served leaves the messages to the next.
+func TestClientThatIsGoneTakesNothing(t *testing.T) {
+	f := serve(t, nil)
+	p := f.open()
+	p.send(update("s1", 1))
+	local := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1})
+	gone, leave := context.WithCancel(local)
+	leave()
+	r := httptest.NewRequestWithContext(gone, "GET", f.url, nil)
+	for header := p.header("Accept", "text/event-stream", "Acp-Session-Id", "s1"); len(header) > 0; header = header[2:] {
+		r.Header.Set(header[0], header[1])
+	}
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, r)
+	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "session/update") {
+		t.Errorf("a client that is gone got %d %q", w.Code, w.Body)
+	}
+	p.get("s1").want(update("s1", 1))
 }

@@ -34,6 +34,7 @@ type Proxy struct {
 	requests []Request
 	conns    map[*conn]bool
 	thaw     chan struct{} // closed unless frozen
+	passing  int           // requests that are being served
 	running  sync.WaitGroup
 }
 
@@ -109,6 +110,13 @@ func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Request(nil), p.requests...)
+}
+
+// Passing returns how many requests are being served.
+func (p *Proxy) Passing() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passing
 }
 
 // Conns returns how many sockets are open, on both sides.
@@ -222,6 +230,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	x.req.Number = len(p.requests)
 	p.requests = append(p.requests, x.req)
+	p.passing++
 	do := Pass
 	for _, rule := range p.rules {
 		if rule.takes(x.req) {
@@ -230,6 +239,11 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.passing--
+	}()
 	do(x)
 }
 
