@@ -95,9 +95,9 @@ func (p *printer) text(flow, prefix, text string) {
 	p.flow = flow
 	for line := range strings.Lines(plain.Text(text)) {
 		if !p.mid {
-			fmt.Fprint(p.w, prefix)
+			io.WriteString(p.w, prefix)
 		}
-		fmt.Fprint(p.w, line)
+		io.WriteString(p.w, line)
 		p.mid = !strings.HasSuffix(line, "\n")
 	}
 }
@@ -241,7 +241,10 @@ func (p *printer) content(t *tool, content []acp.ToolCallContent) {
 	for _, item := range content {
 		switch c := item.Variant.(type) {
 		case *acp.ToolCallContentContent:
-			b.WriteString(strings.TrimSuffix(blockText(c.Content), "\n") + "\n")
+			text := strings.TrimSuffix(blockText(c.Content), "\n")
+			b.Grow(len(text) + 1) // a question may have 60 MiB, which are not copied more often than needed
+			b.WriteString(text)
+			b.WriteByte('\n')
 		case *acp.ToolCallContentDiff:
 			b.WriteString(diff(c.OldText.Value(), c.NewText))
 		}

@@ -27,6 +27,7 @@ const maxLine = 1000
 // it in a string, such as \x1b or \u202e; newlines and tabs stay, and "\r\n" becomes "\n".
 func Text(text string) string {
 	var b strings.Builder
+	b.Grow(len(text))
 	for start := true; len(text) > 0; {
 		if c := command(text, start); c > 0 {
 			writeCommand(&b, c)
