@@ -94,7 +94,8 @@ remote: ## whole turns with goose, qwen and stdio-to-ws over the network; npm fe
 	ACP_SERVERS=$(CURDIR)/bin/servers $(GO) test -count 1 -v -timeout 10m -run TestRemoteServers ./conformance/interop
 
 # In the folder of the package go test prints the table also when nothing is found.
-attack: ## make every attack in full, also with the race detector; a table, and exit status 1 when something is found
+attack: ## make every attack in full, also with the race detector; tables, and exit status 1 when something is found
+	cd cmd/acp && $(GO) test -count 1 -v -timeout 1h -run TestSecurityTable -security.full
 	cd internal/attack && $(GO) test -count 1 -timeout 2h -attack.full
 	$(if $(RACE),cd internal/attack && $(GO) test $(RACE) -count 1 -timeout 4h -attack.full)
 

@@ -50,7 +50,8 @@ var untapped = map[string]string{
 	"acp/reconnect/client_test.go transport":                                "the client's end is tapped",
 	"acp/remote/failures_test.go agent":                                     "the client's end is tapped",
 	"acp/remote/server_websocket_test.go TestREM72_PermissionOfALostClient": "its client is lost in a turn",
-	"cmd/acp/serve_test.go parrot":                                          "a process of its own; heard taps the client's end",
+	"cmd/acp/serve_test.go serveParrot":                                     "a process of its own; heard taps the client's end",
+	"cmd/acp/security_test.go visit":                                        "it measures time; heard taps the client's other connection",
 	"cmd/acp/serve_test.go TestServeAndConnect":                             "who connects here is refused; heard taps the others",
 	"cmd/acp/serve_test.go TestServeEnds":                                   "the server ends in a turn",
 

@@ -103,7 +103,7 @@ type HandlerOptions struct {
 	// InitializeTimeout is how long the first message may be awaited on a WebSocket, and then the agent's answer to it on
 	// either transport. Over HTTP the client then gets 504. Default 30 s.
 	InitializeTimeout time.Duration
-	// BodyTimeout is how long the body of a POST may take. Default 60 s.
+	// BodyTimeout is how long the body of a POST may take, also of one that is refused. Default 60 s.
 	BodyTimeout time.Duration
 	// StallTimeout is for how long a client may take nothing of what is to be sent to it before its connection ends; over
 	// HTTP when also MaxBuffered is reached. Default 60 s.
@@ -287,6 +287,8 @@ func refuse(status int, text string) *refusal { return &refusal{status: status, 
 
 // ServeHTTP implements http.Handler. The path does not matter.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Also of a request that is refused: before net/http answers, it reads what is left of the body.
+	r = boundBody(w, r, s.opts.BodyTimeout)
 	if err := s.route(w, r); err != nil {
 		s.refuse(w, r, err)
 	}
@@ -747,20 +749,51 @@ func (s *Server) Stats() Stats {
 }
 
 // NewHTTPServer returns an http.Server for handler, a mux for example, with what a server of streams needs: HTTP/1.1
-// and HTTP/2, with and without TLS, 10 s for the header of a request and 64 KiB for all of it, 2 min for connections
-// of TCP that nobody uses, and no timeout for requests as a whole.
+// and HTTP/2, with and without TLS, 10 s for the header of a request and 64 KiB for all of it, 1 min for its body, also if
+// handler does not read it, 2 min for connections of TCP that nobody uses, and no timeout for requests as a whole.
 func NewHTTPServer(handler http.Handler) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           handler,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler.ServeHTTP(w, boundBody(w, r, time.Minute))
+		}),
 		Protocols:         &protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		IdleTimeout:       2 * time.Minute,
 	}
+}
+
+// boundBody returns the request with a body that takes not longer than that. http.Server.ReadTimeout would end streams too.
+func boundBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *http.Request {
+	if r.ContentLength == 0 {
+		return r
+	}
+	b := &boundedBody{ReadCloser: r.Body, rc: http.NewResponseController(w)}
+	if b.rc.SetReadDeadline(time.Now().Add(limit)) != nil {
+		return r // below a middleware without deadlines it takes as long as the http.Server lets it
+	}
+	// Of the request itself net/http looks at the body.
+	r = r.WithContext(r.Context())
+	r.Body = b
+	return r
+}
+
+// boundedBody is a body with a deadline, which is taken back at its end.
+type boundedBody struct {
+	io.ReadCloser
+	rc *http.ResponseController
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.rc.SetReadDeadline(time.Time{}) // as it was set
+	}
+	return n, err
 }
 
 // CheckListener returns an error if the server has no authentication, and other machines reach the listener: what a

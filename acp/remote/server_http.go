@@ -135,14 +135,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if r.ContentLength > int64(s.opts.MaxMessage) {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the message is too long")
 	}
-	rc := http.NewResponseController(w)
-	// Below a middleware without deadlines the body takes as long as the http.Server lets it.
-	limited := rc.SetReadDeadline(time.Now().Add(s.opts.BodyTimeout)) == nil
 	text, err := readAll(http.MaxBytesReader(w, r.Body, int64(s.opts.MaxMessage)), r.ContentLength)
-	if limited && err == nil {
-		// Otherwise it bounds also how long net/http waits for the rest.
-		_ = rc.SetReadDeadline(time.Time{})
-	}
 	switch {
 	case err == nil:
 		return oneLine(text), nil

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -334,8 +335,10 @@ func TestSlowRequests(t *testing.T) {
 	bubble(t, &remote.HandlerOptions{BodyTimeout: 20 * time.Second}, func(f *fixture) {
 		dial := f.client.Transport.(*http.Transport).DialContext
 		for name, text := range map[string]string{
-			"header": "POST /acp HTTP/1.1\r\nHost: localhost\r\n",
-			"body":   "POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
+			"header":  "POST /acp HTTP/1.1\r\nHost: localhost\r\n",
+			"refused": "POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{",
+			"endless": "POST /acp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+			"body":    "POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
 		} {
 			conn, err := dial(context.Background(), "", "")
 			if err != nil {
@@ -352,10 +355,59 @@ func TestSlowRequests(t *testing.T) {
 			if took := time.Since(began); took > 21*time.Second {
 				t.Errorf("%s: sent away after %v with %q", name, took, answer)
 			}
-			if name == "body" && !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
-				t.Errorf("%s: %q", name, answer)
+			if want := map[string]string{"body": "HTTP/1.1 408 ", "refused": "HTTP/1.1 415 ", "endless": "HTTP/1.1 415 "}[name]; !strings.HasPrefix(string(answer), want) {
+				t.Errorf("%s: %q, want %s", name, answer, want)
 			}
 			conn.Close()
+		}
+	})
+}
+
+// TestNewHTTPServer_SlowBody: a body that a handler does not read bounds how long its answer takes; one that it has read
+// does not.
+func TestNewHTTPServer_SlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		mux := http.NewServeMux()
+		mux.HandleFunc("/long", func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-time.After(time.Hour):
+			case <-r.Context().Done():
+				t.Error("a request is cut whose body was read")
+			}
+		})
+		srv := remote.NewHTTPServer(mux)
+		served := make(chan error)
+		go func() { served <- srv.Serve(l) }()
+		for _, c := range []struct {
+			path, length, want string
+			took               time.Duration
+		}{
+			{"/long", "1", "HTTP/1.1 200 ", time.Hour},
+			{"/none", "1000", "HTTP/1.1 404 ", time.Minute},
+		} {
+			conn, err := l.dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if _, err := io.WriteString(conn, "POST "+c.path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: "+c.length+"\r\n\r\n{"); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := bufio.NewReader(conn).ReadString('\n')
+			if took := time.Since(began); err != nil || !strings.HasPrefix(answer, c.want) || took != c.took {
+				t.Errorf("%s: %q, %v after %v, want %s after %v", c.path, answer, err, took, c.want, c.took)
+			}
+			conn.Close()
+		}
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != http.ErrServerClosed {
+			t.Error(err)
 		}
 	})
 }

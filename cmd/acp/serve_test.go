@@ -26,7 +26,14 @@ import (
 func parrot() {
 	fmt.Println("Loading models...") // as agents do by mistake
 	fmt.Fprintln(os.Stderr, "parrot: begins")
-	err := acp.ServeAgent(context.Background(), acp.Stdio(), acp.AgentHandlers{
+	if err := serveParrot(context.Background(), acp.Stdio()); err != nil {
+		fmt.Fprintln(os.Stderr, "parrot:", err)
+		os.Exit(1)
+	}
+}
+
+func serveParrot(ctx context.Context, transport acp.Transport) error {
+	return acp.ServeAgent(ctx, transport, acp.AgentHandlers{
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			return &acp.NewSessionResponse{SessionID: "one"}, nil
 		},
@@ -43,10 +50,6 @@ func parrot() {
 			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, session.Update(ctx, acp.AgentMessageText(text))
 		},
 	}, nil)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "parrot:", err)
-		os.Exit(1)
-	}
 }
 
 // gatewayProcess is acp serve, as a process.
@@ -98,8 +101,15 @@ func (g *gatewayProcess) end(t *testing.T) {
 // startGateway starts acp serve on a free port.
 func startGateway(t *testing.T, env []string, args ...string) *gatewayProcess {
 	t.Helper()
-	g := &gatewayProcess{cmd: exec.Command(programPath(t, "acp"), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
-	g.cmd.Env = append(os.Environ(), env...)
+	cmd := exec.Command(programPath(t, "acp"), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	return startServer(t, cmd)
+}
+
+// startServer starts a program that serves, and prints its URL.
+func startServer(t *testing.T, cmd *exec.Cmd) *gatewayProcess {
+	t.Helper()
+	g := &gatewayProcess{cmd: cmd}
 	g.cmd.Stderr = g
 	stdout, err := g.cmd.StdoutPipe()
 	if err != nil {
