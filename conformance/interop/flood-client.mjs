@@ -25,7 +25,7 @@ const app = acp
   });
 
 const m = acp.methods.agent;
-await app.connectWith(openStream(url), async (agent) => {
+await app.connectWith(await openStream(url), async (agent) => {
   await agent.request(m.initialize, { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: {} });
   const { sessionId } = await agent.request(m.session.new, { cwd: "/", mcpServers: [] });
   const begun = performance.now();

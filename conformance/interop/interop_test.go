@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		printPartners()
 		if installed.dir != "" {
 			_ = os.RemoveAll(installed.dir) // a temporary folder
 		}

@@ -7,8 +7,15 @@ import { WebSocket } from "ws";
 /** Says whether a word is the URL of an agent. */
 export const isURL = (word) => /^(http|ws)s?:/.test(word);
 
-/** Opens a stream over the transport that the URL's scheme names. The environment may have a bearer token. */
-export function openStream(url) {
+/**
+ * Opens a stream over the transport that the URL's scheme names. The environment may have a bearer token, or the file with
+ * goose's transport, which is to be used in place of the SDK's.
+ */
+export async function openStream(url) {
+  if (process.env.ACP_INTEROP_GOOSE) {
+    const goose = await import(process.env.ACP_INTEROP_GOOSE);
+    return goose.createHttpStream(url.replace(/\/acp$/, ""));
+  }
   const token = process.env.ACP_INTEROP_TOKEN;
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   return url.startsWith("ws") ? createWebSocketStream(url, { WebSocket, headers }) : createHttpStream(url, { headers });
@@ -17,7 +24,7 @@ export function openStream(url) {
 /** Has drive talk to the agent at a URL, and returns how that went, as withAgent does. */
 export async function withServer(url, log, drive) {
   try {
-    await drive(openStream(url));
+    await drive(await openStream(url));
   } catch (error) {
     log(error);
     return { exit: 1, failed: true };

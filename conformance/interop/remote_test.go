@@ -74,7 +74,7 @@ func TestRemoteTypeScriptServer(t *testing.T) {
 	for _, scheme := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			messages := driveTypeScriptAgent(t, remote.Dial(scheme+"://"+address+"/acp", nil), greetingRoot(t), scheme == "http")
-			t.Logf("%d messages", len(messages))
+			passed(t, "TypeScript's server", scheme, messages, conformance.Client, 0)
 		})
 	}
 }
@@ -157,17 +157,19 @@ func serve(
 func TestRemoteTypeScriptClient(t *testing.T) {
 	dir := install(t)
 	for _, scheme := range schemes {
-		t.Run(scheme, func(t *testing.T) {
-			var messages conformance.Recording
-			_, address := serveExample(t, nil, messages.Add)
-			root := t.TempDir()
-			if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			var s summary
-			drive(t, filepath.Join(dir, "client.mjs"), root, "", []string{fmt.Sprintf("%s://%s%s", scheme, address, remote.DefaultPath)}, &s)
-			t.Logf("%d messages", len(messages.Messages()))
-			s.check(t)
-		})
+		t.Run(scheme, func(t *testing.T) { driveTypeScriptClient(t, dir, scheme, "TypeScript's client") })
 	}
+}
+
+func driveTypeScriptClient(t *testing.T, dir, scheme, name string) {
+	var messages conformance.Recording
+	_, address := serveExample(t, nil, messages.Add)
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var s summary
+	drive(t, filepath.Join(dir, "client.mjs"), root, "", []string{fmt.Sprintf("%s://%s%s", scheme, address, remote.DefaultPath)}, &s)
+	s.check(t)
+	passed(t, name, scheme, messages.Messages(), conformance.Agent, 0)
 }

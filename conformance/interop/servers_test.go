@@ -1,8 +1,8 @@
 package interop
 
-// This file owns other servers: whole turns of our client with goose, an agent in Rust, and qwen, which serve HTTP and
-// WebSocket themselves and run on a model that is made up; and with stdio-to-ws, which puts any agent on a WebSocket.
-// They have some 500 MB, so ACP_SERVERS says into which folder npm has installed them; make remote does that.
+// This file owns other programs over the network: whole turns of our client with goose, an agent in Rust, and qwen, which
+// serve HTTP and WebSocket themselves and run on a model that is made up; with stdio-to-ws, which puts any agent on a
+// WebSocket; and of goose's client with our server. They have some 500 MB, so ACP_SERVERS says into which folder npm has installed them; make remote does that.
 
 import (
 	"context"
@@ -14,7 +14,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -109,6 +112,53 @@ func (o otherServer) start(t *testing.T, modules, root string) (address string) 
 	}
 }
 
+// partners is the table of what has passed with programs of others, which is printed at the end.
+var partners struct {
+	sync.Mutex
+	rows []string
+}
+
+// passed adds a row: with whom, over which transport, what, which side of it is ours, and how many findings about the other
+// one are not among the messages.
+func passed(t *testing.T, partner, transport string, messages []conformance.Message, us conformance.Side, theirs int) {
+	t.Helper()
+	ours := 0
+	for _, m := range messages {
+		for _, f := range m.Findings {
+			switch {
+			case f.Level > conformance.MustNot:
+			case f.Side == us:
+				ours++
+			default:
+				theirs++
+			}
+		}
+	}
+	t.Logf("%d messages, %d findings of ours, %d of theirs", len(messages), ours, theirs)
+	result := "pass"
+	if t.Failed() {
+		result = "FAIL"
+	}
+	partners.Lock()
+	defer partners.Unlock()
+	partners.rows = append(partners.rows, fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%s", partner, transport, len(messages), ours, theirs, result))
+}
+
+// printPartners prints the table.
+func printPartners() {
+	partners.Lock()
+	defer partners.Unlock()
+	if len(partners.rows) == 0 || !testing.Verbose() {
+		return
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "with\ttransport\tmessages\tfindings of ours\tof theirs\t")
+	for _, row := range partners.rows {
+		fmt.Fprintln(table, row)
+	}
+	table.Flush()
+}
+
 func (o otherServer) dial(url string) acp.Transport {
 	return remote.Dial(url, &remote.DialOptions{Header: func(context.Context) (http.Header, error) { return o.header, nil }})
 }
@@ -116,31 +166,58 @@ func (o otherServer) dial(url string) acp.Transport {
 // TestRemoteServers has whole turns with each server: a turn, one that is cancelled, and the session loaded again on another
 // connection, if the agent can do that.
 func TestRemoteServers(t *testing.T) {
-	folder := os.Getenv("ACP_SERVERS")
-	if folder == "" {
-		t.Skip("ACP_SERVERS does not say where the servers are")
-	}
+	folder := otherPrograms(t)
 	for name, server := range otherServers {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			address := server.start(t, filepath.Join(folder, "node_modules"), root)
+			address := server.start(t, folder, root)
 			for _, scheme := range server.schemes {
-				t.Run(scheme, func(t *testing.T) { driveServer(t, server, scheme+"://"+address+remote.DefaultPath, root) })
+				t.Run(scheme, func(t *testing.T) { driveServer(t, name, server, scheme+"://"+address+remote.DefaultPath, root) })
 			}
 		})
 	}
 }
 
-func driveServer(t *testing.T, server otherServer, url, root string) {
+// otherPrograms is where npm has installed the programs of others.
+func otherPrograms(t *testing.T) (modules string) {
+	t.Helper()
+	folder := os.Getenv("ACP_SERVERS")
+	if folder == "" {
+		t.Skip("ACP_SERVERS does not say where the programs are: make remote does")
+	}
+	modules, err := filepath.Abs(filepath.Join(folder, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modules
+}
+
+// TestRemoteGooseClient has goose's client for HTTP, with the TypeScript SDK above it, drive the example agent.
+func TestRemoteGooseClient(t *testing.T) {
+	modules := otherPrograms(t)
+	t.Setenv("ACP_INTEROP_GOOSE", filepath.Join(modules, "@aaif", "goose-sdk", "dist", "http-stream.js"))
+	driveTypeScriptClient(t, install(t), "http", "goose's client")
+}
+
+func driveServer(t *testing.T, name string, server otherServer, url, root string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	transport := server.dial(url)
 	var messages conformance.Recording
+	var theirs atomic.Int64
 	connect := func() (*acp.ClientConn, chan string) {
 		updates := make(chan string, 10_000)
 		tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{
 			OnMessage: messages.Add,
-			Ignore:    func(f conformance.Finding) bool { return f.Side == conformance.Agent },
+			Ignore: func(f conformance.Finding) bool {
+				if f.Side != conformance.Agent {
+					return false
+				}
+				if f.Level <= conformance.MustNot {
+					theirs.Add(1)
+				}
+				return true
+			},
 		})
 		conn, err := acp.Connect(ctx, tap, acp.ClientHandlers{
 			RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
@@ -188,7 +265,15 @@ func driveServer(t *testing.T, server otherServer, url, root string) {
 	}
 	conn, updates = connect()
 	if conn.Capabilities().LoadSession {
-		if _, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: session.ID(), Cwd: root}); err != nil {
+		_, err := conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: session.ID(), Cwd: root})
+		for range 100 {
+			if err == nil || !strings.Contains(err.Error(), "retry after close completes") {
+				break
+			}
+			time.Sleep(50 * time.Millisecond) // qwen closes a session half a second after its client has gone, and asks for that
+			_, err = conn.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: session.ID(), Cwd: root})
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%d updates when it was loaded", len(updates))
@@ -199,7 +284,8 @@ func driveServer(t *testing.T, server otherServer, url, root string) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d messages", len(messages.Messages()))
+	scheme, _, _ := strings.Cut(url, "://")
+	passed(t, name+"'s server", scheme, messages.Messages(), conformance.Client, int(theirs.Load()))
 	if server.header != nil {
 		if _, err := acp.Connect(ctx, remote.Dial(url, nil), acp.ClientHandlers{}, nil); err == nil || !strings.Contains(err.Error(), "401") {
 			t.Errorf("without the secret: %v", err)
