@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/modelstub"
@@ -32,17 +33,22 @@ type otherServer struct {
 	command func(t *testing.T, modules, port string) *exec.Cmd
 	schemes []string
 	header  http.Header
-	quick   bool // its turns are over before they can be cancelled
+	edit    string // a prompt that has it change notes.txt
+	quick   bool   // its turns are over before they can be cancelled
 }
+
+// editNotes is a prompt to the model.
+const editNotes = "Run the command `echo Buy bread. >> notes.txt`"
 
 var otherServers = map[string]otherServer{
 	"goose": {
 		command: func(_ *testing.T, modules, port string) *exec.Cmd {
 			cmd := exec.Command(filepath.Join(modules, "@aaif", "goose-binary-linux-x64", "bin", "goose"), "serve", "--port", port)
-			cmd.Env = []string{"GOOSE_DISABLE_KEYRING=1", "GOOSE_PROVIDER=openai", "GOOSE_MODEL=gpt-4o", "GOOSE_MODE=auto", "GOOSE_SERVER__SECRET_KEY=sesame"}
+			cmd.Env = []string{"GOOSE_DISABLE_KEYRING=1", "GOOSE_PROVIDER=openai", "GOOSE_MODEL=gpt-4o", "GOOSE_MODE=approve", "GOOSE_SERVER__SECRET_KEY=sesame"}
 			return cmd
 		},
 		schemes: schemes,
+		edit:    editNotes,
 		header:  http.Header{"X-Secret-Key": {"sesame"}},
 	},
 	"qwen": {
@@ -53,6 +59,7 @@ var otherServers = map[string]otherServer{
 			return cmd
 		},
 		schemes: schemes,
+		edit:    editNotes,
 		header:  http.Header{"Authorization": {"Bearer sesame"}},
 	},
 	"stdio-to-ws": {
@@ -61,6 +68,7 @@ var otherServers = map[string]otherServer{
 			return exec.Command("node", filepath.Join(modules, "stdio-to-ws", "dist", "main.js"), "--quiet", "--port", port, agent+" -state "+t.TempDir())
 		},
 		schemes: []string{"ws"},
+		edit:    prompts["allow"],
 		quick:   true,
 	},
 }
@@ -205,6 +213,17 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 	transport := server.dial(url)
 	var messages conformance.Recording
 	var theirs atomic.Int64
+	if err := os.WriteFile(filepath.Join(root, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roots, err := local.OpenRoots(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roots.Close()
+	terminals := local.NewTerminals(roots, &local.TerminalsOptions{Shell: local.DefaultShell()}) // goose sends lines for a shell
+	defer terminals.Close()
+	var permissions atomic.Int64
 	connect := func() (*acp.ClientConn, chan string) {
 		updates := make(chan string, 10_000)
 		tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{
@@ -219,15 +238,24 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 				return true
 			},
 		})
-		conn, err := acp.Connect(ctx, tap, acp.ClientHandlers{
+		handlers := acp.ClientHandlers{
 			RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
-				return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(req.Options[0].OptionID)}, nil
+				permissions.Add(1)
+				for _, option := range req.Options {
+					if option.Kind == acp.PermissionOptionKindAllowOnce {
+						return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}, nil
+					}
+				}
+				return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
 			},
 			SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
 				updates <- fmt.Sprintf("%T", n.Update.Variant)
 				return nil
 			},
-		}, &acp.ClientOptions{Info: acp.Implementation{Name: "go-client", Version: "1.0.0"}})
+		}
+		local.NewFiles(roots, nil).Register(&handlers)
+		terminals.Register(&handlers)
+		conn, err := acp.Connect(ctx, tap, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "go-client", Version: "1.0.0"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,6 +278,17 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 	}
 	if len(updates) == 0 {
 		t.Error("no updates")
+	}
+	if res, err := session.Prompt(ctx, acp.TextBlock(server.edit)); err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Errorf("edit: got %+v, %v", res, err)
+	}
+	switch text, err := os.ReadFile(filepath.Join(root, "notes.txt")); {
+	case err != nil:
+		t.Error(err)
+	case len(text) <= len("Buy milk.\n"):
+		t.Errorf("notes.txt is %q", text)
+	case permissions.Load() == 0:
+		t.Error("it was edited without permission")
 	}
 	turn := session.Stream(ctx, acp.TextBlock("Tell me a long story."))
 	for update := range turn.Updates() {
