@@ -272,6 +272,15 @@ func newTarget(t *testing.T, name string, process *gatewayProcess) *target {
 	if g.id = answer.Header.Get("Acp-Connection-Id"); g.id == "" {
 		t.Fatalf("ada's second connection: %s", answer.Status)
 	}
+	stream, err := net.Dial("tcp", g.address) // without it the connection expires
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(stream, g.request("GET", adaToken, g.id))
+	var reading sync.WaitGroup
+	reading.Go(func() { _, _ = io.Copy(io.Discard, stream) }) // to its end
+	t.Cleanup(reading.Wait)
+	t.Cleanup(func() { stream.Close() })
 	return g
 }
 
