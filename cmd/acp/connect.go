@@ -40,8 +40,11 @@ Tokens and headers come from the environment or from files, because other users 
 read again for each request, so that a token may change. No token is sent over plain http or ws to another
 machine, unless --allow-insecure is given.
 
+A stream of HTTP that is lost is opened again, and turns go on. If the server numbers its messages, as acp serve
+and qwen do, it goes on behind the last one; otherwise messages may be missing, and standard error says so.
+
 It ends with 0 when its input ends, and with 3 when the connection is lost or the agent ends it; standard error
-says why.`,
+says why. An editor then starts it again and loads the session, as for an agent that has died.`,
 		Example: `  acp connect https://agent.example/acp                        with the token in $ACP_CONNECT_TOKEN
   acp connect --token-file ~/.config/agent-token wss://agent.example/acp
   acp connect --header-env X-Secret-Key=GOOSE_SECRET http://127.0.0.1:3284/acp`,
@@ -62,6 +65,7 @@ says why.`,
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
 	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "the `TIME` after which an idle WebSocket is kept alive")
 	flags.DurationVar(&o.ReopenTime, "reopen-timeout", 6*time.Minute, "the `TIME` to open a lost stream of HTTP again")
+	flags.BoolVar(&o.Resume, "resume", true, "ask a server that numbers its messages to go on behind the last one when a stream was lost")
 	flags.BoolVar(&f.logDebug, "log-debug", false, "log more")
 	return c
 }

@@ -35,6 +35,7 @@ type serveFlags struct {
 	dir                           string
 	endTime, shutdownTime         time.Duration
 	logJSON, logDebug             bool
+	keep                          int
 	server                        remote.HandlerOptions
 }
 
@@ -66,6 +67,8 @@ finish, and then it ends; a second one cuts everything.`,
 				return usagef("want the agent's command")
 			case (f.cert == "") != (f.key == ""):
 				return usagef("want both --tls-cert and --tls-key, or none")
+			case f.keep < 0:
+				return usagef("--keep is not less than 0")
 			case !strings.HasPrefix(f.path, "/"), f.health != "" && !strings.HasPrefix(f.health, "/"), f.health == f.path:
 				return usagef("--path and --health begin with / and are not the same")
 			}
@@ -93,6 +96,7 @@ finish, and then it ends; a second one cuts everything.`,
 	flags.IntVar(&o.MaxConnectionsPerPrincipal, "max-connections-each", 0, "how `MANY` a token with a name may have (default 1000)")
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
 	flags.DurationVar(&o.Expiry, "expiry", 5*time.Minute, "the `TIME` after which a connection over HTTP ends that its client has left")
+	flags.IntVar(&f.keep, "keep", 1000, "how `MANY` messages of each stream of HTTP to keep, 1 MiB at most, for clients that lose it and come back")
 	flags.DurationVar(&o.Grace, "grace", 0, "the `TIME` that an agent may work on after its WebSocket was lost")
 	flags.DurationVar(&o.KeepAlive, "keep-alive", 15*time.Second, "the `TIME` after which an idle connection is kept alive")
 	flags.DurationVar(&f.endTime, "end-timeout", 2*time.Second, "the `TIME` of each step of ending an agent: closed input, TERM, KILL")
@@ -124,6 +128,9 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	case f.noToken:
 		o.AllowUnauthenticated = true
 	}
+	if f.keep > 0 {
+		o.History = remote.MemoryHistory(f.keep, keptBytes)
+	}
 	o.Logger = f.logger(p.stderr)
 	o.CloseTime = 4 * f.endTime // the agent ends by then, whatever it does
 	environ := append(f.tokens.without(os.Environ()), f.env...)
@@ -153,6 +160,9 @@ func serveAgent(p *program, f *serveFlags, args []string) error {
 	fmt.Fprintf(p.stdout, "%s\n", f.url(listener.Addr()))
 	return g.Serve(ctx, force, listener)
 }
+
+// keptBytes is how much is kept of a stream at most, whatever --keep says.
+const keptBytes = 1 << 20
 
 // resolveAgent finds the agent's program, so that it is not found to be missing only when somebody connects.
 func resolveAgent(args []string, dir string) ([]string, error) {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,9 +21,10 @@ import (
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/faultproxy"
 )
 
-// parrot is an agent that does what its prompts say: it repeats them, tells a variable of its environment, or dies.
+// parrot is an agent that does what its prompts say: it repeats them, tells a variable of its environment, counts, or dies.
 func parrot() {
 	fmt.Println("Loading models...") // as agents do by mistake
 	fmt.Fprintln(os.Stderr, "parrot: begins")
@@ -40,7 +42,19 @@ func serveParrot(ctx context.Context, transport acp.Transport) error {
 		Prompt: func(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			text, _ := req.Prompt[0].Text()
 			name, is := strings.CutPrefix(text, "$")
+			count, counts := strings.CutPrefix(text, "count to ")
 			switch {
+			case counts:
+				end, err := strconv.Atoi(count)
+				if err != nil {
+					return nil, acp.InvalidParamsf("%v", err)
+				}
+				for n := range end {
+					if err := session.Update(ctx, acp.AgentMessageText(fmt.Sprintf("%d,", n+1))); err != nil {
+						return nil, err
+					}
+				}
+				text = "done"
 			case is:
 				text = os.Getenv(name)
 			case text == "die":
@@ -319,4 +333,85 @@ func TestServeEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What connect and serve have between them is cut again and again, and nothing is lost; but a lost WebSocket is the end.
+func TestConnectComesBack(t *testing.T) {
+	g := startGateway(t, nil, "--", programPath(t, "parrot"))
+	address, _, _ := strings.Cut(strings.TrimPrefix(g.url, "http://"), "/")
+	const end = 500
+	want := ""
+	for n := range end {
+		want += fmt.Sprintf("%d,", n+1)
+	}
+	through := func(rule *faultproxy.Rule, scheme string) (acp.Transport, *lines, *faultproxy.Proxy) {
+		proxy, err := faultproxy.New(address, rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := proxy.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		said := &lines{}
+		cmd := exec.Command(programPath(t, "acp"), "connect", "--reopen-timeout", "20s", scheme+"://"+proxy.Addr()+remote.DefaultPath)
+		cmd.Stderr = said
+		return acp.Command(cmd), said, proxy
+	}
+	transport, said, proxy := through(&faultproxy.Rule{Match: faultproxy.Stream("one"), Times: 3, Do: faultproxy.CutAfter(20_000)}, "http")
+	if got, err := heard(t, transport)("count to " + strconv.Itoa(end)); err != nil || got != want+"done" {
+		t.Errorf("over HTTP: %d bytes that end with %.20q, %v", len(got), got[max(0, len(got)-20):], err)
+	}
+	opened := 0
+	for _, r := range proxy.Requests() {
+		if faultproxy.Stream("one")(r) {
+			opened++
+		}
+	}
+	if opened != 4 {
+		t.Errorf("the session's stream was opened %d times, want 4", opened)
+	}
+	if text := said.String(); strings.Contains(text, "missing") {
+		t.Errorf("it says that messages may be missing: %s", text)
+	}
+
+	transport, _, _ = through(&faultproxy.Rule{Match: faultproxy.Upgrade, Do: faultproxy.CutAfter(20_000)}, "ws")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tap := conformance.Tap(t, conformance.Client, transport, &conformance.TapOptions{Expect: []string{"PRM-5"}})
+	conn, err := acp.Connect(ctx, tap, acp.ClientHandlers{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = session.Prompt(ctx, acp.TextBlock("count to "+strconv.Itoa(end)))
+	exit, ok := errors.AsType[*acp.ExitError](err)
+	if !ok || exit.State.ExitCode() != statusFailed || !strings.Contains(exit.Stderr, "1006") {
+		t.Errorf("over a lost WebSocket: %v", err)
+	}
+	t.Log(err)
+	g.end(t)
+}
+
+// lines is text that a process writes.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
