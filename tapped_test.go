@@ -48,6 +48,7 @@ var untapped = map[string]string{
 	"acp/negotiate/negotiate_test.go newClient":                             "its callers tap",
 	"acp/reconnect/client_test.go TestMain":                                 "a process of its own; the client's end is tapped",
 	"acp/reconnect/client_test.go transport":                                "the client's end is tapped",
+	"acp/remote/proxies_test.go agent":                                      "the client's end is tapped",
 	"acp/remote/failures_test.go agent":                                     "the client's end is tapped",
 	"acp/remote/server_websocket_test.go TestREM72_PermissionOfALostClient": "its client is lost in a turn",
 	"cmd/acp/serve_test.go serveParrot":                                     "a process of its own; heard taps the client's end",

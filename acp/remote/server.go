@@ -772,6 +772,10 @@ func boundBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *htt
 	if r.ContentLength == 0 {
 		return r
 	}
+	if b, ok := r.Body.(*boundedBody); ok { // by NewHTTPServer
+		_ = b.rc.SetReadDeadline(time.Now().Add(limit)) // as it was set
+		return r
+	}
 	b := &boundedBody{ReadCloser: r.Body, rc: http.NewResponseController(w)}
 	if b.rc.SetReadDeadline(time.Now().Add(limit)) != nil {
 		return r // below a middleware without deadlines it takes as long as the http.Server lets it

@@ -236,7 +236,7 @@ func settles(t *testing.T, what string, within time.Duration, is func() bool) {
 // A server has many connections, each with a session and a turn. Half of the clients are killed, and all that these had is
 // freed; so it is when the others end.
 func TestRemoteConnections(t *testing.T) {
-	tab := newTable(t, "clients", "connections", "memory each", "resident each", "goroutines each", "files each", "begun within", "killed, freed within", "goroutines", "files")
+	tab := newTable(t, "clients", "connections", "memory each", "resident each", "goroutines each", "files each", "begun within", "killed, freed within", "goroutines", "files", "memory")
 	for _, way := range ways {
 		t.Run(way, func(t *testing.T) { manyConnections(t, way, *loadConnections, tab) })
 	}
@@ -310,7 +310,8 @@ func manyConnections(t *testing.T, way string, count int, tab *table) {
 	if n := wrong.Load(); n > 0 {
 		t.Errorf("%d agents were stuck", n)
 	}
-	if end := use(); end.memory > before.memory+smallGrowth && !gentest.Race {
+	end := use()
+	if end.memory > before.memory+smallGrowth && !gentest.Race {
 		t.Errorf("memory was %s, and is %s at the end", mib(before.memory), mib(end.memory))
 	}
 	each := func(full, before int) string { return fmt.Sprintf("%.1f", float64(full-before)/float64(count)) }
@@ -319,7 +320,8 @@ func manyConnections(t *testing.T, way string, count int, tab *table) {
 	}
 	tab.row(way, strconv.Itoa(count), kib(full.memory, started.memory), kib(full.resident, started.resident),
 		each(full.goroutines, started.goroutines), each(full.files, started.files), ready.Round(time.Millisecond).String(),
-		freed.Round(time.Millisecond).String(), fmt.Sprintf("%d → %d", before.goroutines, after.goroutines), fmt.Sprintf("%d → %d", before.files, after.files))
+		freed.Round(time.Millisecond).String(), fmt.Sprintf("%d → %d", before.goroutines, after.goroutines), fmt.Sprintf("%d → %d", before.files, after.files),
+		mib(before.memory)+" → "+mib(end.memory))
 }
 
 // openFiles counts what this process has open; where that cannot be known it is 0.
