@@ -78,7 +78,7 @@ func guard(file, within string) error {
 	})
 	server := remote.NewHTTPServer(mux)
 	if limit > 0 {
-		server.ReadHeaderTimeout = limit
+		server.ReadHeaderTimeout, server.IdleTimeout = limit, limit
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -108,7 +108,12 @@ func crowd() {
 		fmt.Fprintln(os.Stderr, "crowd:", err)
 		os.Exit(2)
 	}
-	if err := makeCrowd(os.Args[1], count, os.Args[3]); err != nil {
+	text, err := strconv.Unquote(os.Args[3])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "crowd:", err)
+		os.Exit(2)
+	}
+	if err := makeCrowd(os.Args[1], count, text); err != nil {
 		fmt.Fprintln(os.Stderr, "crowd:", err)
 		os.Exit(1)
 	}
@@ -151,8 +156,8 @@ func makeCrowd(address string, count int, text string) error {
 			answer := "closed"
 			from := bufio.NewReader(conn)
 			if line, err := from.ReadString('\n'); err == nil {
-				if _, status, ok := strings.Cut(line, " "); ok {
-					answer = status[:3]
+				if status, ok := strings.CutPrefix(line, "HTTP/1.1 "); ok {
+					answer, _, _ = strings.Cut(status, " ")
 				}
 				_, _ = io.Copy(io.Discard, from) // until the server ends it, or cuts it
 			}
@@ -449,7 +454,7 @@ func (g *target) request(method, token, id string, header ...string) string {
 // tooLong is when an attack ends that the server does not end.
 func tooLong() time.Duration {
 	if *securityFull {
-		return 2 * time.Minute
+		return 3 * time.Minute
 	}
 	return 10 * time.Second
 }
@@ -559,7 +564,7 @@ func attacks() []attack {
 		half, drips = 10_000, 200
 	}
 	const headers = "POST /acp HTTP/1.1\r\nHost: localhost\r\n"
-	list := []attack{
+	return []attack{
 		{name: "no token", want: "401", run: func(g *target) string { return g.each("", "") }},
 		{name: "wrong token", want: "401", run: func(g *target) string { return g.each(wrongToken, "") }},
 		{name: "wrong token in the URL", want: "401", run: func(g *target) string { return g.each("?"+wrongToken, "") }},
@@ -653,6 +658,15 @@ func attacks() []attack {
 			run: func(g *target) string { return g.crowd(half, "") }},
 		{name: fmt.Sprintf("%d half requests", half), slow: true, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(32<<10),
 			run: func(g *target) string { return g.crowd(half, headers) }},
+		{name: fmt.Sprintf("%d silent connections of HTTP/2", half), slow: true, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(64<<10),
+			run: func(g *target) string {
+				return g.crowd(half, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00") // with SETTINGS
+			}},
+		{name: fmt.Sprintf("%d half requests of HTTP/2", half), slow: true, want: fmt.Sprintf("closed ×%d", half), growth: 32<<20 + half*(64<<10),
+			run: func(g *target) string {
+				// HEADERS of POST for the root, which are not the last ones.
+				return g.crowd(half, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x03\x01\x00\x00\x00\x00\x01\x83\x86\x84")
+			}},
 		{name: fmt.Sprintf("%d silent WebSockets, no token", half), want: fmt.Sprintf("401 ×%d", half), growth: 32<<20 + half*(32<<10),
 			run: func(g *target) string { return g.crowd(half, g.request("UPGRADE", "", "", "Connection: close")) }},
 		{name: fmt.Sprintf("%d silent WebSockets", half), slow: true, want: fmt.Sprintf("101 ×%d, 429 ×%d", guardedEach, half-guardedEach), growth: 32<<20 + half*(32<<10),
@@ -660,7 +674,6 @@ func attacks() []attack {
 				return g.crowd(half, g.request("UPGRADE", malloryToken, "", "Connection: close"))
 			}},
 	}
-	return list
 }
 
 // drip begins requests on many connections and goes on slowly, until the server has ended them. It says how.
@@ -722,7 +735,7 @@ func (g *target) crowd(count int, text string) string {
 	if limit.Max < uint64(count)+1000 {
 		return fmt.Sprintf("SKIPPED: ulimit -n is %d, and must be %d", limit.Max, count+1000)
 	}
-	cmd := exec.Command(programPath(t, "crowd"), g.address, strconv.Itoa(count), text)
+	cmd := exec.Command(programPath(t, "crowd"), g.address, strconv.Itoa(count), strconv.Quote(text))
 	cmd.Stderr = t.Output()
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
