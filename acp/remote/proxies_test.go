@@ -103,8 +103,10 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 type proxied struct {
 	t       *testing.T
 	address string // the proxy's
+	token   string // what is behind s3cret in that of the client
 	trust   *x509.CertPool
 	prompts atomic.Int64 // that the agents got
+	servers []*remote.Server
 }
 
 // behind starts servers and, in front of them, a proxy, which configure makes of its address, the folder of its files, and
@@ -167,9 +169,17 @@ func behind(t *testing.T, keepAlive time.Duration, servers int, configure func(a
 func (p *proxied) serve(keepAlive time.Duration) (address string) {
 	t := p.t
 	agents := remote.Handler(p.agent, &remote.HandlerOptions{
-		Authenticate: remote.BearerToken(map[string]string{"ada": "s3cret"}), AllowedHosts: []string{proxyHost},
-		KeepAlive: keepAlive, MaxMessage: proxyMessage,
+		Authenticate: func(r *http.Request) (string, error) {
+			token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer s3cret")
+			if !ok {
+				return "", errNo
+			}
+			return token, nil
+		},
+		AllowedHosts: []string{proxyHost},
+		KeepAlive:    keepAlive, MaxMessage: proxyMessage,
 	})
+	p.servers = append(p.servers, agents)
 	mux := http.NewServeMux()
 	mux.Handle(remote.DefaultPath, agents)
 	web := remote.NewHTTPServer(mux)
@@ -287,8 +297,9 @@ func (p *proxied) connect(scheme string, o remote.DialOptions, expect ...string)
 	gaps = new(atomic.Int64)
 	o.HTTPClient, o.MinBackoff = p.client(), 10*time.Millisecond
 	o.OnGap = func(string, error) { gaps.Add(1) }
+	token := p.token
 	o.Header = func(context.Context) (http.Header, error) {
-		return http.Header{"Authorization": {"Bearer s3cret"}}, nil
+		return http.Header{"Authorization": {"Bearer s3cret" + token}}, nil
 	}
 	conn, err := acp.Connect(p.t.Context(), conformance.Tap(p.t, conformance.Client, remote.Dial(p.url(scheme), &o), &conformance.TapOptions{Expect: expect}), acp.ClientHandlers{
 		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
@@ -398,8 +409,14 @@ func installed(t *testing.T, name string) string {
 func nginx(t *testing.T) func(address, dir string, upstreams []string) *exec.Cmd {
 	program := installed(t, "nginx")
 	return func(address, dir string, upstreams []string) *exec.Cmd {
-		server := edit(t, settings(t, "nginx")[0], "listen 443 ssl", "listen "+address+" ssl", "127.0.0.1:8123", upstreams[0],
+		blocks := settings(t, "nginx")
+		server := edit(t, blocks[0], "listen 443 ssl", "listen "+address+" ssl",
 			"timeout 1h;", fmt.Sprintf("timeout %ds;", idleCut/time.Second), "client_max_body_size 64m;", fmt.Sprintf("client_max_body_size %dm;", proxyMessage>>20))
+		if len(upstreams) > 1 {
+			server = edit(t, blocks[1], "node1:8123", upstreams[0], "node2:8123", upstreams[1]) + edit(t, server, "127.0.0.1:8123", "agents")
+		} else {
+			server = edit(t, server, "127.0.0.1:8123", upstreams[0])
+		}
 		user := ""
 		if os.Getuid() == 0 {
 			user = "user root;" // that of the folder
@@ -481,10 +498,18 @@ func TestProxy_Caddy(t *testing.T) {
 	t.Run("browser", func(t *testing.T) { p.browser(t) })
 }
 
-// TestProxy_CaddyAffinity has connections over HTTP with several servers behind Caddy, which chooses by a cookie.
+// TestProxy_NginxAffinity has connections over HTTP with several servers behind nginx, which chooses by the token.
+func TestProxy_NginxAffinity(t *testing.T) { affinity(t, nginx(t)) }
+
+// TestProxy_CaddyAffinity does so behind Caddy, which chooses by a cookie.
 func TestProxy_CaddyAffinity(t *testing.T) {
-	p := behind(t, proxyAlive, 2, caddy(t, 1, "node1:8123", "node2:8123"))
-	for range 8 {
+	affinity(t, caddy(t, 1, "node1:8123", "node2:8123"))
+}
+
+func affinity(t *testing.T, proxy func(address, dir string, upstreams []string) *exec.Cmd) {
+	p := behind(t, proxyAlive, 2, proxy)
+	for n := range 16 {
+		p.token = fmt.Sprint("-", n)
 		conn, _ := p.connect("https", remote.DialOptions{})
 		session, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/"})
 		if err != nil {
@@ -492,6 +517,11 @@ func TestProxy_CaddyAffinity(t *testing.T) {
 		}
 		if said, err := say(t.Context(), session, "read"); err != nil || said != "true Buy milk. end_turn" {
 			t.Errorf("%q, %v", said, err)
+		}
+	}
+	for i, server := range p.servers {
+		if server.Stats().Opened[remote.HTTP] == 0 {
+			t.Errorf("server %d has had no connection", i)
 		}
 	}
 }
