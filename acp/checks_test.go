@@ -460,9 +460,10 @@ func TestRelativeCommandOfAnMCPServer(t *testing.T) {
 			commands = append(commands, req.MCPServers[0].Variant.(*acp.MCPServerStdio).Command)
 			return &acp.NewSessionResponse{SessionID: "s"}, nil
 		},
-	}, &acp.AgentOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{
-		Repair: func(method string, r codec.Repair) { repairs = append(repairs, method+" "+r.Pointer) },
-	}}})
+	}, &acp.AgentOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Start: func(_ *rpc.Conn, hooks acp.Hooks) acp.Hooks {
+		hooks.Repair = func(method string, r codec.Repair) { repairs = append(repairs, method+" "+r.Pointer) }
+		return hooks
+	}}}})
 	if err := call(t, conn, acp.MethodInitialize, initializeParams); err != nil {
 		t.Fatal(err)
 	}

@@ -52,11 +52,17 @@ func ConnectRoutes(
 	if opts == nil {
 		opts = &Options{}
 	}
-	if hook := opts.Hooks.Message; hook != nil {
-		stream = observed(stream, hook)
+	c := engine.New()
+	served, err := routes((*Conn)(c))
+	if err != nil {
+		return nil, errors.Join(err, stream.Close())
 	}
-	c, err := engine.Start(ctx, stream, func(c *engine.Conn) ([]engine.Route, error) { return routes((*Conn)(c)) }, opts.config())
-	return (*Conn)(c), err
+	hooks := opts.Hooks.of((*Conn)(c))
+	if hooks.Message != nil {
+		stream = observed(stream, hooks.Message)
+	}
+	c.Start(ctx, stream, served, opts.config(hooks))
+	return (*Conn)(c), nil
 }
 
 func (c *Conn) engine() *engine.Conn { return (*engine.Conn)(c) }
@@ -87,6 +93,19 @@ func (c *Conn) Wait() error {
 	}
 	return err
 }
+
+// Load is what a connection holds at one moment, in bytes, counted as Options.MaxBytes says.
+type Load struct {
+	// Requests are the requests of the peer in progress.
+	Requests int
+	// Queued are the notifications that wait for their handlers.
+	Queued int
+	// Loops are the updates that wait for loops over turns, without what Options.MaxBytes says is not counted.
+	Loops int
+}
+
+// Load returns what the connection holds now. It takes no lock.
+func (c *Conn) Load() Load { return Load(c.engine().Load()) }
 
 // AfterResponse has fn called after the answer to the request that ctx belongs to was handed to the
 // writer, so that what fn sends comes strictly after it: available commands after session/new, for

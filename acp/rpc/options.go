@@ -82,9 +82,24 @@ type Hooks struct {
 	// Panic is called for a handler's panic. The peer only sees an internal error.
 	Panic func(method string, value any, stack []byte)
 
-	// Serve wraps every handler, and Call every call to the peer, turns and notifications among them; see
-	// Middleware.
+	// Serve wraps every handler, and what gives an update to the loop over a turn instead. Call wraps every call to the
+	// peer, turns and notifications among them. See Middleware.
 	Serve, Call Middleware
+
+	// Start is for hooks that keep something for each connection, because one Hooks may serve many. It is called once for
+	// each connection, before anything is sent or read, with the other hooks, and returns those that the connection gets;
+	// usually they wrap what it was given. conn may be kept, but must not be called before Start has returned.
+	Start func(conn *Conn, hooks Hooks) Hooks
+}
+
+// of are the hooks of one connection.
+func (h Hooks) of(conn *Conn) Hooks {
+	start := h.Start
+	if start == nil {
+		return h
+	}
+	h.Start = nil
+	return start(conn, h)
 }
 
 // Middleware is a function around a handler or a call. It calls next, which runs the handler or makes the call, at
@@ -107,17 +122,21 @@ type Middleware func(ctx context.Context, call *CallInfo, next func(context.Cont
 type CallInfo struct {
 	// Method is the method's name.
 	Method string
+	// ID is the id of the request; null of a notification, and of an outgoing call until next has returned, or if it was
+	// not sent.
+	ID ID
 	// Incoming says that this side serves the call.
 	Incoming bool
 	// Notification says that there will be no answer.
 	Notification bool
 	// Session is the session id in the parameters, or "".
 	Session string
-	// Meta is, for an incoming call, the _meta of the parameters, or nil. For an outgoing call it is nil at first; what a
-	// Middleware puts there before it calls next is added to the _meta of the parameters, over members of the same name.
-	// Parameters that were left out, or are null, become an object with _meta alone. In parameters of another kind, such
-	// as an array, there is no place for it: next fails with a *codec.Error, and nothing is sent. Only calls by name can
-	// have such parameters.
+	// Size is how long the text of the parameters is, in bytes: as it came, or as it would be sent if nothing was changed.
+	Size int
+	// Meta is the _meta of the parameters, or nil. In an outgoing call, the members that a Middleware sets there before it
+	// calls next are added to the _meta of the parameters, over members of the same name. Parameters that were left out, or
+	// are null, become an object with _meta alone. In parameters of another kind, such as an array, there is no place for
+	// it: next fails with a *codec.Error, and nothing is sent. Only calls by name can have such parameters.
 	Meta codec.Meta
 	// Params are the parameters: a pointer to the generated type, what was passed to Call or Notify, or a
 	// json.RawMessage for a fallback. What they point to may be changed before next is called, and they may be
@@ -128,7 +147,8 @@ type CallInfo struct {
 	Result any
 }
 
-func (o *Options) config() engine.Config {
+// config is what the engine is told; hooks are those of the connection.
+func (o *Options) config(hooks Hooks) engine.Config {
 	logger := o.Logger
 	if logger == nil {
 		logger = slog.New(warnings{})
@@ -144,11 +164,11 @@ func (o *Options) config() engine.Config {
 		CancelGrace:     o.CancelGrace,
 		SkipNoise:       o.SkipNoise,
 		ConcurrentTurns: o.ConcurrentTurns,
-		Repair:          o.Hooks.Repair,
-		Invalid:         o.Hooks.Invalid,
-		Panic:           o.Hooks.Panic,
-		Serve:           o.Hooks.Serve.engine(),
-		Call:            o.Hooks.Call.engine(),
+		Repair:          hooks.Repair,
+		Invalid:         hooks.Invalid,
+		Panic:           hooks.Panic,
+		Serve:           hooks.Serve.engine(),
+		Call:            hooks.Call.engine(),
 		Errors: engine.Errors{
 			Answered: func(method string, e *engine.Error) error {
 				return &CallError{Method: method, Err: fromWire(e)}

@@ -159,8 +159,8 @@ func (a *agentSide) checkSetup(method string) func(params any) *flaw {
 			if unknown || a.handshake.Load().capabilities().lacksForNewSession(one) != "" {
 				return &flaw{fmt.Sprintf("/mcpServers/%d/type", i), "a type of MCP servers that was not advertised"}
 			}
-			if wrong := checkCommands(servers[i : i+1]); wrong != nil && a.opts.Conn.Hooks.Repair != nil {
-				a.opts.Conn.Hooks.Repair(method, codec.Repair{
+			if wrong := checkCommands(servers[i : i+1]); wrong != nil {
+				(*engine.Conn)(a.conn.rpc).ReportRepair(method, codec.Repair{
 					Pointer: fmt.Sprintf("/mcpServers/%d/command", i), Msg: wrong.reason + "; kept as it came",
 				})
 			}

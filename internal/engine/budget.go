@@ -41,6 +41,14 @@ func requestSize(id ID, method string, params []byte, items int) int {
 	return size
 }
 
+// Load is what a connection holds at one moment; package rpc says what the fields mean.
+type Load struct{ Requests, Queued, Loops int }
+
+// Load returns what the connection holds.
+func (c *Conn) Load() Load {
+	return Load{Requests: int(c.requested.Load()), Queued: int(c.load.bytes.Load()), Loops: int(c.load.loops.Load())}
+}
+
 // takes reports whether there is room for another request of the peer's. One that is alone always has it. Only the
 // reader adds to what is held.
 func (c *Conn) takes(size int) bool {

@@ -17,8 +17,9 @@ func (c *Conn) notify(ctx context.Context, method string, params any) error {
 	if c.opts.Call == nil {
 		return c.tell(ctx, method, encodable(params))
 	}
-	call := &Call{Method: method, Notification: true, Session: c.sessionIn(params), Params: params}
-	return c.opts.Call(ctx, call, func(ctx context.Context) error { return c.tell(ctx, method, call.outgoing()) })
+	call := c.outgoing(method, params)
+	call.Notification = true
+	return c.opts.Call(ctx, &call.Call, func(ctx context.Context) error { return c.tell(ctx, method, call.encodable()) })
 }
 
 func (c *Conn) tell(ctx context.Context, method string, params wire.Encodable) error {
@@ -177,6 +178,14 @@ func (p *pending) barrier(ctx context.Context) {
 func (p *pending) giveUp() {
 	p.call.Abandon()
 	p.cancel()
+}
+
+// id is the id under which the request was sent, or null if it was not.
+func (p *pending) id() ID {
+	if id := p.call.ID(); id != wire.IntID(0) {
+		return id
+	}
+	return ID{}
 }
 
 // cancel asks the peer to end the request soon.

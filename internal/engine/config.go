@@ -49,9 +49,11 @@ type Middleware func(ctx context.Context, call *Call, next func(context.Context)
 // Call is what a Middleware is about; package rpc's CallInfo has the same fields and says what they mean.
 type Call struct {
 	Method       string
+	ID           ID
 	Incoming     bool
 	Notification bool
 	Session      string
+	Size         int
 	Meta         codec.Meta
 	Params       any
 	Result       any

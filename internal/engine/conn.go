@@ -57,12 +57,9 @@ type Conn struct {
 	closeErr  error        // what closing the stream gave
 }
 
-// Start starts a connection over stream, which is its own from then on. routes says what this side serves;
-// it is called once, before anything is read, with the connection that its handlers may call back on. The
-// values of ctx, not its end, reach the handlers.
-func Start(ctx context.Context, stream wire.Stream, routes func(*Conn) ([]Route, error), cfg Config) (*Conn, error) {
-	c := &Conn{
-		opts:          cfg.withDefaults(),
+// New makes a connection, which can do nothing before Start.
+func New() *Conn {
+	return &Conn{
 		requests:      map[string]*Route{},
 		notifications: map[string]*Route{},
 		done:          make(chan struct{}),
@@ -73,13 +70,15 @@ func Start(ctx context.Context, stream wire.Stream, routes func(*Conn) ([]Route,
 		calls:         callsInFlight{nested: map[*nestedCall]struct{}{}, stalled: map[*flow]struct{}{}},
 		room:          newBell(),
 	}
+}
+
+// Start starts the connection over stream, which is its own from then on, and serves routes. The values of ctx, not its
+// end, reach the handlers.
+func (c *Conn) Start(ctx context.Context, stream wire.Stream, routes []Route, cfg Config) {
+	c.opts = cfg.withDefaults()
 	c.decode.SetMaxItems(max(1, c.opts.MaxBytes/messagePart/itemWeight))
 	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	served, err := routes(c)
-	if err != nil {
-		return nil, errors.Join(err, stream.Close())
-	}
-	for _, r := range served {
+	for _, r := range routes {
 		switch {
 		case !r.Notification:
 			c.requests[r.Method] = &r
@@ -96,7 +95,6 @@ func Start(ctx context.Context, stream wire.Stream, routes func(*Conn) ([]Route,
 	})
 	c.wire.Run()
 	go c.supervise()
-	return c, nil
 }
 
 // supervise ends the connection: after Close was called, or after the peer has ended the stream. DrainTime counts

@@ -84,7 +84,7 @@ func (c *Conn) receive(id ID, method string, params []byte) error {
 
 // admit is receive for a request that has been decoded.
 func (c *Conn) admit(id ID, route *Route, method string, value any, params []byte) (err error) {
-	in := &inbound{conn: c, route: route, params: value, meta: c.metaOf(params)}
+	in := &inbound{conn: c, route: route, params: value, meta: c.metaOf(params), length: len(params)}
 	in.Context, in.cancel = context.WithCancelCause(c.base)
 	if route.Turn {
 		in.done = make(chan struct{})
@@ -186,12 +186,16 @@ func (c *Conn) tryDecode(route *Route, rest []byte) (value any, h *notificationC
 
 // repaired reports the leniencies of the last decoding.
 func (c *Conn) repaired(method string, d *codec.Decoder) {
-	repairs := d.Repairs()
-	for _, r := range repairs {
-		c.opts.Logger.Debug("repaired", "method", method, "at", r.Pointer, "what", r.Msg)
-		if c.opts.Repair != nil {
-			c.opts.Repair(method, r)
-		}
+	for _, r := range d.Repairs() {
+		c.ReportRepair(method, r)
+	}
+}
+
+// ReportRepair tells the owner of a connection what was wrong in a message and dropped, replaced or kept all the same.
+func (c *Conn) ReportRepair(method string, r codec.Repair) {
+	c.opts.Logger.Debug("repaired", "method", method, "at", r.Pointer, "what", r.Msg)
+	if c.opts.Repair != nil {
+		c.opts.Repair(method, r)
 	}
 }
 
@@ -271,18 +275,22 @@ func (c *Conn) accept(route *Route, value any, h *notificationContext, params []
 
 // handleNotification runs on a session's worker.
 func (c *Conn) handleNotification(ctx context.Context, s *session, it *item) {
-	if it.route.Feeds && c.feed(s, it) {
+	route, params, size := it.route, it.params, it.size // it does not escape to the heap
+	name := route.Method
+	var err error
+	switch {
+	case c.opts.Serve != nil:
+		name, err = c.serveNotification(ctx, s, route, params.(*withMeta), size)
+	case route.Feeds && c.feed(s, params, size), route.notify == nil:
 		return
-	}
-	if it.route.notify != nil {
-		name := it.route.Method
-		if p, ok := withoutMeta(it.params).(*fallbackParams); ok {
+	default:
+		if p, ok := params.(*fallbackParams); ok {
 			name = p.method
 		}
-		err := c.serveNotification(ctx, s, it.route, it.params, name)
-		if err != nil {
-			c.reportFailure(ctx, "notification handler failed", name, err, true)
-		}
+		err = c.guard(name, func() error { return route.notify(ctx, params) })
+	}
+	if err != nil {
+		c.reportFailure(ctx, "notification handler failed", name, err, true)
 	}
 }
 
@@ -382,6 +390,7 @@ type inbound struct {
 	session *session
 	params  any
 	meta    map[string]json.RawMessage // of the parameters, for middleware
+	length  int                        // of their text
 	size    int                        // what the message counts for
 	after   uint64                     // the notifications of the session that come first
 	ends    []*inbound                 // the turns that end first

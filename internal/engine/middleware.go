@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"sync/atomic"
 
 	"github.com/acpgo/sdk/acp/codec"
@@ -46,7 +47,10 @@ func (c *Conn) serveRequest(in *inbound) (result any, err error) {
 		})
 		return result, err
 	}
-	call := &Call{Method: in.req.Method, Incoming: true, Session: in.session.id, Meta: in.meta, Params: plainParams(in.params)}
+	call := &Call{
+		Method: in.req.Method, ID: in.req.ID, Incoming: true, Session: in.session.id,
+		Size: in.length, Meta: in.meta, Params: plainParams(in.params),
+	}
 	null := false // the handler's result, of a fallback
 	err = c.guard(in.req.Method, func() error {
 		return c.opts.Serve(in, call, func(ctx context.Context) error {
@@ -77,20 +81,27 @@ func (in *inbound) replacing(params any) any {
 	return params
 }
 
-// serveNotification runs the handler of a notification.
-func (c *Conn) serveNotification(ctx context.Context, s *session, route *Route, params any, method string) error {
-	if c.opts.Serve == nil {
-		return c.guard(method, func() error { return route.notify(ctx, params) })
+// serveNotification runs the handler of a notification, or gives it to the loop that wants it, within the middleware. It
+// returns the notification's name too.
+func (c *Conn) serveNotification(
+	ctx context.Context, s *session, route *Route, kept *withMeta, size int,
+) (method string, err error) {
+	method = route.Method
+	if p, ok := kept.params.(*fallbackParams); ok {
+		method = p.method
 	}
-	kept := params.(*withMeta)
 	call := &Call{
-		Method: method, Incoming: true, Notification: true, Session: s.id, Meta: kept.meta, Params: plainParams(kept.params),
+		Method: method, Incoming: true, Notification: true, Session: s.id,
+		Size: kept.length, Meta: kept.meta, Params: plainParams(kept.params),
 	}
-	return c.guard(method, func() error {
+	return method, c.guard(method, func() error {
 		return c.opts.Serve(ctx, call, func(ctx context.Context) error {
 			params := call.Params
 			if p, ok := kept.params.(*fallbackParams); ok {
 				params = p.replaced(params)
+			}
+			if route.Feeds && c.feed(s, params, size) || route.notify == nil {
+				return nil
 			}
 			return c.guard(method, func() error { return route.notify(ctx, params) })
 		})
@@ -114,35 +125,34 @@ func (p *fallbackParams) replaced(params any) any {
 	return &fallbackParams{method: p.method, raw: raw}
 }
 
-// withMeta are the parameters of a notification in a queue, and their _meta.
+// withMeta are the parameters of a notification in a queue, their _meta, and how long their text is.
 type withMeta struct {
 	params any
 	meta   map[string]json.RawMessage
+	length int
 }
 
-// keepMeta keeps the _meta of a notification's parameters for the middleware, if there is any. The reader calls
-// it.
+// keepMeta keeps what the middleware, if there is any, is told of a notification's parameters. The reader calls it.
 func (c *Conn) keepMeta(value any, params []byte) any {
 	if c.opts.Serve == nil {
 		return value
 	}
-	return &withMeta{value, c.metaOf(params)}
-}
-
-// withoutMeta are the parameters of a notification in a queue.
-func withoutMeta(params any) any {
-	if kept, ok := params.(*withMeta); ok {
-		return kept.params
-	}
-	return params
+	return &withMeta{value, c.metaOf(params), len(params)}
 }
 
 // metaOf is the _meta in parameters, for middleware, which may be none. The reader calls it.
-func (c *Conn) metaOf(params []byte) (meta map[string]json.RawMessage) {
-	if c.opts.Serve == nil || !bytes.Contains(params, []byte(memberMeta)) {
+func (c *Conn) metaOf(params []byte) map[string]json.RawMessage {
+	if c.opts.Serve == nil {
 		return nil
 	}
-	d := c.decode
+	return metaIn(c.decode, params)
+}
+
+// metaIn is the _meta in parameters.
+func metaIn(d *codec.Decoder, params []byte) (meta map[string]json.RawMessage) {
+	if !bytes.Contains(params, []byte(memberMeta)) {
+		return nil
+	}
 	d.Reset(params)
 	if d.Kind() != '{' {
 		return nil
@@ -157,24 +167,59 @@ func (c *Conn) metaOf(params []byte) (meta map[string]json.RawMessage) {
 	return meta
 }
 
-// sessionIn is the id of the session that parameters name which are about to be sent.
-func (c *Conn) sessionIn(params any) string {
+// outgoing is a call of this side within its middleware.
+type outgoing struct {
+	Call
+	had map[string]json.RawMessage // the _meta of the parameters
+}
+
+// outgoing says of a call what its parameters say.
+func (c *Conn) outgoing(method string, params any) *outgoing {
+	o := &outgoing{Call: Call{Method: method, Params: params}}
 	if params == nil {
-		return ""
+		return o
 	}
-	raw, err := codec.Append(nil, encodable(params))
+	l := looks.Get().(*look)
+	defer l.done()
+	raw, err := codec.Append(l.text[:0], encodable(params))
 	if err != nil {
-		return "" // which sending them will say
+		return o // which sending them will say
 	}
-	return sessionOf(codec.NewDecoder(nil), raw)
+	l.text = raw
+	o.Size = len(raw)
+	o.Session = sessionOf(l.decoder, raw)
+	o.had = metaIn(l.decoder, raw)
+	o.Meta = maps.Clone(o.had)
+	return o
+}
+
+// look is what it takes to look into parameters that are about to be sent.
+type look struct {
+	text    []byte
+	decoder *codec.Decoder
+}
+
+var looks = sync.Pool{New: func() any { return &look{decoder: codec.NewDecoder(nil)} }}
+
+// maxLook is how much memory is kept for the next look, in bytes.
+const maxLook = 64 << 10
+
+func (l *look) done() {
+	l.decoder.Reset(nil)
+	if cap(l.text) > maxLook {
+		l.text = nil
+	}
+	looks.Put(l)
 }
 
 // around makes a call within its middleware.
 func around[R any](ctx context.Context, t *typed[R], params any) (*R, error) {
 	c := t.conn
-	call := &Call{Method: t.method, Session: c.sessionIn(params), Params: params}
-	return replaced[R](call, c.opts.Call(ctx, call, func(ctx context.Context) error {
-		if err := t.run(ctx, call.outgoing()); err != nil {
+	call := c.outgoing(t.method, params)
+	return replaced[R](&call.Call, c.opts.Call(ctx, &call.Call, func(ctx context.Context) error {
+		err := t.run(ctx, call.encodable())
+		call.ID = t.id()
+		if err != nil {
 			return err
 		}
 		call.Result = t.value
@@ -194,13 +239,23 @@ func replaced[R any](call *Call, err error) (*R, error) {
 	return result, nil
 }
 
-// outgoing are the parameters to send.
-func (call *Call) outgoing() wire.Encodable {
-	params := encodable(call.Params)
-	if len(call.Meta) == 0 {
+// encodable are the parameters to send, with the members of _meta that the middleware has set.
+func (o *outgoing) encodable() wire.Encodable {
+	params := encodable(o.Params)
+	var set map[string]json.RawMessage
+	for name, value := range o.Meta {
+		if had, ok := o.had[name]; ok && bytes.Equal(had, value) {
+			continue
+		}
+		if set == nil {
+			set = make(map[string]json.RawMessage, len(o.Meta))
+		}
+		set[name] = value
+	}
+	if set == nil {
 		return params
 	}
-	return wire.Authored(&adding{params, call.Meta})
+	return wire.Authored(&adding{params, set})
 }
 
 // adding is parameters whose _meta is to have more members.

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -279,4 +282,190 @@ func TestMiddlewareOfACancelledTurn(t *testing.T) {
 		t.Error(err)
 	}
 	p.expect(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`)
+}
+
+// Middleware is told the _meta that the caller has set, how long the parameters are, and after the call its id. What it
+// leaves alone goes out as the caller, or it, has written it in the parameters.
+func TestCallMiddlewareSeesTheCall(t *testing.T) {
+	type params struct {
+		SessionID string     `json:"sessionId"`
+		Meta      codec.Meta `json:"_meta,omitzero"`
+	}
+	type seen struct {
+		call   CallInfo
+		before rpc.ID
+	}
+	calls := make(chan seen, 1)
+	change := func(*CallInfo) {}
+	opts := &Options{Hooks: Hooks{Call: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+		was := seen{before: call.ID}
+		was.call = *call
+		was.call.Meta = maps.Clone(call.Meta)
+		change(call)
+		err := next(ctx)
+		was.call.ID = call.ID
+		calls <- was
+		return err
+	}}}
+	p, c := newPeer(t, nil, opts)
+	method := NotificationMethod[params]{Name: "tell"}
+	given := func() *params {
+		return &params{"s", codec.Meta{"mine": json.RawMessage(`1`), "other": json.RawMessage(`"x"`)}}
+	}
+	for name, test := range map[string]struct {
+		params *params
+		change func(*CallInfo)
+		want   string
+	}{
+		"none":    {&params{SessionID: "s"}, func(*CallInfo) {}, `{"sessionId":"s"}`},
+		"left":    {given(), func(*CallInfo) {}, `{"sessionId":"s","_meta":{"mine":1,"other":"x"}}`},
+		"added":   {given(), func(call *CallInfo) { call.Meta["new"] = json.RawMessage(`2`) }, `{"sessionId":"s","_meta":{"mine":1,"new":2,"other":"x"}}`},
+		"changed": {given(), func(call *CallInfo) { call.Meta["mine"] = json.RawMessage(`2`) }, `{"sessionId":"s","_meta":{"mine":2,"other":"x"}}`},
+		"in the parameters": {given(), func(call *CallInfo) {
+			call.Params.(*params).Meta = codec.Meta{"mine": json.RawMessage(`3`)}
+			call.Meta["new"] = json.RawMessage(`4`)
+		}, `{"sessionId":"s","_meta":{"mine":3,"new":4}}`},
+		"forgotten": {given(), func(call *CallInfo) { call.Meta = nil }, `{"sessionId":"s","_meta":{"mine":1,"other":"x"}}`},
+	} {
+		text, err := json.Marshal(test.params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta := maps.Clone(test.params.Meta)
+		change = test.change
+		if err := method.Notify(t.Context(), c, test.params); err != nil {
+			t.Fatal(err)
+		}
+		p.expect(`{"jsonrpc":"2.0","method":"tell","params":` + test.want + `}`)
+		got := receive(t, calls)
+		if call := got.call; call.Session != "s" || call.Size != len(text) || !reflect.DeepEqual(call.Meta, meta) || !call.ID.IsNull() {
+			t.Errorf("%s: got %+v for %s", name, call, text)
+		}
+	}
+
+	change = func(*CallInfo) {}
+	answered := make(chan error, 1)
+	for id := 1; id <= 2; id++ {
+		go func() {
+			if id == 1 {
+				_, err := echoMethod.Call(t.Context(), c, &echoParams{N: 1})
+				answered <- err
+			} else {
+				_, err := engine.RunTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS)
+				answered <- err
+			}
+		}()
+		p.read()
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":1,"message":"no"}}`, id))
+		if err := receive(t, answered); err == nil {
+			t.Error("no error")
+		}
+		if got := receive(t, calls); !got.before.IsNull() || got.call.ID != rpc.IntID(int64(id)) {
+			t.Errorf("call %d had the id %v, and before %v", id, got.call.ID, got.before)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := echoMethod.Call(ended, c, &echoParams{N: 1}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if got := receive(t, calls); !got.call.ID.IsNull() {
+		t.Errorf("a call that was not sent had the id %v", got.call.ID)
+	}
+}
+
+// Incoming calls have their id, and the length of their parameters.
+func TestServeMiddlewareSeesTheCall(t *testing.T) {
+	seen := make(chan CallInfo, 1)
+	opts := &Options{Hooks: Hooks{Serve: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+		seen <- *call
+		return next(ctx)
+	}}}
+	p, _ := newPeer(t, []Route{echoMethod.Handle(echo), updateMethod.Handle(nil)}, opts)
+	const params = `{"sessionId":"s", "n":1}`
+	p.send(request("a", "echo", params))
+	p.read()
+	if got := receive(t, seen); got.ID != rpc.StringID("a") || got.Size != len(params) {
+		t.Errorf("got id %v and %d bytes", got.ID, got.Size)
+	}
+}
+
+// Updates that go to the loop over a turn pass the middleware too, in order, and before the turn is over. It may change
+// them and keep them back, and is told of those that nobody takes.
+func TestServeMiddlewareOfUpdatesForALoop(t *testing.T) {
+	var seen []int
+	opts := &Options{Hooks: Hooks{Serve: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+		update := call.Params.(*updateParams)
+		if call.Method != "update" || !call.Incoming || !call.Notification || call.Session != "s" || call.Size == 0 {
+			t.Errorf("got %+v", call)
+		}
+		seen = append(seen, update.N)
+		switch update.N {
+		case 2:
+			return errPlain
+		case 3:
+			call.Params = &updateParams{SessionID: "s", N: 30}
+		}
+		return next(ctx)
+	}}}
+	p, c := newPeer(t, clientRoutes(nil, nil), opts)
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	p.read()
+	for i := range 5 {
+		p.send(note("update", fmt.Sprintf(`{"sessionId":"s","n":%d}`, i)))
+	}
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`)
+	<-turn.Done()
+	if want := []int{0, 1, 2, 3, 4}; !slices.Equal(seen, want) {
+		t.Errorf("the middleware saw %v before the end of the turn, want %v", seen, want)
+	}
+	if got, want := slices.Collect(turn.Updates()), []int{0, 1, 30, 4}; !slices.Equal(got, want) {
+		t.Errorf("the loop got %v, want %v", got, want)
+	}
+	if _, err := turn.Result(); err != nil {
+		t.Error(err)
+	}
+	p.send(note("update", `{"sessionId":"s","n":5}`), request(1, "unknown", `{}`))
+	p.read() // when this is answered, that is queued
+	engine.AwaitHandled(c, "s")
+	if want := []int{0, 1, 2, 3, 4, 5}; !slices.Equal(seen, want) {
+		t.Errorf("the middleware saw %v after the turn, want %v", seen, want)
+	}
+}
+
+// What a connection holds can be asked for, and is nothing in the end.
+func TestLoad(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	p, c := newPeer(t, []Route{
+		echoMethod.Handle(func(_ context.Context, p *echoParams) (*echoParams, error) {
+			started <- struct{}{}
+			<-release
+			return p, nil
+		}),
+		updateMethod.Handle(func(context.Context, *updateParams) error {
+			started <- struct{}{}
+			<-release
+			return nil
+		}),
+	}, nil)
+	text := strings.Repeat("x", 1000)
+	p.send(note("update", `{"sessionId":"s","text":"`+text+`"}`))
+	<-started
+	if got := c.Load(); got.Queued < 1000 || got.Queued > 2000 || got.Requests != 0 || got.Loops != 0 {
+		t.Errorf("a notification: got %+v", got)
+	}
+	p.send(request(1, "echo", `{"n":1,"text":"`+text+`"}`))
+	<-started
+	if got := c.Load(); got.Requests < 1000 {
+		t.Errorf("a request: got %+v", got)
+	}
+	close(release)
+	p.read()
+	engine.AwaitHandled(c, "s")
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := c.Load(); got != (engine.Load{}) {
+		t.Errorf("in the end: got %+v", got)
+	}
 }

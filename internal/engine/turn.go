@@ -55,7 +55,7 @@ type outgoingTurn struct {
 
 // feed hands a notification to the session's oldest turn that it belongs to, if updates of that are read, and
 // reports whether that has taken it. It runs on the session's worker.
-func (c *Conn) feed(s *session, it *item) bool {
+func (c *Conn) feed(s *session, params any, size int) bool {
 	if c.feeding.Load() == 0 {
 		return false
 	}
@@ -69,7 +69,7 @@ func (c *Conn) feed(s *session, it *item) bool {
 		}
 	}
 	c.mu.Unlock()
-	return to != nil && to(withoutMeta(it.params), it.size)
+	return to != nil && to(params, size)
 }
 
 // CancelSession cancels the turns that this side has in progress in a session, as ending their contexts
@@ -99,8 +99,9 @@ func (c *Conn) tellCancel(ctx context.Context, spec TurnSpec) error {
 	if c.opts.Call == nil {
 		err = c.postCancel(spec.CancelMethod, spec.CancelParams)
 	} else {
-		call := &Call{Method: spec.CancelMethod, Notification: true, Session: spec.Session, Params: spec.CancelParams}
-		err = c.opts.Call(ctx, call, func(context.Context) error { return c.postCancel(spec.CancelMethod, call.outgoing()) })
+		call := c.outgoing(spec.CancelMethod, spec.CancelParams)
+		call.Notification = true
+		err = c.opts.Call(ctx, &call.Call, func(context.Context) error { return c.postCancel(spec.CancelMethod, call.encodable()) })
 	}
 	if err != nil {
 		_, err = c.failure(ctx, err)
@@ -131,9 +132,11 @@ func runTurn[P, A, R any](
 		}
 		return out.result, nil
 	}
-	call := &Call{Method: m.Name, Session: turn.spec.Session, Params: params}
-	return replaced[R](call, c.opts.Call(ctx, call, func(ctx context.Context) error {
-		if err := c.turn(ctx, &answer.pending, call.outgoing(), turn); err != nil {
+	call := c.outgoing(m.Name, params)
+	return replaced[R](&call.Call, c.opts.Call(ctx, &call.Call, func(ctx context.Context) error {
+		err := c.turn(ctx, &answer.pending, call.encodable(), turn)
+		call.ID = answer.id()
+		if err != nil {
 			return named(m.Name, err)
 		}
 		call.Result = out.result

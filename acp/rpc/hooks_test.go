@@ -1,0 +1,100 @@
+package rpc
+
+// This file owns the tests of hooks that are made for each connection.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// One Hooks may serve several connections. Start makes those of each, and may wrap the others, every one of them.
+func TestHooksForEachConnection(t *testing.T) {
+	type told struct {
+		conn *Conn
+		what string
+	}
+	notes := make(chan told, 100)
+	given := Hooks{
+		Repair: nil, // what Start puts in the place of nil counts too
+		Start: func(conn *Conn, hooks Hooks) Hooks {
+			if hooks.Start != nil || hooks.Call == nil || hooks.Invalid == nil {
+				t.Error("Start was not given the other hooks")
+			}
+			note := func(what string) { notes <- told{conn, what} }
+			call := hooks.Call
+			hooks.Call = func(ctx context.Context, info *CallInfo, next func(context.Context) error) error {
+				note("call")
+				return call(ctx, info, next)
+			}
+			hooks.Serve = func(ctx context.Context, _ *CallInfo, next func(context.Context) error) error {
+				note("serve")
+				return next(ctx)
+			}
+			hooks.Message = func(sent bool, _ []byte) { note(fmt.Sprint("message ", sent)) }
+			hooks.Invalid = func([]byte, error) { note("invalid") }
+			hooks.Start = func(*Conn, Hooks) Hooks { t.Error("Start was called for what it has returned"); return Hooks{} }
+			return hooks
+		},
+		Call: func(ctx context.Context, _ *CallInfo, next func(context.Context) error) error {
+			notes <- told{what: "inner call"}
+			return next(ctx)
+		},
+		Invalid: func([]byte, error) { t.Error("a hook that Start has replaced was called") },
+	}
+	opts := &Options{Hooks: given}
+	var conns []*Conn
+	for range 2 {
+		near, far := Pipe()
+		ext := &Extensions[Conn]{}
+		HandleNotificationMethod(ext, NotificationMethod[echoParams]{Name: "note"}, func(context.Context, *Conn, *echoParams) error { return nil })
+		c, err := Connect(t.Context(), near, ext, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, err := far.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+		if err := Notify(t.Context(), c, "x", nil); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := stream.Read(); err != nil || !strings.Contains(string(line), `"x"`) {
+			t.Errorf("got %s, %v", line, err)
+		}
+		err = errors.Join(stream.Write([]byte(`{"jsonrpc":"2.0","method":"note","params":{}}`)), stream.Write([]byte(`{"jsonrpc":"2.0","method":"note","params":[]}`)), stream.Close())
+		if err != nil {
+			t.Fatal(err)
+		}
+		receive(t, c.Done())
+	}
+	close(notes)
+	got := map[*Conn][]string{}
+	for n := range notes {
+		got[n.conn] = append(got[n.conn], n.what)
+	}
+	if len(got[nil]) != 2 {
+		t.Errorf("the hook that was wrapped was called %d times", len(got[nil]))
+	}
+	for i, c := range conns {
+		slices.Sort(got[c])
+		if want := []string{"call", "invalid", "message false", "message false", "message true", "serve"}; !slices.Equal(got[c], want) {
+			t.Errorf("connection %d: got %q, want %q", i, got[c], want)
+		}
+	}
+}
+
+// Without a connection Start is not called.
+func TestNoHooksWithoutAConnection(t *testing.T) {
+	opts := &Options{Hooks: Hooks{Start: func(_ *Conn, hooks Hooks) Hooks { t.Error("called"); return hooks }}}
+	near, _ := Pipe()
+	ext := &Extensions[Conn]{}
+	Handle[Conn, int, int](ext, "x", nil)
+	if _, err := Connect(t.Context(), near, ext, opts); err == nil {
+		t.Error("connected with a nil handler")
+	}
+}
