@@ -36,6 +36,14 @@ func TestHooksForEachConnection(t *testing.T) {
 			}
 			hooks.Message = func(sent bool, _ []byte) { note(fmt.Sprint("message ", sent)) }
 			hooks.Invalid = func([]byte, error) { note("invalid") }
+			hooks.End = func() {
+				note("end")
+				select {
+				case <-conn.Done():
+					t.Error("Done is closed before the end was told")
+				default:
+				}
+			}
 			hooks.Start = func(*Conn, Hooks) Hooks { t.Error("Start was called for what it has returned"); return Hooks{} }
 			return hooks
 		},
@@ -82,7 +90,7 @@ func TestHooksForEachConnection(t *testing.T) {
 	}
 	for i, c := range conns {
 		slices.Sort(got[c])
-		if want := []string{"call", "invalid", "message false", "message false", "message true", "serve"}; !slices.Equal(got[c], want) {
+		if want := []string{"call", "end", "invalid", "message false", "message false", "message true", "serve"}; !slices.Equal(got[c], want) {
 			t.Errorf("connection %d: got %q, want %q", i, got[c], want)
 		}
 	}

@@ -90,6 +90,8 @@ type Hooks struct {
 	// each connection, before anything is sent or read, with the other hooks, and returns those that the connection gets;
 	// usually they wrap what it was given. conn may be kept, but must not be called before Start has returned.
 	Start func(conn *Conn, hooks Hooks) Hooks
+	// End is called once when the connection is over, before Done is closed.
+	End func()
 }
 
 // of are the hooks of one connection.
@@ -135,9 +137,12 @@ type CallInfo struct {
 	Size int
 	// Meta is the _meta of the parameters, or nil. In an outgoing call, the members that a Middleware sets there before it
 	// calls next are added to the _meta of the parameters, over members of the same name. Parameters that were left out, or
-	// are null, become an object with _meta alone. In parameters of another kind, such as an array, there is no place for
-	// it: next fails with a *codec.Error, and nothing is sent. Only calls by name can have such parameters.
+	// are null, become an object with _meta alone.
 	Meta codec.Meta
+	// NoMeta says that the parameters of an outgoing call have no place for _meta, because they are an array, for example.
+	// If a Middleware sets a member all the same, next fails with a *codec.Error, and nothing is sent. Only calls by name
+	// can have such parameters.
+	NoMeta bool
 	// Params are the parameters: a pointer to the generated type, what was passed to Call or Notify, or a
 	// json.RawMessage for a fallback. What they point to may be changed before next is called, and they may be
 	// replaced by a value of the same type, which is not checked again.
@@ -169,6 +174,7 @@ func (o *Options) config(hooks Hooks) engine.Config {
 		Panic:           hooks.Panic,
 		Serve:           hooks.Serve.engine(),
 		Call:            hooks.Call.engine(),
+		End:             hooks.End,
 		Errors: engine.Errors{
 			Answered: func(method string, e *engine.Error) error {
 				return &CallError{Method: method, Err: fromWire(e)}

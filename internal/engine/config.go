@@ -38,6 +38,8 @@ type Config struct {
 	Panic   func(method string, value any, stack []byte)
 	// Serve wraps handlers, and Call calls of this side and its notifications.
 	Serve, Call Middleware
+	// End is called when the connection is over.
+	End func()
 
 	Errors Errors
 }
@@ -55,6 +57,7 @@ type Call struct {
 	Session      string
 	Size         int
 	Meta         codec.Meta
+	NoMeta       bool
 	Params       any
 	Result       any
 }

@@ -101,6 +101,9 @@ func (c *Conn) Start(ctx context.Context, stream wire.Stream, routes []Route, cf
 // from the end of the stream, and CloseTime from when the handlers are told.
 func (c *Conn) supervise() {
 	defer close(c.done)
+	if c.opts.End != nil {
+		defer c.opts.End()
+	}
 	select {
 	case <-c.wire.Done():
 		// What was received is still handled.

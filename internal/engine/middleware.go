@@ -187,6 +187,9 @@ func (c *Conn) outgoing(method string, params any) *outgoing {
 	}
 	l.text = raw
 	o.Size = len(raw)
+	l.decoder.Reset(raw)
+	kind := l.decoder.Kind()
+	o.NoMeta = kind != '{' && kind != 'n'
 	o.Session = sessionOf(l.decoder, raw)
 	o.had = metaIn(l.decoder, raw)
 	o.Meta = maps.Clone(o.had)

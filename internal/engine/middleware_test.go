@@ -127,8 +127,10 @@ func TestMiddlewareThatRefuses(t *testing.T) {
 // parameters is lost.
 func TestCallMiddlewareAddsMeta(t *testing.T) {
 	sessions := make(chan string, 10)
+	noMeta := false // of the last call
 	opts := &Options{Hooks: Hooks{Call: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
 		sessions <- call.Session
+		noMeta = call.NoMeta
 		if err := call.Meta.Set("traceparent", "00-1"); err != nil {
 			t.Error(err)
 		}
@@ -160,6 +162,9 @@ func TestCallMiddlewareAddsMeta(t *testing.T) {
 		if got := receive(t, sessions); got != session {
 			t.Errorf("session %q, want %q", got, session)
 		}
+		if noMeta {
+			t.Errorf("%s: said to have no place for _meta", line)
+		}
 	}
 	call(func() error {
 		_, err := echoMethod.Call(t.Context(), c, &echoParams{SessionID: "s", N: 1})
@@ -190,6 +195,9 @@ func TestCallMiddlewareAddsMeta(t *testing.T) {
 				t.Errorf("params %v: got %v", params, err)
 			}
 			receive(t, sessions)
+			if !noMeta {
+				t.Errorf("params %v: said to have a place for _meta", params)
+			}
 		}
 	}
 	call(func() error { return engine.NotifyRaw(t.Context(), c, "_y", nil) }, `"method":"_y","params":{`+meta+`}`, "") // nothing else came
