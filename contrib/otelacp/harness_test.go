@@ -1,0 +1,319 @@
+package otelacp_test
+
+// This file owns what the tests share: an agent and a client, who collects their telemetry, and how a trace looks as
+// text.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/contrib/otelacp"
+)
+
+func TestMain(m *testing.M) {
+	if kind := os.Getenv(childVariable); kind != "" {
+		if err := child(kind, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, kind+":", err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if installed.dir != "" {
+			_ = os.RemoveAll(installed.dir) // a temporary folder
+		}
+		os.Exit(code)
+	}))
+}
+
+// observer collects the telemetry of one side.
+type observer struct {
+	spans  *tracetest.InMemoryExporter
+	tracer *sdktrace.TracerProvider
+	reader *sdkmetric.ManualReader
+	meter  *sdkmetric.MeterProvider
+}
+
+func newObserver() *observer {
+	o := &observer{spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
+	o.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.spans))
+	o.meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(o.reader))
+	return o
+}
+
+func (o *observer) options() *otelacp.Options {
+	return &otelacp.Options{TracerProvider: o.tracer, MeterProvider: o.meter}
+}
+
+func (o *observer) hooks() rpc.Hooks { return otelacp.Instrument(rpc.Hooks{}, o.options()) }
+
+// find returns the only span with a name.
+func (o *observer) find(t *testing.T, name string) tracetest.SpanStub {
+	t.Helper()
+	var found []tracetest.SpanStub
+	for _, s := range o.spans.GetSpans() {
+		if s.Name == name {
+			found = append(found, s)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d spans %s", len(found), name)
+	}
+	return found[0]
+}
+
+// attr is an attribute of a span as text, or "".
+func attr(s tracetest.SpanStub, key string) string {
+	for _, a := range s.Attributes {
+		if string(a.Key) == key {
+			return a.Value.String()
+		}
+	}
+	return ""
+}
+
+// measured are the metrics of one side as text: for each instrument and set of attributes the sum, or of a histogram
+// the count and the sum.
+func (o *observer) measured(t *testing.T) map[string]string {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := o.reader.Collect(context.Background(), &all); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	note := func(m metricdata.Metrics, attrs attribute.Set, value string) {
+		found[m.Name+" "+attrs.Encoded(attribute.DefaultEncoder())] = value + " " + m.Unit
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					note(m, p.Attributes, fmt.Sprint(p.Value))
+				}
+			case metricdata.Sum[float64]:
+				for _, p := range data.DataPoints {
+					note(m, p.Attributes, fmt.Sprint(p.Value))
+				}
+			case metricdata.Histogram[int64]:
+				for _, p := range data.DataPoints {
+					note(m, p.Attributes, fmt.Sprintf("%d: %d", p.Count, p.Sum))
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					note(m, p.Attributes, fmt.Sprintf("%d: %g", p.Count, p.Sum))
+				}
+			default:
+				t.Errorf("%s is a %T", m.Name, data)
+			}
+		}
+	}
+	return found
+}
+
+// secret is in everything that must not reach telemetry: prompts, answers, paths, tool input, errors.
+const secret = "hunter2"
+
+// agentHandlers are those of an agent that takes its time as it is told to: it thinks, speaks, asks, and reads a file.
+// The first word of a prompt says how the turn ends.
+func agentHandlers(pause time.Duration) acp.AgentHandlers {
+	return acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s1"}, nil
+		},
+		LoadSession: func(ctx context.Context, s *acp.AgentSession, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			return &acp.LoadSessionResponse{}, s.Update(ctx, costUpdate(5))
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			text, _ := req.Prompt[0].Text()
+			switch strings.Fields(text)[0] {
+			case "fail":
+				return nil, fmt.Errorf("no model for %s", secret)
+			case "login":
+				return nil, acp.ErrAuthRequired
+			case "wait":
+				if err := s.Update(ctx, acp.AgentMessageText("waiting")); err != nil {
+					return nil, err
+				}
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+			return work(ctx, s, pause)
+		},
+	}
+}
+
+func costUpdate(amount float64) acp.SessionUpdate {
+	return acp.NewSessionUpdateUsageUpdate(acp.UsageUpdate{Used: 1200, Size: 200_000, Cost: acp.Some(acp.Cost{Amount: amount, Currency: "USD"})})
+}
+
+// work is a turn.
+func work(ctx context.Context, s *acp.AgentSession, pause time.Duration) (*acp.PromptResponse, error) {
+	update := func(u acp.SessionUpdate) error { return s.Update(ctx, u) }
+	time.Sleep(pause)
+	err := update(acp.NewSessionUpdatePlan(acp.Plan{Entries: []acp.PlanEntry{}}))
+	time.Sleep(pause)
+	err = errors.Join(err,
+		update(acp.AgentThoughtText(secret)),
+		update(acp.AgentMessageText(secret)),
+		update(acp.AgentMessageText(secret)),
+		update(acp.StartToolCall("c1", "edit "+secret)),
+	)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := s.RequestPermission(ctx, acp.AboutToolCall("c1"), acp.PermissionOption{OptionID: "yes", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce})
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := chosen.Selected(); !ok {
+		return nil, errors.New("not allowed")
+	}
+	if _, err := s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: "/" + secret}); err != nil {
+		return nil, err
+	}
+	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, update(costUpdate(7))
+}
+
+// clientHandlers are those of a client that takes its time to allow everything.
+func clientHandlers(pause time.Duration) acp.ClientHandlers {
+	return acp.ClientHandlers{
+		RequestPermission: func(context.Context, *acp.ClientSession, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+			time.Sleep(pause)
+			return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("yes")}, nil
+		},
+		ReadTextFile: func(context.Context, *acp.ClientSession, *acp.ReadTextFileRequest) (*acp.ReadTextFileResponse, error) {
+			return &acp.ReadTextFileResponse{Content: secret}, nil
+		},
+	}
+}
+
+var agentInfo = acp.Implementation{Name: "parrot", Version: "1.2"}
+
+// connect connects a client with an agent, under the tap. The connections end with the test, or with stop.
+func connect(t *testing.T, agent acp.AgentHandlers, agentHooks rpc.Hooks, client acp.ClientHandlers, clientHooks rpc.Hooks) (conn *acp.ClientConn, stop func()) {
+	t.Helper()
+	near, far := acp.Pipe()
+	served, err := acp.StartAgent(t.Context(), conformance.Tap(t, conformance.Agent, far, nil), agent, &acp.AgentOptions{
+		Info: agentInfo, Conn: acp.ConnOptions{Hooks: agentHooks, Logger: slog.New(slog.DiscardHandler)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err = acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, near, nil), client, &acp.ClientOptions{
+		Info: acp.Implementation{Name: "editor", Version: "1"},
+		Conn: acp.ConnOptions{Hooks: clientHooks},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		if err := errors.Join(conn.Close(), served.Wait()); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop)
+	return conn, stop
+}
+
+// newSession opens a session.
+func newSession(t *testing.T, conn *acp.ClientConn) *acp.ClientSession {
+	t.Helper()
+	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/" + secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// span is what of a span is shown.
+type span struct {
+	service, name string
+	kind          trace.SpanKind
+	id, parent    string
+	traceID       string
+	start         int64
+	attributes    []string
+	status        string
+}
+
+// tree draws spans as a tree, without times. Each root is a trace.
+func tree(spans []span) string {
+	var out strings.Builder
+	children := map[string][]span{}
+	ids := map[string]bool{}
+	for _, s := range spans {
+		ids[s.id] = true
+	}
+	for _, s := range spans {
+		if !ids[s.parent] {
+			s.parent = ""
+		}
+		children[s.parent] = append(children[s.parent], s)
+	}
+	var draw func(parent, indent string)
+	draw = func(parent, indent string) {
+		siblings := children[parent]
+		slices.SortStableFunc(siblings, func(a, b span) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.name, b.name)) })
+		for _, s := range siblings {
+			fmt.Fprintf(&out, "%s%s %s %s%s\n", indent, s.service, strings.ToUpper(s.kind.String()), s.name, s.status)
+			slices.Sort(s.attributes)
+			for _, a := range s.attributes {
+				key, value, _ := strings.Cut(a, "=")
+				switch {
+				case strings.HasPrefix(key, "acp.time_to_"):
+					value = "…"
+				case key == "rpc.system", key == "rpc.method":
+					continue // as every span, and as its name
+				}
+				fmt.Fprintf(&out, "%s    %s=%s\n", indent, key, value)
+			}
+			draw(s.id, indent+"  ")
+		}
+	}
+	draw("", "")
+	return out.String()
+}
+
+// shown are the spans that an observer has collected, as tree takes them.
+func (o *observer) shown(service string) []span {
+	var all []span
+	for _, s := range o.spans.GetSpans() {
+		one := span{
+			service: service, name: s.Name, kind: s.SpanKind, id: s.SpanContext.SpanID().String(), parent: s.Parent.SpanID().String(),
+			start: s.StartTime.UnixNano(),
+		}
+		for _, a := range s.Attributes {
+			one.attributes = append(one.attributes, string(a.Key)+"="+a.Value.String())
+		}
+		if s.Status.Code.String() == "Error" {
+			one.status = strings.TrimSuffix(" ERROR "+s.Status.Description, " ")
+		}
+		all = append(all, one)
+	}
+	return all
+}

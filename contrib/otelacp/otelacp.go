@@ -1,0 +1,105 @@
+package otelacp
+
+// This file owns the one call that authors make, and what is kept for each connection.
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// scope is the name of the instrumentation.
+const scope = "github.com/acpgo/sdk/contrib/otelacp"
+
+// Options say where telemetry goes. Nil, and the zero value of each field, mean the defaults.
+type Options struct {
+	// TracerProvider makes the spans. Nil means that of otel.GetTracerProvider.
+	TracerProvider trace.TracerProvider
+	// MeterProvider takes the metrics. Nil means that of otel.GetMeterProvider.
+	MeterProvider metric.MeterProvider
+	// Propagator writes and reads the trace context. Nil means W3C trace context and baggage, whatever
+	// otel.SetTextMapPropagator has set; propagation.TraceContext{} alone keeps baggage from the other side. Only the
+	// members traceparent, tracestate and baggage pass, because the protocol keeps other names in _meta for itself.
+	Propagator propagation.TextMapPropagator
+	// ErrorMessages puts the texts of errors, at most 1 KiB, into the status of spans. They may name files, or repeat
+	// what the user has written.
+	ErrorMessages bool
+}
+
+// Instrument returns hooks that make spans and metrics of connections, and call those that are given. They may serve any
+// number of connections, of agents and clients, one after the other or at once; all that is kept of a connection is
+// given up when it ends. Instrument cannot fail: an instrument that the MeterProvider refuses is reported to
+// otel.Handle, and records nothing.
+func Instrument(hooks rpc.Hooks, opts *Options) rpc.Hooks {
+	if opts == nil {
+		opts = &Options{}
+	}
+	t := &telemetry{propagator: opts.Propagator, messages: opts.ErrorMessages}
+	tracers, meters := opts.TracerProvider, opts.MeterProvider
+	if tracers == nil {
+		tracers = otel.GetTracerProvider()
+	}
+	if meters == nil {
+		meters = otel.GetMeterProvider()
+	}
+	if t.propagator == nil {
+		t.propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	}
+	t.tracer = tracers.Tracer(scope)
+	t.metrics = newMetrics(meters.Meter(scope))
+	start := hooks.Start
+	hooks.Start = func(conn *rpc.Conn, hooks rpc.Hooks) rpc.Hooks {
+		if start != nil {
+			hooks = start(conn, hooks)
+		}
+		return t.connect(conn, hooks)
+	}
+	return hooks
+}
+
+// telemetry is what the connections of one Instrument share.
+type telemetry struct {
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+	messages   bool
+	metrics    *metrics
+}
+
+// connection is what is kept for one connection.
+type connection struct {
+	*telemetry
+	agent atomic.Pointer[[]attribute.KeyValue] // its name and version, after initialize
+
+	mu    sync.Mutex
+	turns map[string][]*turn  // in progress, the oldest first, by session
+	costs map[string]*expense // by session, of those that were opened on this connection
+}
+
+// connect wraps the hooks of one connection.
+func (t *telemetry) connect(conn *rpc.Conn, hooks rpc.Hooks) rpc.Hooks {
+	c := &connection{telemetry: t, turns: map[string][]*turn{}, costs: map[string]*expense{}}
+	serve, call, repair, end := hooks.Serve, hooks.Call, hooks.Repair, hooks.End
+	hooks.Serve, hooks.Call = around(c.serve, serve), around(c.call, call)
+	hooks.Repair = func(method string, r codec.Repair) {
+		t.metrics.repaired(method)
+		if repair != nil {
+			repair(method, r)
+		}
+	}
+	leave := t.metrics.watch(conn)
+	hooks.End = func() {
+		leave()
+		if end != nil {
+			end()
+		}
+	}
+	return hooks
+}

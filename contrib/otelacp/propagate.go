@@ -1,0 +1,102 @@
+package otelacp
+
+// This file owns the trace context in _meta.
+
+import (
+	"context"
+	"encoding/json"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// The members of _meta that the protocol keeps for the trace context.
+const (
+	memberParent  = "traceparent"
+	memberState   = "tracestate"
+	memberBaggage = "baggage"
+)
+
+// inject puts the trace context of ctx into a call, beside what its caller has set. A traceparent and a tracestate
+// belong together, so one of the caller's keeps both out.
+func (t *telemetry) inject(ctx context.Context, call *rpc.CallInfo) {
+	if call.NoMeta {
+		return
+	}
+	members := propagation.MapCarrier{}
+	t.propagator.Inject(ctx, members)
+	_, parent := call.Meta[memberParent]
+	_, state := call.Meta[memberState]
+	_, baggage := call.Meta[memberBaggage]
+	for name, taken := range map[string]bool{memberParent: parent || state, memberState: parent || state, memberBaggage: baggage} {
+		if value := members[name]; value != "" && !taken {
+			_ = call.Meta.Set(name, value) // a string can be encoded
+		}
+	}
+}
+
+// parent is the context of what is served, with the span that its own is a child of, or none.
+func (c *connection) parent(ctx context.Context, call *rpc.CallInfo) context.Context {
+	parent, sent := c.remote(ctx, call)
+	if _, malformed := call.Meta[memberParent]; sent || malformed {
+		return parent
+	}
+	if turn := c.turn(call.Session); turn != nil {
+		return trace.ContextWithSpan(parent, turn.span)
+	}
+	return parent
+}
+
+// remote is ctx with the trace context that came with a call, and nothing of the trace in which the connection was
+// made. It reports whether there was one.
+func (t *telemetry) remote(ctx context.Context, call *rpc.CallInfo) (parent context.Context, sent bool) {
+	if len(call.Meta) > 0 {
+		parent = t.propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), metaCarrier(call.Meta))
+		return parent, trace.SpanContextFromContext(parent).IsValid()
+	}
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
+	}
+	return ctx, false
+}
+
+// metaCarrier is _meta as propagators read it.
+type metaCarrier codec.Meta
+
+// maxMember is the longest member that is looked at, in bytes: W3C allows baggage of 8192.
+const maxMember = 16 << 10
+
+// Get returns a member, or "" if it is no string.
+func (m metaCarrier) Get(name string) string {
+	raw := m[name]
+	if len(raw) < 2 || len(raw) > maxMember || raw[0] != '"' {
+		return ""
+	}
+	switch name {
+	case memberParent, memberState, memberBaggage:
+	default:
+		return ""
+	}
+	var value string
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return ""
+	}
+	return value
+}
+
+// Set does nothing: what came is not changed.
+func (metaCarrier) Set(string, string) {}
+
+// Keys returns the names of the members that may be asked for.
+func (m metaCarrier) Keys() []string {
+	var names []string
+	for _, name := range []string{memberParent, memberState, memberBaggage} {
+		if _, ok := m[name]; ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,440 @@
+package otelacp_test
+
+// This file owns the tests of spans and metrics in one process, where time is that of the test.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/contrib/otelacp"
+)
+
+// A turn, in both ways in which clients read updates, is one trace, with times, sizes and counts on the spans of the
+// prompt, on both sides, and nothing of what was said.
+func TestTEL9_TEL10_Turn(t *testing.T) {
+	for _, way := range []string{"Prompt", "Stream"} {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ofAgent, ofClient := newObserver(), newObserver()
+				handlers := clientHandlers(3 * time.Second)
+				inside := 0 // updates whose handler's context has the span of the prompt
+				var prompt trace.SpanContext
+				handlers.SessionUpdate = func(ctx context.Context, _ *acp.ClientSession, _ *acp.SessionNotification) error {
+					if sc := trace.SpanContextFromContext(ctx); sc.IsValid() && sc.TraceID() == prompt.TraceID() {
+						inside++
+					}
+					return nil
+				}
+				conn, stop := connect(t, agentHandlers(time.Second), ofAgent.hooks(), handlers, ofClient.hooks())
+				session := newSession(t, conn)
+				ctx, user := ofClient.tracer.Tracer("test").Start(t.Context(), "user")
+				prompt = user.SpanContext()
+				var res *acp.PromptResponse
+				var err error
+				if way == "Prompt" {
+					res, err = session.Prompt(ctx, acp.TextBlock("work "+secret))
+				} else {
+					turn := session.Stream(ctx, acp.TextBlock("work "+secret))
+					for range turn.Updates() {
+					}
+					res, err = turn.Result()
+				}
+				if err != nil || res.StopReason != acp.StopReasonEndTurn {
+					t.Fatal(res, err)
+				}
+				user.End()
+				stop()
+
+				if way == "Prompt" && inside != 6 {
+					t.Errorf("%d handlers of updates were in the trace of the turn, want 6", inside)
+				}
+				for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+					s := o.find(t, "session/prompt")
+					for key, want := range map[string]string{
+						"rpc.system": "jsonrpc", "rpc.method": "session/prompt", "jsonrpc.request.id": "3", "gen_ai.conversation.id": "s1",
+						"acp.stop_reason": "end_turn", "gen_ai.agent.name": "parrot", "gen_ai.agent.version": "1.2",
+						"acp.updates.count": "6", "acp.time_to_first_update": "1", "acp.time_to_first_token": "2",
+						"acp.context.used": "1200", "acp.context.size": "200000",
+					} {
+						if got := attr(s, key); got != want {
+							t.Errorf("%s: %s is %q, want %q", side, key, got, want)
+						}
+					}
+					for _, key := range []string{"acp.prompt.size", "acp.updates.size"} {
+						if size := attr(s, key); len(size) < 2 {
+							t.Errorf("%s: %s is %q", side, key, size)
+						}
+					}
+					if took := s.EndTime.Sub(s.StartTime); took != 5*time.Second || s.Status.Code != codes.Unset {
+						t.Errorf("%s: took %v, status %v", side, took, s.Status)
+					}
+					if text := fmt.Sprintf("%+v %v", o.spans.GetSpans(), o.measured(t)); strings.Contains(text, secret) {
+						t.Errorf("%s: what was said is in the telemetry: %s", side, text)
+					}
+				}
+				if attr(ofClient.find(t, "session/prompt"), "acp.updates.size") != attr(ofAgent.find(t, "session/prompt"), "acp.updates.size") {
+					t.Error("the sides disagree about the size of the updates")
+				}
+				if got := tree(append(ofClient.shown("client"), ofAgent.shown("agent")...)); shape(got) != turnShape {
+					t.Errorf("got the traces\n%s", got)
+				}
+			})
+		})
+	}
+}
+
+// shape is a tree without attributes.
+func shape(tree string) string {
+	var lines []string
+	for line := range strings.Lines(tree) {
+		if !strings.Contains(line, "=") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+const turnShape = `client CLIENT initialize
+  agent SERVER initialize
+client CLIENT session/new
+  agent SERVER session/new
+client INTERNAL user
+  client CLIENT session/prompt
+    agent SERVER session/prompt
+      agent CLIENT session/request_permission
+        client SERVER session/request_permission
+      agent CLIENT fs/read_text_file
+        client SERVER fs/read_text_file
+`
+
+// The same turn as metrics, and then a second one of the same session, and one of a session that was loaded.
+func TestTEL11_Metrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ofAgent, ofClient := newObserver(), newObserver()
+		conn, stop := connect(t, agentHandlers(time.Second), ofAgent.hooks(), clientHandlers(3*time.Second), ofClient.hooks())
+		session := newSession(t, conn)
+		for range 2 {
+			if _, err := session.Prompt(t.Context(), acp.TextBlock("work")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		loaded, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: "s2", Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := loaded.Prompt(t.Context(), acp.TextBlock("work")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := session.Prompt(t.Context(), acp.TextBlock("fail")); err == nil {
+			t.Fatal("no error")
+		}
+		for role, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+			got := o.measured(t)
+			want := map[string]string{
+				"acp.turn.duration acp.role=ROLE,acp.stop_reason=end_turn":          "3: 15 s",
+				"acp.turn.duration acp.role=ROLE,error.type=-32603":                 "1: 0 s",
+				"acp.turn.time_to_first_update acp.role=ROLE":                       "3: 3 s",
+				"acp.permission.wait acp.permission.outcome=selected,acp.role=ROLE": "3: 9 s",
+				"acp.updates acp.role=ROLE,acp.update.kind=agent_message_chunk":     "6 {update}",
+				"acp.updates acp.role=ROLE,acp.update.kind=agent_thought_chunk":     "3 {update}",
+				"acp.updates acp.role=ROLE,acp.update.kind=plan":                    "3 {update}",
+				"acp.updates acp.role=ROLE,acp.update.kind=tool_call":               "3 {update}",
+				"acp.updates acp.role=ROLE,acp.update.kind=usage_update":            "4 {update}",
+				"acp.context.used acp.role=ROLE":                                    "4: 4800 {token}",
+				"acp.context.size acp.role=ROLE":                                    "4: 800000 {token}",
+				"acp.cost acp.currency=USD,acp.role=ROLE":                           "9 {unit}", // 7, 0 and 7-5
+				"acp.queue.size acp.queue.kind=requests":                            "0 By",
+				"acp.queue.size acp.queue.kind=notifications":                       "0 By",
+				"acp.queue.size acp.queue.kind=loops":                               "0 By",
+			}
+			for key, value := range want {
+				key = strings.ReplaceAll(key, "ROLE", role)
+				if got[key] != value {
+					t.Errorf("%s: got %q, want %q", key, got[key], value)
+				}
+				delete(got, key)
+			}
+			if len(got) > 0 {
+				t.Errorf("%s: also %v", role, got)
+			}
+		}
+		stop()
+		for role, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+			for key := range o.measured(t) {
+				if strings.HasPrefix(key, "acp.queue") {
+					t.Errorf("%s: %s is observed without a connection", role, key)
+				}
+			}
+		}
+	})
+}
+
+// What waits in the queues of all connections is measured while it waits, also if they have an Instrument each.
+func TestTEL11_Queues(t *testing.T) {
+	ofClient := newObserver()
+	started, release := make(chan struct{}), make(chan struct{})
+	handlers := clientHandlers(0)
+	handlers.SessionUpdate = func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
+		started <- struct{}{}
+		<-release
+		return nil
+	}
+	shared := ofClient.hooks()
+	for _, hooks := range []rpc.Hooks{shared, shared, ofClient.hooks()} {
+		conn, _ := connect(t, agentHandlers(0), rpc.Hooks{}, handlers, hooks)
+		session := newSession(t, conn)
+		turn := make(chan error, 1)
+		go func() {
+			_, err := session.Prompt(t.Context(), acp.TextBlock("wait"))
+			turn <- err
+		}()
+		<-started
+		t.Cleanup(func() {
+			if err := session.Cancel(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if err := <-turn; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	var waiting int
+	if _, err := fmt.Sscan(ofClient.measured(t)["acp.queue.size acp.queue.kind=notifications"], &waiting); err != nil {
+		t.Fatal(err)
+	}
+	// Each has an update of about a hundred bytes.
+	if waiting < 300 || waiting > 900 {
+		t.Errorf("%d bytes wait", waiting)
+	}
+	close(release)
+}
+
+// How calls fail is on the spans of both sides; that they were cancelled is no failure.
+func TestTEL9_Failures(t *testing.T) {
+	ofAgent, ofClient := newObserver(), newObserver()
+	conn, stop := connect(t, agentHandlers(0), ofAgent.hooks(), clientHandlers(0), ofClient.hooks())
+	session := newSession(t, conn)
+	for _, test := range []struct {
+		prompt, code, description string
+	}{
+		{"fail", "-32603", "Internal error (-32603)"},
+		{"login", "-32000", "Authentication required (-32000)"},
+	} {
+		ofAgent.spans.Reset()
+		ofClient.spans.Reset()
+		if _, err := session.Prompt(t.Context(), acp.TextBlock(test.prompt)); err == nil {
+			t.Fatal("no error")
+		}
+		for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+			s := o.find(t, "session/prompt")
+			if attr(s, "rpc.response.status_code") != test.code || attr(s, "error.type") != test.code ||
+				s.Status.Code != codes.Error || s.Status.Description != test.description {
+				t.Errorf("%s: %s: got %+v, %v", test.prompt, side, s.Attributes, s.Status)
+			}
+		}
+	}
+
+	ofAgent.spans.Reset()
+	ofClient.spans.Reset()
+	turn := session.Stream(t.Context(), acp.TextBlock("wait"))
+	for range turn.Updates() {
+		turn.Cancel()
+	}
+	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Fatal(res, err)
+	}
+	for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+		if s := o.find(t, "session/prompt"); s.Status.Code != codes.Unset || attr(s, "acp.stop_reason") != "cancelled" {
+			t.Errorf("a cancelled turn: %s: got %+v, %v", side, s.Attributes, s.Status)
+		}
+	}
+
+	// The connection ends.
+	ofClient.spans.Reset()
+	turn = session.Stream(t.Context(), acp.TextBlock("wait"))
+	for range turn.Updates() {
+		go stop()
+	}
+	if _, err := turn.Result(); !errors.Is(err, acp.ErrClosed) {
+		t.Error(err)
+	}
+	stop()
+	if s := ofClient.find(t, "session/prompt"); s.Status.Code != codes.Error || attr(s, "error.type") != "closed" {
+		t.Errorf("the connection has ended: got %+v, %v", s.Attributes, s.Status)
+	}
+}
+
+// Calls that are given up by their callers, refused, or late.
+func TestTEL9_FailuresOfCalls(t *testing.T) {
+	ofAgent, ofClient := newObserver(), newObserver()
+	opts := ofClient.options()
+	opts.ErrorMessages = true
+	agent := agentHandlers(0)
+	agent.Extensions = &acp.Extensions[acp.AgentConn]{}
+	rpc.Handle(agent.Extensions, "_wait", func(ctx context.Context, _ *acp.AgentConn, _ *struct{}) (*int, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	rpc.Handle(agent.Extensions, "_exit", func(context.Context, *acp.AgentConn, *struct{}) (*int, error) {
+		panic("no")
+	})
+	conn, _ := connect(t, agent, ofAgent.hooks(), clientHandlers(0), otelacp.Instrument(rpc.Hooks{}, opts))
+	call := func(ctx context.Context, method string, params any) {
+		t.Helper()
+		ofAgent.spans.Reset()
+		ofClient.spans.Reset()
+		if _, err := rpc.Call[int](ctx, conn, method, params); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	given, giveUp := context.WithCancelCause(t.Context())
+	giveUp(errors.New("the user has closed the window"))
+	call(given, "_wait", nil)
+	if s := ofClient.find(t, "_wait"); s.Status.Code != codes.Unset || attr(s, "acp.cancelled") != "true" || attr(s, "jsonrpc.request.id") != "" {
+		t.Errorf("a call that was not sent: got %+v, %v", s.Attributes, s.Status)
+	}
+	late, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	call(late, "_wait", nil)
+	if s := ofClient.find(t, "_wait"); s.Status.Code != codes.Error || attr(s, "error.type") != "timeout" {
+		t.Errorf("a late call: got %+v, %v", s.Attributes, s.Status)
+	}
+	call(t.Context(), "_unknown", nil)
+	if s := ofClient.find(t, "_unknown"); attr(s, "error.type") != "-32601" || !strings.Contains(s.Status.Description, "_unknown: Method not found") {
+		t.Errorf("an unknown method: got %+v, %v", s.Attributes, s.Status)
+	}
+	for _, s := range ofAgent.spans.GetSpans() {
+		if s.Name == "_unknown" {
+			t.Error("a span of a request that was refused before it reached a handler")
+		}
+	}
+	call(t.Context(), "_exit", nil)
+	if s := ofAgent.find(t, "_exit"); attr(s, "error.type") != "-32603" || s.Status.Code != codes.Error {
+		t.Errorf("a panic: got %+v, %v", s.Attributes, s.Status)
+	}
+	call(t.Context(), "_wait", func() {})
+	if s := ofClient.find(t, "_wait"); s.Status.Code != codes.Error {
+		t.Errorf("parameters that cannot be encoded: got %+v, %v", s.Attributes, s.Status)
+	}
+}
+
+// The hooks that were there are called as before, in their places.
+func TestHooksAreKept(t *testing.T) {
+	var called []string
+	note := func(what string) { called = append(called, what) }
+	middleware := func(what string) rpc.Middleware {
+		return func(ctx context.Context, call *rpc.CallInfo, next func(context.Context) error) error {
+			if !trace.SpanFromContext(ctx).IsRecording() {
+				t.Errorf("%s: without a span", what)
+			}
+			note(what)
+			return next(ctx)
+		}
+	}
+	o := newObserver()
+	given := rpc.Hooks{
+		Repair: func(string, codec.Repair) { note("repair") },
+		Serve:  middleware("serve"), Call: middleware("call"),
+		Start: func(_ *rpc.Conn, hooks rpc.Hooks) rpc.Hooks { note("start"); return hooks },
+		End:   func() { note("end") },
+	}
+	hooks := otelacp.Instrument(given, o.options())
+	hooks.Invalid = func([]byte, error) { note("invalid") } // set afterwards
+	near, far := rpc.Pipe()
+	ext := &rpc.Extensions[rpc.Conn]{}
+	rpc.Handle(ext, "echo", func(_ context.Context, _ *rpc.Conn, p *acp.TextContent) (*acp.TextContent, error) { return p, nil })
+	conn, err := rpc.Connect(t.Context(), near, ext, &rpc.Options{Hooks: hooks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := far.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rpc.Notify(t.Context(), conn, "x", nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := peer.Read(); err != nil {
+		t.Error(err)
+	}
+	for _, line := range []string{`no JSON`, `{"jsonrpc":"2.0","id":1,"method":"echo","params":{"text":"\ud800"}}`} {
+		if err := peer.Write([]byte(line)); err != nil {
+			t.Error(err)
+		}
+		if _, err := peer.Read(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := peer.Close(); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"start", "call", "invalid", "repair", "serve", "end"}; !slices.Equal(called, want) {
+		t.Errorf("called %q, want %q", called, want)
+	}
+	for _, name := range []string{"x", "echo"} {
+		o.find(t, name)
+	}
+}
+
+// Two connections with the same hooks do not mix their sessions up, which have the same id.
+func TestConnectionsApart(t *testing.T) {
+	ofAgent, ofClient := newObserver(), newObserver()
+	agentHooks, clientHooks := ofAgent.hooks(), ofClient.hooks()
+	waiting := make(chan struct{}, 1)
+	handlers := clientHandlers(0)
+	handlers.SessionUpdate = func(context.Context, *acp.ClientSession, *acp.SessionNotification) error {
+		select {
+		case waiting <- struct{}{}:
+		default:
+		}
+		return nil
+	}
+	one, _ := connect(t, agentHandlers(0), agentHooks, handlers, clientHooks)
+	other, _ := connect(t, agentHandlers(0), agentHooks, handlers, clientHooks)
+	first, second := newSession(t, one), newSession(t, other)
+	if first.ID() != second.ID() {
+		t.Fatal("the sessions have different ids")
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := first.Prompt(t.Context(), acp.TextBlock("wait"))
+		done <- err
+	}()
+	<-waiting
+	if _, err := second.Prompt(t.Context(), acp.TextBlock("work")); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+		counts := map[string]string{}
+		for _, s := range o.spans.GetSpans() {
+			if s.Name == "session/prompt" {
+				counts[attr(s, "acp.stop_reason")] = attr(s, "acp.updates.count")
+			}
+		}
+		if want := map[string]string{"cancelled": "1", "end_turn": "6"}; !maps.Equal(counts, want) {
+			t.Errorf("%s: updates by turn: got %v, want %v", side, counts, want)
+		}
+	}
+}
