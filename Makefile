@@ -9,6 +9,9 @@ RACE        ?= -race
 # few of them that have several goroutines run with it too.
 SLOW        := gen conformance conformance/probe
 
+# CONTRIB are modules of their own that join this library to others.
+CONTRIB     := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
+
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -32,12 +35,15 @@ lint: ## what make check does but for the tests
 	GOOS=darwin $(GO) vet ./acp/... ./internal/...
 	$(GO) run $(STATICCHECK) ./...
 	cd cmd/acp && $(GO) run $(STATICCHECK) ./...
-	@diff="$$($(GO) fix -diff ./... && cd cmd/acp && $(GO) fix -diff ./...)"; test -z "$$diff" || { echo "$$diff"; exit 1; }
+	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) vet ./...; $(GO) run $(STATICCHECK) ./...); done
+	@diff="$$(for dir in . cmd/acp $(CONTRIB); do (cd $$dir && $(GO) fix -diff ./...) || exit 1; done)"; \
+		test -z "$$diff" || { echo "$$diff"; exit 1; }
 
 # vet is a part of lint: go test need not run it again.
 test: ## run all tests, with the race detector; npm, if there is one, brings the TypeScript peer
 	cd bench && $(GO) test -vet=off ./...
 	cd cmd/acp && $(GO) test $(RACE) -vet=off ./...
+	@set -ex; for dir in $(CONTRIB); do (cd $$dir; $(GO) test $(RACE) -vet=off ./...); done
 	$(GO) test $(RACE) -vet=off $$($(GO) list ./... | grep -v $(SLOW:%=-e '/%$$'))
 	$(GO) test -vet=off $(SLOW:%=./%) ./internal/attack # bounds of memory hold without the race detector
 	$(if $(RACE),$(GO) test $(RACE) -vet=off -run 'Tap|Monitor|Recording|Clean|CheckAgent|CheckClient' ./conformance ./conformance/probe)

@@ -37,7 +37,9 @@ func guides(t *testing.T) []string {
 func TestREADME(t *testing.T) {
 	var blocks []block
 	for _, guide := range guides(t) {
-		blocks = append(blocks, goBlocks(t, guide)...)
+		if guide != "docs/telemetry.md" { // the module contrib/otelacp builds that, which has what it imports
+			blocks = append(blocks, goBlocks(t, guide)...)
+		}
 	}
 	programs := slices.DeleteFunc(slices.Clone(blocks), func(b block) bool {
 		return b.guide != "README.md" || !strings.HasPrefix(b.text, "package main")

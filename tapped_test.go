@@ -56,8 +56,11 @@ var untapped = map[string]string{
 	"cmd/acp/serve_test.go TestServeAndConnect":                             "who connects here is refused; heard taps the others",
 	"cmd/acp/serve_test.go TestServeEnds":                                   "the server ends in a turn",
 
-	"examples/agent/harness_test.go inMemory": "the client's end is tapped",
-	"examples/client/client_test.go runFake":  "a process of its own; the example client validates what it sends",
+	"contrib/otelacp/bench_test.go":                        "it measures time",
+	"contrib/otelacp/meta_test.go TestTEL6_TEL7_Envelopes": "the schema says nothing of messages between proxies as a client or an agent sees them",
+	"contrib/otelacp/process_test.go child":                "a process of its own; the client's end is tapped",
+	"examples/agent/harness_test.go inMemory":              "the client's end is tapped",
+	"examples/client/client_test.go runFake":               "a process of its own; the example client validates what it sends",
 }
 
 // TestTapped finds the functions of tests that start an agent or a client of the packages under acp, and

@@ -326,5 +326,3 @@ func TestTEL6_ChainWithAPlainProxy(t *testing.T) {
 		t.Errorf("the trace of the turn (-want +got):\n%s", diff)
 	}
 }
-
-var installed struct{ dir string }

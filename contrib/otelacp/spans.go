@@ -86,11 +86,16 @@ func (c *connection) call(ctx context.Context, call *rpc.CallInfo, next next) er
 func isUpdate(call *rpc.CallInfo) bool { return call.Notification && call.Method == methodUpdate }
 
 // isEnvelopeOfUpdate reports whether a proxy hands an update on, of which there are as many.
-func isEnvelopeOfUpdate(call *rpc.CallInfo) (is bool) {
-	if call.Notification && call.Method == methodSuccessor {
-		lookAt(call.Params, "method", func(d *codec.Decoder) { is = d.Kind() == '"' && d.Str() == methodUpdate })
+func isEnvelopeOfUpdate(call *rpc.CallInfo) bool {
+	if !call.Notification || call.Method != methodSuccessor {
+		return false
 	}
-	return is
+	l := lookAt(call.Params, "method")
+	if l == nil {
+		return false
+	}
+	defer l.done()
+	return l.decoder.Kind() == '"' && l.decoder.Str() == methodUpdate
 }
 
 // errNoReturn is what a handler has failed with that has ended its goroutine.

@@ -306,16 +306,19 @@ type usage struct {
 
 // describe says what the parameters of an update are about.
 func describe(params any) (kind kindOfUpdate, said *usage) {
-	lookAt(params, "update", func(d *codec.Decoder) {
-		tag, _ := d.Tag("sessionUpdate")
-		kind = kindByName[string(tag)]
-		if string(tag) == usageUpdate {
-			said = new(usage)
-			if err := json.Unmarshal(d.Raw(), said); err != nil {
-				said = nil // what it says is no usage
-			}
+	l := lookAt(params, "update")
+	if l == nil {
+		return 0, nil
+	}
+	defer l.done()
+	tag, _ := l.decoder.Tag("sessionUpdate")
+	kind = kindByName[string(tag)]
+	if string(tag) == usageUpdate {
+		said = new(usage)
+		if err := json.Unmarshal(l.decoder.Raw(), said); err != nil {
+			said = nil // what it says is no usage
 		}
-	})
+	}
 	return kind, said
 }
 
@@ -327,38 +330,42 @@ type look struct {
 
 var looks = sync.Pool{New: func() any { return &look{decoder: codec.NewDecoder(nil)} }}
 
-// lookAt calls see at the value of a member of parameters, of whatever type they are, if they have it.
-func lookAt(params any, member string, see func(*codec.Decoder)) {
+// maxLook is how much memory is kept for the next look, in bytes.
+const maxLook = 64 << 10
+
+// lookAt puts a decoder at the value of a member of parameters, of whatever type they are. It returns nil if they do not
+// have it; otherwise done is to be called.
+func lookAt(params any, member string) *look {
 	l := looks.Get().(*look)
-	defer looks.Put(l)
-	defer l.decoder.Reset(nil)
-	text, ok := params.(json.RawMessage)
-	if !ok {
-		var err error
-		if generated, ok := params.(interface{ EncodeJSON(*codec.Encoder) }); ok {
-			text, err = codec.Append(l.text[:0], generated)
-			if cap(text) <= maxLook {
-				l.text = text
-			}
-		} else {
-			text, err = json.Marshal(params)
-		}
-		if err != nil {
-			return // which sending them will say
-		}
-	}
+	text, err := l.textOf(params)
 	l.decoder.Reset(text)
-	if l.decoder.Kind() != '{' {
-		return
-	}
-	for o := l.decoder.Object(); o.Next(); {
-		if string(o.Name()) == member {
-			see(l.decoder)
-			return
+	if err == nil && l.decoder.Kind() == '{' { // an error is said when they are sent
+		for o := l.decoder.Object(); o.Next(); {
+			if string(o.Name()) == member {
+				return l
+			}
+			l.decoder.Skip()
 		}
-		l.decoder.Skip()
+	}
+	l.done()
+	return nil
+}
+
+func (l *look) textOf(params any) (text []byte, err error) {
+	switch params := params.(type) {
+	case json.RawMessage:
+		return params, nil
+	case interface{ EncodeJSON(*codec.Encoder) }:
+		if text, err = codec.Append(l.text[:0], params); cap(text) <= maxLook {
+			l.text = text
+		}
+		return text, err
+	default:
+		return json.Marshal(params)
 	}
 }
 
-// maxLook is how much memory is kept for the next look, in bytes.
-const maxLook = 64 << 10
+func (l *look) done() {
+	l.decoder.Reset(nil)
+	looks.Put(l)
+}
