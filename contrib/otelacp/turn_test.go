@@ -141,6 +141,7 @@ func TestTEL11_Metrics(t *testing.T) {
 		if _, err := session.Prompt(t.Context(), acp.TextBlock("fail")); err == nil {
 			t.Fatal("no error")
 		}
+		synctest.Wait() // the agent is done with the last request
 		for role, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
 			got := o.measured(t)
 			want := map[string]string{
