@@ -1,0 +1,170 @@
+// This file owns how a program is started: where it is found, and in which environment it runs.
+
+package launch
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Command is how an agent's program is started. It is a plain value: it can be copied, compared with reflect.DeepEqual
+// and stored as JSON, and is not changed by its methods.
+type Command struct {
+	// Program is a path, or a name that is looked up in the PATH of the command's environment. A relative path with a
+	// separator is taken from Dir.
+	Program string `json:"program"`
+	// Args are its arguments, without the program.
+	Args []string `json:"args,omitempty"`
+	// Env are variables that are set in its environment, in place of those of the same name.
+	Env map[string]string `json:"env,omitempty"`
+	// Environ is the environment on which Env is set, as "NAME=VALUE". Nil is the environment of this process, with all
+	// secrets in it.
+	Environ []string `json:"environ,omitempty"`
+	// Dir is the folder in which the program starts. "" is the folder of this process.
+	Dir string `json:"dir,omitempty"`
+}
+
+// New returns the Command of a program with arguments.
+func New(program string, args ...string) *Command { return &Command{Program: program, Args: args} }
+
+// Cmd returns a new exec.Cmd of the command, for one start:
+//
+//	conn, err := acp.Connect(ctx, acp.Command(command.Cmd()), handlers, nil)
+//
+// If the program is not found, starting it returns an *exec.Error that says so.
+func (c *Command) Cmd() *exec.Cmd {
+	cmd := &exec.Cmd{Path: c.Program, Args: append([]string{c.Program}, c.Args...), Env: c.environment(), Dir: c.Dir}
+	if path, err := c.Find(); err != nil {
+		cmd.Err = err
+	} else {
+		cmd.Path = path
+	}
+	return cmd
+}
+
+// Find looks the program up as Cmd does, and returns its path. The error is an *exec.Error.
+func (c *Command) Find() (string, error) {
+	if c.Program == "" {
+		return "", &exec.Error{Name: c.Program, Err: errors.New("no program is named")}
+	}
+	if filepath.Base(c.Program) != c.Program {
+		path := c.Program
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.Dir, path)
+		}
+		return lookIn(c.Program, path)
+	}
+	var last error
+	for _, dir := range c.searched() {
+		path, err := lookIn(c.Program, filepath.Join(dir, c.Program))
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, exec.ErrNotFound) {
+			last = err // there, but it cannot be run
+		}
+	}
+	if last == nil {
+		last = &exec.Error{Name: c.Program, Err: exec.ErrNotFound}
+	}
+	return "", last
+}
+
+// lookIn is exec.LookPath for one path, which tries the suffixes of Windows too.
+func lookIn(name, path string) (string, error) {
+	found, err := exec.LookPath(path)
+	if err == nil {
+		found, err = filepath.Abs(found)
+	}
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		err = e.Err
+	}
+	if err != nil {
+		return "", &exec.Error{Name: name, Err: err}
+	}
+	return found, nil
+}
+
+// searched are the folders of PATH. Relative ones are left out, as package exec does for safety.
+func (c *Command) searched() []string {
+	var dirs []string
+	for _, dir := range filepath.SplitList(c.getenv("PATH")) {
+		if filepath.IsAbs(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// environment is what the program gets.
+func (c *Command) environment() []string {
+	base := c.Environ
+	if base == nil {
+		base = os.Environ()
+	}
+	env := slices.DeleteFunc(slices.Clone(base), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.ContainsFunc(slices.Collect(maps.Keys(c.Env)), func(other string) bool { return sameVariable(name, other) })
+	})
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		env = append(env, name+"="+c.Env[name])
+	}
+	return env
+}
+
+// getenv is a variable of the program's environment.
+func (c *Command) getenv(name string) (value string) {
+	for _, pair := range c.environment() {
+		if n, v, ok := strings.Cut(pair, "="); ok && sameVariable(n, name) {
+			value = v // the last one counts
+		}
+	}
+	return value
+}
+
+// sameVariable reports whether two names are of one variable.
+func sameVariable(a, b string) bool {
+	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
+}
+
+// String gives the command in one line, as a POSIX shell reads it, with the variables of Env in front. It is for people:
+// what it shows is not to be run. Values that may be secrets are in it.
+func (c *Command) String() string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		words = append(words, name+"="+quoted(c.Env[name]))
+	}
+	for _, word := range append([]string{c.Program}, c.Args...) {
+		words = append(words, quoted(word))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:@%+,", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !safe(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// with returns a copy of the command with more arguments behind its own, and variables in place of its own.
+func (c *Command) with(args []string, env map[string]string) *Command {
+	more := *c
+	more.Args = slices.Concat(c.Args, args)
+	more.Env = maps.Clone(c.Env)
+	if more.Env == nil && len(env) > 0 {
+		more.Env = map[string]string{}
+	}
+	maps.Copy(more.Env, env)
+	return &more
+}

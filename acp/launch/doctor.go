@@ -1,0 +1,346 @@
+// This file owns the examination of an agent: it is started as a client starts it, and what it does is put in words.
+
+package launch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// DoctorOptions configure an examination. Nil, and the zero value of each field, mean the defaults.
+type DoctorOptions struct {
+	// Time bounds the examination, without the end of the agent's process. Default 2 min, because a package runner may
+	// have to fetch the agent first.
+	Time time.Duration
+	// NoSession leaves out opening a session, which shows whether the user has to log in. A session that was opened is
+	// closed and deleted if the agent can do that; otherwise the agent may keep it.
+	NoSession bool
+	// Cwd is the folder of the session. Default: an empty folder that is made for it, and removed.
+	Cwd string
+	// Client is what is said to the agent of the client: its name, and whether it can run logins in a terminal.
+	// Its Conn and ConnectTimeout are not used.
+	Client acp.ClientOptions
+}
+
+// Diagnosis is what an examination has found.
+type Diagnosis struct {
+	// Command is what was examined.
+	Command *Command
+	// Program is the path of the program, or "" if it was not found.
+	Program string
+	// Problems are what is wrong, those that block first. None: the agent starts, and can be used.
+	Problems []Problem
+	// Agent is the agent's answer to initialize: what it is, and what it advertises. Nil if there was none.
+	Agent *acp.InitializeResponse
+	// Session says that a session could be opened.
+	Session bool
+	// Took is how long it took to the answer to initialize, if there was one.
+	Took time.Duration
+	// Output is what the process has written besides its messages.
+	Output rpc.ProcessOutput
+
+	foreign      string // the system that the program is made for, if it is not this one
+	node, script string // the program of Node.js, and what it runs
+}
+
+// OK reports whether the agent can be used: it has answered initialize, and nothing blocks.
+func (d *Diagnosis) OK() bool {
+	return d.Agent != nil && !slices.ContainsFunc(d.Problems, func(p Problem) bool { return p.Blocks })
+}
+
+// Has reports whether a kind of problem was found.
+func (d *Diagnosis) Has(kind ProblemKind) bool {
+	return slices.ContainsFunc(d.Problems, func(p Problem) bool { return p.Kind == kind })
+}
+
+// String gives the diagnosis in lines for a terminal; text of the agent has no control characters in it.
+func (d *Diagnosis) String() string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, plain.Line(fmt.Sprintf(format, args...))) }
+	say("command: %s", d.Command)
+	if d.Program != "" && d.Program != d.Command.Program {
+		say("program: %s", d.Program)
+	}
+	if a := d.Agent; a != nil {
+		info := a.AgentInfo.Value()
+		say("agent:   %s %s, protocol version %d, answered after %v", cmp.Or(info.Name, "(no name)"), info.Version, a.ProtocolVersion, d.Took.Round(time.Millisecond))
+		say("offers:  %s", strings.Join(offers(&a.AgentCapabilities), ", "))
+		for _, m := range a.AuthMethods {
+			switch m := m.Variant.(type) {
+			case *acp.AuthMethodTerminal:
+				say("login:   %s (%s), in a terminal: %s", m.Name, m.ID, d.Command.LoginCommand(m))
+			case *acp.AuthMethodAgent:
+				say("login:   %s (%s)", m.Name, m.ID)
+			}
+		}
+		if d.Session {
+			say("session: could be opened")
+		}
+	}
+	for _, p := range d.Problems {
+		mark := "warning"
+		if p.Blocks {
+			mark = "problem"
+		}
+		say("%s: %s: %s", mark, p.Kind, p.Text)
+		if p.Advice != "" {
+			say("  %s", p.Advice)
+		}
+	}
+	if d.OK() {
+		say("ok")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// offers are the capabilities of an agent, in the words of the protocol.
+func offers(c *acp.AgentCapabilities) []string {
+	list := []string{"prompts"}
+	add := func(has bool, name string) {
+		if has {
+			list = append(list, name)
+		}
+	}
+	add(c.LoadSession, "session/load")
+	s := &c.SessionCapabilities
+	add(s.Resume.Present(), "session/resume")
+	add(s.List.Present(), "session/list")
+	add(s.Close.Present(), "session/close")
+	add(s.Delete.Present(), "session/delete")
+	add(s.AdditionalDirectories.Present(), "additional directories")
+	add(c.Auth.Logout.Present(), "logout")
+	add(c.PromptCapabilities.Image, "images")
+	add(c.PromptCapabilities.Audio, "audio")
+	add(c.PromptCapabilities.EmbeddedContext, "embedded context")
+	add(c.MCPCapabilities.HTTP, "MCP over HTTP")
+	add(c.MCPCapabilities.SSE, "MCP over SSE")
+	return list
+}
+
+func (d *Diagnosis) add(p Problem) { d.Problems = append(d.Problems, p) }
+
+// blocked adds a problem that blocks.
+func (d *Diagnosis) blocked(kind ProblemKind, err error, advice, format string, args ...any) {
+	d.add(Problem{Kind: kind, Text: fmt.Sprintf(format, args...), Advice: advice, Blocks: true, Err: err})
+}
+
+// Doctor examines why an agent does not start. It looks at its program, starts it, initializes it, opens a session to see
+// whether the user is logged in, and ends it. It always returns a diagnosis; the end of ctx is one of its problems. The
+// program is run, with the environment of the command: for a program of others that needs the user's consent, as every
+// other start does.
+func Doctor(ctx context.Context, command *Command, opts *DoctorOptions) *Diagnosis {
+	var o DoctorOptions
+	if opts != nil {
+		o = *opts
+	}
+	o.Time = cmp.Or(max(o.Time, 0), 2*time.Minute)
+	d := &Diagnosis{Command: command}
+	bounded, cancel := context.WithTimeoutCause(ctx, o.Time, errTime)
+	defer cancel()
+	if d.look(bounded) {
+		d.examine(bounded, &o)
+	}
+	slices.SortStableFunc(d.Problems, func(a, b Problem) int {
+		switch {
+		case a.Blocks == b.Blocks:
+			return 0
+		case a.Blocks:
+			return -1
+		}
+		return 1
+	})
+	return d
+}
+
+// errTime says that the time for an examination is over.
+var errTime = errors.New("the time for the examination is over")
+
+// noise collects what is no message.
+type noise struct {
+	mu    sync.Mutex
+	lines []string
+	count int
+}
+
+func (n *noise) invalid(line []byte, _ error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if text := strings.TrimSpace(string(line)); text != "" {
+		if n.count++; len(n.lines) < 3 {
+			n.lines = append(n.lines, short(text))
+		}
+	}
+}
+
+// watched is a transport that keeps its stream, to ask it what the process has written.
+type watched struct {
+	acp.Transport
+	stream  rpc.Stream
+	startup error
+}
+
+func (w *watched) Connect(ctx context.Context) (rpc.Stream, error) {
+	w.stream, w.startup = w.Transport.Connect(ctx)
+	return w.stream, w.startup
+}
+
+// examine starts the agent.
+func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
+	n := &noise{}
+	options := o.Client
+	options.Conn = acp.ConnOptions{Logger: slog.New(slog.DiscardHandler), SkipNoise: true, Hooks: acp.Hooks{Invalid: n.invalid}}
+	transport := &watched{Transport: acp.Command(d.Command.Cmd())}
+	began := time.Now()
+	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{}, &options)
+	if err == nil {
+		d.Agent, d.Took = conn.Initialized(), time.Since(began)
+		if !o.NoSession {
+			err = d.session(ctx, conn, o.Cwd)
+		}
+	}
+	if transport.stream != nil {
+		d.Output, _ = rpc.ProcessOutputOf(transport.stream)
+	}
+	if conn != nil {
+		_ = conn.Close() // how it ends is no matter of this examination
+	}
+	if err != nil {
+		d.explain(ctx, err, transport.startup)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.count > 0 {
+		d.add(Problem{
+			Kind:   Banner,
+			Text:   fmt.Sprintf("it writes to standard output what is no message, such as %q (%d lines)", n.lines[0], n.count),
+			Advice: "Clients may refuse this. Everything but messages belongs to standard error.",
+			Blocks: false,
+		})
+	}
+}
+
+// session opens a session.
+func (d *Diagnosis) session(ctx context.Context, conn *acp.ClientConn, cwd string) (err error) {
+	if cwd == "" {
+		if cwd, err = os.MkdirTemp("", "acp-doctor-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(cwd)) }()
+	}
+	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd})
+	if err != nil {
+		return err
+	}
+	d.Session = true
+	// What cannot be closed or deleted stays, as the options say.
+	_ = session.Close(ctx)
+	_, _ = conn.DeleteSession(ctx, &acp.DeleteSessionRequest{SessionID: session.ID()})
+	return nil
+}
+
+// explain says what an error means.
+func (d *Diagnosis) explain(ctx context.Context, err, startup error) {
+	exit, exited := errors.AsType[*rpc.ExitError](err)
+	if exited {
+		d.Output = exit.ProcessOutput
+	}
+	call, refused := errors.AsType[*acp.CallError](err)
+	version, versioned := errors.AsType[*acp.VersionError](err)
+	known, explained := Explain(d.Output.Stderr + "\n" + d.Output.Noise)
+	known.Err = err
+	switch {
+	case startup != nil:
+		d.notStarted(startup)
+	case versioned:
+		d.blocked(WrongVersion, err, "Another version of the agent or of the client is needed.",
+			"it speaks version %d of the protocol, and this client version %d", version.Got, acp.Version)
+	case errors.Is(err, acp.ErrAuthRequired):
+		d.blocked(LoginRequired, err, d.howToLogIn(), "the user has to log in first: %v", err)
+	case refused && d.Agent != nil:
+		d.blocked(SessionFailed, err, "", "it cannot open a session: %v", err)
+	case refused && errors.Is(err, acp.ErrMethodNotFound):
+		d.blocked(NotAnAgent, err, "Many programs are agents only with an argument, such as --acp or acp.", "it does not know initialize: is it an agent?")
+	case refused:
+		d.blocked(Refused, err, "", "it has refused initialize: %v", call.Err)
+	case exited && explained:
+		// A version of Node.js that the package does not want may be why it ended.
+		d.Problems = slices.DeleteFunc(d.Problems, func(p Problem) bool { return p.Kind == WrongNode && known.Kind == WrongNode })
+		d.add(known)
+	case exited:
+		advice := ""
+		if d.Output.Stderr == "" {
+			advice = "It has written nothing to standard error. Run the command by hand; many programs are agents only with an argument, such as --acp or acp."
+		}
+		d.blocked(Exited, err, advice, "it has ended: %s%s", exit.State, d.words())
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTime):
+		d.blocked(Interrupted, err, "", "the examination was ended: %v", context.Cause(ctx))
+	case ctx.Err() != nil && explained:
+		d.add(known)
+	case ctx.Err() != nil:
+		d.blocked(Silent, err, "It runs, but as an agent it should answer at once. It may need an argument such as --acp, ask something in a terminal, or be downloading.",
+			"it has not answered in time%s", d.words())
+	default:
+		d.blocked(NotAnAgent, err, "", "it does not answer as an agent: %v", err)
+	}
+}
+
+// words are what the process has written last.
+func (d *Diagnosis) words() string {
+	text := strings.TrimSpace(d.Output.Stderr)
+	if text == "" {
+		if text = strings.TrimSpace(d.Output.Noise); text == "" {
+			return ", and has written nothing"
+		}
+	}
+	reason := d.Output.Reason()
+	if reason == "" {
+		lines := strings.Split(text, "\n")
+		reason = lines[len(lines)-1]
+	}
+	return fmt.Sprintf("; it says: %s", short(reason))
+}
+
+// notStarted says why the system has not started the program.
+func (d *Diagnosis) notStarted(err error) {
+	switch {
+	case d.foreign != "":
+		d.blocked(WrongSystem, err, "Get the build for this system.", "%s is made for %s", d.Program, d.foreign)
+	case errors.Is(err, syscall.ENOEXEC):
+		d.blocked(NotExecutable, err, "A script needs a first line such as #!/bin/sh.", "%s is no program that this system can run", d.Program)
+	case errors.Is(err, fs.ErrPermission):
+		d.blocked(NotExecutable, err, "It may lie on a disk from which no programs may be run.", "%s may not be run", d.Program)
+	default:
+		d.blocked(NotStarted, err, "", "it could not be started: %v", err)
+	}
+}
+
+// howToLogIn says by which ways the user can log in.
+func (d *Diagnosis) howToLogIn() string {
+	if d.Agent == nil || len(d.Agent.AuthMethods) == 0 {
+		return "The agent offers no way to log in through this client. Start it by hand, or see its documentation."
+	}
+	var ways []string
+	for _, m := range d.Agent.AuthMethods {
+		switch m := m.Variant.(type) {
+		case *acp.AuthMethodTerminal:
+			ways = append(ways, fmt.Sprintf("%s: run %s", m.Name, d.Command.LoginCommand(m)))
+		case *acp.AuthMethodAgent:
+			ways = append(ways, fmt.Sprintf("%s: authenticate with %q", m.Name, m.ID))
+		}
+	}
+	return "Ways to log in: " + strings.Join(ways, "; ") + "."
+}

@@ -1,0 +1,245 @@
+package launch_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+)
+
+// self is a command that runs this test as an agent.
+func self(t *testing.T, kind string) *launch.Command {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &launch.Command{Program: program, Env: map[string]string{"ACP_TEST_AGENT": kind}}
+}
+
+// write writes a file.
+func write(t *testing.T, name, text string, mode fs.FileMode) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func requireShell(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("it needs a shell")
+	}
+}
+
+// TestDoctor examines agents that have one thing wrong each.
+func TestDoctor(t *testing.T) {
+	for _, c := range []struct {
+		agent string
+		kind  launch.ProblemKind // "": none
+		time  time.Duration
+		want  string // in the words
+	}{
+		{"good", "", 0, "ok"},
+		{"locked", launch.LoginRequired, 0, `authenticate with "browser"`},
+		{"broken", launch.SessionFailed, 0, "the disk is full"},
+		{"crashes", launch.Exited, 0, "panic: nil map"},
+		{"banner", launch.Banner, 0, "Welcome to my agent!"},
+		{"dies", launch.Exited, 0, "exit status 3; it says: no configuration in /home/x"},
+		{"dies without a word", launch.Exited, 0, "exit status 7, and has written nothing"},
+		{"silent", launch.Silent, time.Second, "waiting for the browser"},
+		{"old", launch.WrongVersion, 0, "version 9 of the protocol"},
+		{"no agent", launch.NotAnAgent, 0, "is it an agent?"},
+		{"refuses", launch.Refused, 0, "no licence"},
+	} {
+		t.Run(c.agent, func(t *testing.T) {
+			t.Parallel()
+			d := launch.Doctor(t.Context(), self(t, c.agent), &launch.DoctorOptions{Time: c.time})
+			blocks := c.kind != "" && c.kind != launch.Banner
+			if d.OK() == blocks {
+				t.Errorf("OK: %t\n%s", d.OK(), d)
+			}
+			if c.kind == "" && len(d.Problems) > 0 || c.kind != "" && (len(d.Problems) != 1 || d.Problems[0].Kind != c.kind) {
+				t.Errorf("problems: %v", d.Problems)
+			}
+			if !strings.Contains(d.String(), c.want) {
+				t.Errorf("no %q in\n%s", c.want, d)
+			}
+			if !blocks && (!d.Session || d.Agent.AgentInfo.Value().Name != "test-agent" || !strings.Contains(d.String(), "session/close")) {
+				t.Errorf("what it advertises is not told:\n%s", d)
+			}
+		})
+	}
+}
+
+// TestDoctorTerminalLogin: a login in a terminal is shown as the command to run, if the client can run it.
+func TestDoctorTerminalLogin(t *testing.T) {
+	for _, can := range []bool{true, false} {
+		d := launch.Doctor(t.Context(), self(t, "locked"), &launch.DoctorOptions{Client: acp.ClientOptions{TerminalAuth: can}})
+		if got := strings.Contains(d.String(), "A=b ACP_TEST_AGENT=locked") && strings.Contains(d.String(), "--log in"); got != can {
+			t.Errorf("shown: %t, and the client can: %t\n%s", got, can, d)
+		}
+	}
+}
+
+// TestDoctorInterrupted: the end of the context is told.
+func TestDoctorInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d := launch.Doctor(ctx, self(t, "silent"), nil); !d.Has(launch.Interrupted) || d.OK() {
+		t.Error(d)
+	}
+}
+
+// TestDoctorNoSession opens none.
+func TestDoctorNoSession(t *testing.T) {
+	if d := launch.Doctor(t.Context(), self(t, "locked"), &launch.DoctorOptions{NoSession: true}); !d.OK() || d.Session {
+		t.Error(d)
+	}
+}
+
+// TestDoctorPrograms: what is wrong with the program itself.
+func TestDoctorPrograms(t *testing.T) {
+	requireShell(t)
+	dir := t.TempDir()
+	other := "arm64"
+	machine := byte(183)
+	if runtime.GOARCH == "arm64" {
+		other, machine = "amd64", 62
+	}
+	elf := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)
+	elf[16], elf[18], elf[20], elf[52], elf[54], elf[58] = 2, machine, 1, 64, 56, 64
+	node := filepath.Join(dir, "bin")
+	write(t, filepath.Join(node, "node"), "#!/bin/sh\n[ \"$1\" = --version ] && { echo v20.1.0; exit; }\nexit 1\n", 0o700)
+	write(t, filepath.Join(dir, "pkg", "package.json"), `{"name":"x","engines":{"node":">=22"}}`, 0o600)
+	write(t, filepath.Join(dir, "pkg", "dist", "package.json"), `{"type":"module"}`, 0o600)
+	write(t, filepath.Join(dir, "pkg", "dist", "agent"), "#!/usr/bin/env node\n", 0o700)
+	if err := os.Symlink("../pkg/dist/agent", filepath.Join(node, "linked")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		command launch.Command
+		kind    launch.ProblemKind
+		want    string
+	}{
+		{"folder", launch.Command{Program: "sh", Dir: filepath.Join(dir, "none")}, launch.FolderMissing, "none, in which it is to start"},
+		{"name", launch.Command{Program: "no-such-agent", Env: map[string]string{"PATH": "/one:/two"}}, launch.ProgramMissing, "looked for in /one, /two"},
+		{"npx", launch.Command{Program: "npx", Env: map[string]string{"PATH": ""}}, launch.ProgramMissing, "It comes with Node.js"},
+		{"path", launch.Command{Program: "./none", Dir: dir}, launch.ProgramMissing, "no program ./none"},
+		{"mode", launch.Command{Program: write(t, filepath.Join(dir, "plain"), "#!/bin/sh\n", 0o600)}, launch.NotExecutable, "chmod +x"},
+		{"mode in PATH", launch.Command{Program: "plain", Env: map[string]string{"PATH": dir}}, launch.NotExecutable, "may not be run"},
+		{"text", launch.Command{Program: write(t, filepath.Join(dir, "text"), "hello", 0o700)}, launch.NotExecutable, "no program that this system can run"},
+		{"interpreter", launch.Command{Program: write(t, filepath.Join(dir, "perl"), "#!/no/such/perl -w\n", 0o700)}, launch.InterpreterMissing, "run by /no/such/perl"},
+		{"env", launch.Command{Program: filepath.Join(dir, "pkg", "dist", "agent"), Env: map[string]string{"PATH": "/usr/none"}}, launch.InterpreterMissing, "run by node, which is not in PATH: looked for in /usr/none"},
+		{"crlf", launch.Command{Program: write(t, filepath.Join(dir, "crlf"), "#!/bin/sh\r\n", 0o700)}, launch.NotExecutable, "carriage return"},
+		{"processor", launch.Command{Program: write(t, filepath.Join(dir, "elf"), string(elf), 0o700)}, launch.WrongSystem, other},
+		{"windows", launch.Command{Program: write(t, filepath.Join(dir, "exe"), windowsProgram, 0o700)}, launch.WrongSystem, "windows on amd64"},
+		{"node", launch.Command{Program: filepath.Join(node, "linked"), Env: map[string]string{"PATH": node + ":/usr/bin:/bin"}}, launch.WrongNode, "needs Node.js >=22, and " + node + "/node is v20.1.0"},
+		{"node script", launch.Command{Program: "node", Args: []string{"--x", "pkg/dist/agent"}, Dir: dir, Env: map[string]string{"PATH": node + ":/usr/bin:/bin"}}, launch.WrongNode, "needs Node.js >=22"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := launch.Doctor(t.Context(), &c.command, nil)
+			if d.OK() || !d.Has(c.kind) || !strings.Contains(d.String(), c.want) {
+				t.Errorf("want %s with %q:\n%s", c.kind, c.want, d)
+			}
+		})
+	}
+}
+
+// windowsProgram is the head of a program of Windows.
+var windowsProgram = func() string {
+	b := make([]byte, 0x80+24)
+	copy(b, "MZ")
+	b[0x3c] = 0x80
+	copy(b[0x80:], "PE\x00\x00\x64\x86")
+	return string(b)
+}()
+
+// TestExplain: what package runners and Node.js print, as they really do.
+func TestExplain(t *testing.T) {
+	for _, c := range []struct {
+		kind         launch.ProblemKind
+		output, want string
+	}{
+		{launch.TooNew, "npm error code ETARGET\nnpm error notarget No matching version found for cowsay@1.6.0 with a date before 7/8/1999, 3:13:31 PM.\nnpm error notarget In most cases", "before 7/8/1999, 3:13:31 PM (its setting min-release-age, or before), and cowsay@1.6.0 is newer"},
+		{launch.NotPublished, "npm error code ETARGET\nnpm error notarget No matching version found for left-pad@99.0.0.\nnpm error notarget In most", "npm knows no version left-pad@99.0.0"},
+		{launch.NotPublished, "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/@a%2fnone\nnpm error 404\nnpm error 404  The requested resource '@a/none@9.9.9' could not be found", "does not find the package"},
+		{launch.DownloadFailed, "npm error code ECONNREFUSED\nnpm error syscall connect\n", "ECONNREFUSED"},
+		{launch.DownloadFailed, "npm ERR! code ENOTFOUND\n", "ENOTFOUND"},
+		{launch.DownloadFailed, "npm error code ENOTCACHED\nnpm error request to https://registry.npmjs.org/is-even failed: cache mode is 'only-if-cached'", "offline"},
+		{launch.DownloadFailed, "npm error code SELF_SIGNED_CERT_IN_CHAIN", "certificate"},
+		{launch.DownloadFailed, "npm error code ENOSPC", "cannot write"},
+		{launch.NoCommand, "npm error could not determine executable to run", "no command"},
+		{launch.WrongNode, "node: bad option: --experimental-x\n", "--experimental-x"},
+		{launch.WrongNode, "Error [ERR_UNKNOWN_BUILTIN_MODULE]: No such built-in module: node:sqlite\n    at Module._load", "no module node:sqlite"},
+		{launch.WrongNode, "npm error code EBADENGINE\nnpm error engine Unsupported engine\nnpm error engine Not compatible with your version of node/npm: x@1.0.0\nnpm error notsup Required: {\"node\":\">=22\"}\n", "needs Node.js >=22"},
+		{launch.WrongNode, "This program requires Node.js 22 or higher. You have v20.1.0\n", "requires Node.js 22"},
+		{launch.WrongNode, "file:///t.mjs:1\nawait 1; using x = null\n               ^\n\nSyntaxError: Unexpected identifier 'x'\n    at compileSourceTextModule (node:internal/modules/esm/utils:346:16)\n\nNode.js v20.20.2\n", "Node.js v20.20.2 does not understand the program: SyntaxError: Unexpected identifier 'x'"},
+		{launch.Incomplete, "Error: Cannot find module './dist/x.js'\nRequire stack:\n\nNode.js v20.20.2", "./dist/x.js"},
+		{launch.InterpreterMissing, "/lib/libc.so.6: version `GLIBC_2.38' not found (required by ./agent)", "GLIBC_2.38"},
+		{launch.InterpreterMissing, "./agent: error while loading shared libraries: libssl.so.3: cannot open shared object file", "libssl.so.3"},
+		{launch.InterpreterMissing, "/usr/bin/env: ‘node’: No such file or directory\n", "run by node"},
+		{launch.LoginRequired, "starting\nError: You are not logged in. Run x login.\n", "You are not logged in"},
+		{launch.LoginRequired, "missing API key", "missing API key"},
+		{"", "npm notice new version\nlistening", ""},
+		{"", "", ""},
+	} {
+		p, ok := launch.Explain(c.output)
+		if ok != (c.kind != "") || p.Kind != c.kind || !strings.Contains(p.Text, c.want) {
+			t.Errorf("%q: got %t %v, want %s with %q", c.output, ok, p, c.kind, c.want)
+		}
+	}
+}
+
+// TestDoctorExplains: an agent that ends with one of these words has that problem, and not just ended.
+func TestDoctorExplains(t *testing.T) {
+	command := self(t, "prints")
+	command.Env["ACP_TEST_PRINTS"] = "npm error code ENOTFOUND\n"
+	d := launch.Doctor(t.Context(), command, nil)
+	if len(d.Problems) != 1 || d.Problems[0].Kind != launch.DownloadFailed || d.Problems[0].Err == nil {
+		t.Error(d)
+	}
+}
+
+// TestCommand: the environment, the lookup and the words of a command.
+func TestCommand(t *testing.T) {
+	requireShell(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "tool"), "#!/bin/sh\necho \"$0 $* $A $B $C\"; pwd\n", 0o700)
+	c := launch.Command{
+		Program: "tool", Args: []string{"a b"}, Dir: dir,
+		Environ: []string{"A=1", "B=2", "PATH=/none"}, Env: map[string]string{"B": "3", "PATH": dir, "C": "it's"},
+	}
+	out, err := c.Cmd().Output()
+	if want := filepath.Join(dir, "tool") + " a b 1 3 it's\n" + dir + "\n"; err != nil || string(out) != want {
+		t.Errorf("got %q, %v, want %q", out, err, want)
+	}
+	if got, want := c.String(), `B=3 C='it'\''s' PATH=`+dir+` tool 'a b'`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	c.Program = "./tool"
+	if got, err := c.Find(); err != nil || got != filepath.Join(dir, "tool") {
+		t.Errorf("got %s, %v", got, err)
+	}
+	c.Program = "none"
+	if _, err := c.Cmd().Output(); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if err := (&launch.Command{}).Cmd().Run(); err == nil {
+		t.Error("nothing was run")
+	}
+}

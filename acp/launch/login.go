@@ -1,0 +1,85 @@
+// This file owns the login in a terminal.
+
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// TerminalLogins returns the ways to log in to an agent that are run in a terminal, with Command.Login. advertised is
+// what this client has advertised (acp.ClientOptions.TerminalAuth): a client that has not said that it can run them
+// must not use them, and gets none. Their ids must not be passed to authenticate.
+func TerminalLogins(agent *acp.InitializeResponse, advertised bool) []*acp.AuthMethodTerminal {
+	if agent == nil || !advertised {
+		return nil
+	}
+	var methods []*acp.AuthMethodTerminal
+	for _, m := range agent.AuthMethods {
+		if terminal, ok := m.Variant.(*acp.AuthMethodTerminal); ok {
+			methods = append(methods, terminal)
+		}
+	}
+	return methods
+}
+
+// Terminal is where a login talks to the user: the terminal itself, so files that are one (os.Stdin, os.Stdout,
+// os.Stderr, or those of a pseudo terminal).
+type Terminal struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// loginWait is how long the outputs of a login may stay open when its process has ended.
+const loginWait = time.Second
+
+// LoginError says that a login in a terminal has failed. It wraps the error of the process, such as an *exec.ExitError.
+type LoginError struct {
+	// Name is the name of the way to log in.
+	Name string
+	// Err says why.
+	Err error
+}
+
+// Error implements the error interface.
+func (e *LoginError) Error() string { return fmt.Sprintf("login %q: %v", e.Name, e.Err) }
+
+// Unwrap returns Err.
+func (e *LoginError) Unwrap() error { return e.Err }
+
+// LoginCommand returns the command that logs in: the agent's own, with the arguments of the method appended to its own,
+// and the variables of the method set in place of those of the same name.
+func (c *Command) LoginCommand(method *acp.AuthMethodTerminal) *Command {
+	return c.with(method.Args, method.Env)
+}
+
+// Login runs a login in a terminal, and waits for its end. Only the exit status 0 means that it has succeeded: then
+// start the agent anew. Otherwise the error is a *LoginError. When ctx ends, the process is killed. The method is never
+// passed to authenticate.
+func (c *Command) Login(ctx context.Context, method *acp.AuthMethodTerminal, terminal Terminal) error {
+	if method == nil {
+		return &LoginError{Err: errors.New("there is no method")}
+	}
+	made := c.LoginCommand(method).Cmd()
+	if made.Err != nil {
+		return &LoginError{method.Name, made.Err}
+	}
+	cmd := exec.CommandContext(ctx, made.Path)
+	cmd.Args, cmd.Env, cmd.Dir = made.Args, made.Env, made.Dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal.Stdin, terminal.Stdout, terminal.Stderr
+	cmd.WaitDelay = loginWait
+	err := cmd.Run()
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	if err != nil {
+		return &LoginError{method.Name, err}
+	}
+	return nil
+}

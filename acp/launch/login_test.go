@@ -1,0 +1,67 @@
+package launch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+)
+
+// TestREG12_Login: the arguments of the method are appended, its variables set, and only the exit status 0 is success.
+func TestREG12_Login(t *testing.T) {
+	command := self(t, "login")
+	command.Args = []string{"acp"}
+	command.Env["ACP_TEST_WHO"] = "base"
+	before := maps.Clone(command.Env)
+	method := &acp.AuthMethodTerminal{ID: "t", Name: "Log in", Args: []string{"--login"}, Env: map[string]string{"ACP_TEST_WHO": "method"}}
+	var out bytes.Buffer
+	err := command.Login(t.Context(), method, launch.Terminal{Stdin: strings.NewReader("secret\n"), Stdout: &out})
+	if want := "password: acp --login|method|secret\n"; err != nil || out.String() != want {
+		t.Errorf("got %q, %v, want %q", out.String(), err, want)
+	}
+	if !slices.Equal(command.Args, []string{"acp"}) || !maps.Equal(command.Env, before) {
+		t.Errorf("the command was changed: %v", command)
+	}
+	err = command.Login(t.Context(), method, launch.Terminal{Stdin: strings.NewReader("wrong\n")})
+	failed, ok := errors.AsType[*launch.LoginError](err)
+	exit, exited := errors.AsType[*exec.ExitError](err)
+	if !ok || failed.Name != "Log in" || !exited || exit.ExitCode() != 4 {
+		t.Errorf("got %v", err)
+	}
+	if err := launch.New("no-such-agent").Login(t.Context(), method, launch.Terminal{}); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if err := command.Login(t.Context(), nil, launch.Terminal{}); err == nil {
+		t.Error("nothing was run")
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("the user has closed the window")
+	cancel(gone)
+	if err := self(t, "silent").Login(ctx, method, launch.Terminal{}); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestREG12_Offered: a client that has not said that it runs logins in a terminal uses none, whatever the agent offers.
+func TestREG12_Offered(t *testing.T) {
+	agent := &acp.InitializeResponse{AuthMethods: []acp.AuthMethod{
+		acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "a", Name: "A"}),
+		acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{ID: "t", Name: "T"}),
+	}}
+	if got := launch.TerminalLogins(agent, true); len(got) != 1 || got[0].ID != "t" {
+		t.Errorf("got %v", got)
+	}
+	if got := launch.TerminalLogins(agent, false); got != nil {
+		t.Errorf("got %v", got)
+	}
+	if got := launch.TerminalLogins(nil, true); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
