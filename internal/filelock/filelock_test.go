@@ -1,0 +1,92 @@
+package filelock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/acpgo/sdk/internal/filelock"
+)
+
+// TestMain is a process that takes the lock and is killed with it, too.
+func TestMain(m *testing.M) {
+	if name := os.Getenv("FILELOCK_TEST"); name != "" {
+		if _, err := filelock.Try(name); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("locked")
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func TestLock(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	lock, err := filelock.Try(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := filelock.Try(name); !errors.Is(err, filelock.ErrLocked) {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("gone")
+	cancel(gone)
+	if _, err := filelock.Wait(ctx, name); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		lock, err := filelock.Wait(t.Context(), name)
+		if err == nil {
+			err = lock.Unlock()
+		}
+		waited <- err
+	}()
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	if _, err := filelock.Try(filepath.Join(name, "below")); err == nil || errors.Is(err, filelock.ErrLocked) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestKilled: a lock ends with its process.
+func TestKilled(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "FILELOCK_TEST="+name)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	if _, err := filelock.Try(name); !errors.Is(err, filelock.ErrLocked) {
+		t.Errorf("got %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	lock, err := filelock.Wait(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
