@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/acpgo/sdk/internal/filelock"
@@ -16,12 +17,14 @@ import (
 // TestMain is a process that takes the lock and is killed with it, too.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("FILELOCK_TEST"); name != "" {
-		if _, err := filelock.Try(name); err != nil {
+		lock, err := filelock.Try(name)
+		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
 		fmt.Println("locked")
-		select {}
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until it is killed
+		runtime.KeepAlive(lock)
 	}
 	os.Exit(m.Run())
 }
@@ -65,6 +68,11 @@ func TestKilled(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "FILELOCK_TEST="+name)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
