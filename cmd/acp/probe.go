@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	acpregistry "github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/cmd/acp/internal/launch"
 	"github.com/acpgo/sdk/cmd/acp/internal/registry"
 	"github.com/acpgo/sdk/conformance/probe"
@@ -333,8 +334,8 @@ func (f *probeFlags) report(p *program, make func(context.Context, *progress) (*
 // runRegistry checks an entry of the registry.
 func runRegistry(p *program, f *probeFlags) error {
 	return f.report(p, func(ctx context.Context, progress *progress) (*probe.Report, error) {
-		return registry.Check(ctx, &registry.Options{
-			Dir: f.registry, Version: moduleVersion(), Offline: f.offline, Time: f.time, Rung: f.rung, Progress: progress.line,
+		return registry.Check(ctx, f.registry, moduleVersion(), &acpregistry.CheckOptions{
+			Offline: f.offline, Time: f.time, EndTime: f.rung, Progress: progress.line,
 		})
 	})
 }

@@ -1,4 +1,4 @@
-// The launches: each distribution that this machine can run, as the registry's own check starts it.
+// This file owns the launches of a check: each distribution that this machine can run, as the registry's own check starts it.
 
 package registry
 
@@ -14,57 +14,41 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/rpc"
-	"github.com/acpgo/sdk/cmd/acp/internal/launch"
 )
 
 // launches starts all that can be started.
-func (c *checker) launches(e *entry) {
-	if len(e.binary) > 0 {
-		c.begin(partLaunch+"binary", "The binary for this machine starts.")
-		if d := e.binary[c.Platform]; d == nil {
-			c.part.Skipped = "there is no binary for " + c.Platform
+func (c *checker) launches(e *Entry) {
+	if len(e.Distribution.Binary) > 0 {
+		c.begin(stepLaunch+"binary", "The binary for this machine starts.")
+		if a, ok := e.Distribution.Binary[c.Platform]; !ok {
+			c.step.Skipped = "there is no binary for " + c.Platform
 		} else if c.online() {
-			c.launch(d, func(ctx context.Context, dir string) (*launch.Command, error) {
-				name, err := c.unpack(ctx, d, dir)
-				if err != nil {
-					return nil, err
-				}
-				return &launch.Command{Args: append([]string{name}, d.args...), Dir: filepath.Join(dir, "unpacked")}, nil
+			c.launch("/distribution/binary/"+c.Platform, a.Env, func(ctx context.Context, dir string) (*launch.Command, error) {
+				return c.binaryCommand(ctx, &a, dir)
 			})
 		}
 	}
-	for _, x := range []struct {
-		kind string
-		d    *distribution
-		all  []string // the words before the package
-		with []string // the same if there is a command
-	}{
-		{"npx", e.npx, []string{"--yes"}, []string{"--yes", "--package"}},
-		{"uvx", e.uvx, nil, []string{"--from"}},
-	} {
-		if x.d == nil {
+	for _, kind := range []Kind{NPX, UVX} {
+		p := e.Distribution.NPX
+		if kind == UVX {
+			p = e.Distribution.UVX
+		}
+		if p == nil {
 			continue
 		}
-		c.begin(partLaunch+x.kind, "The package of "+x.kind+" starts.")
+		c.begin(stepLaunch+string(kind), "The package of "+string(kind)+" starts.")
 		if !c.online() {
 			continue
 		}
-		if _, err := exec.LookPath(x.kind); err != nil {
-			c.part.Skipped = x.kind + " is not on this machine"
+		if _, err := exec.LookPath(string(kind)); err != nil {
+			c.step.Skipped = string(kind) + " is not on this machine"
 			continue
 		}
-		words := append([]string{x.kind}, x.all...)
-		if x.d.cmd != "" {
-			words = append([]string{x.kind}, x.with...)
-		}
-		words = append(words, x.d.pkg)
-		if x.d.cmd != "" {
-			words = append(words, x.d.cmd)
-		}
-		words = append(words, x.d.args...)
-		c.launch(x.d, func(_ context.Context, dir string) (*launch.Command, error) {
-			return &launch.Command{Args: words, Dir: dir}, nil
+		words := runner(kind, p)
+		c.launch("/distribution/"+string(kind), p.Env, func(_ context.Context, dir string) (*launch.Command, error) {
+			return &launch.Command{Program: words[0], Args: words[1:], Dir: dir}, nil
 		})
 	}
 	if !c.launched {
@@ -74,43 +58,82 @@ func (c *checker) launches(e *entry) {
 	}
 }
 
+// runner is the command by which npx or uvx fetches and starts a package.
+func runner(kind Kind, p *Package) []string {
+	words := []string{string(kind)}
+	if kind == NPX {
+		words = append(words, "--yes")
+	}
+	if p.Cmd != "" {
+		words = append(words, map[Kind]string{NPX: "--package", UVX: "--from"}[kind])
+	}
+	words = append(words, p.Package)
+	if p.Cmd != "" {
+		words = append(words, p.Cmd)
+	}
+	return append(words, p.Args...)
+}
+
+// binaryCommand fetches and unpacks a binary.
+func (c *checker) binaryCommand(ctx context.Context, a *Archive, dir string) (*launch.Command, error) {
+	archive, into := filepath.Join(dir, "archive"), filepath.Join(dir, "unpacked")
+	sum, err := fetch(ctx, c.HTTP, a.Archive, archive, c.Limits.Archive)
+	if err != nil {
+		return nil, fmt.Errorf("fetching %s: %w", a.Archive, err)
+	}
+	if err := a.verify(sum); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(into, 0o700); err != nil {
+		return nil, err
+	}
+	name, err := placeArchive(ctx, archive, a, into, c.Limits)
+	if err != nil {
+		return nil, err
+	}
+	i := &Installed{Program: name, Args: a.Args, dir: dir, folder: "unpacked"}
+	command := i.Command()
+	command.Dir = into
+	return command, nil
+}
+
 // online reports whether launches are allowed to fetch what they need.
 func (c *checker) online() bool {
 	if c.Offline {
-		c.part.Skipped = "it needs the network"
+		c.step.Skipped = needsNetwork
 	}
 	return !c.Offline
 }
 
 // launch starts a distribution, once more if that fails.
-func (c *checker) launch(d *distribution, prepare func(ctx context.Context, dir string) (*launch.Command, error)) {
+func (c *checker) launch(pointer string, env map[string]string, prepare func(ctx context.Context, dir string) (*launch.Command, error)) {
 	began := time.Now()
-	defer func() { c.part.Seconds = time.Since(began).Seconds() }()
+	defer func() { c.step.Took = time.Since(began) }()
 	c.launched = true
 	c.ran("REG-10")
 	var answer json.RawMessage
 	var err error
+	broken := false
 	for range 2 {
-		answer, err = c.try(d, prepare)
-		if _, broken := errors.AsType[brokenArchive](err); err == nil || broken || c.ctx.Err() != nil {
+		answer, err = c.try(env, prepare)
+		if _, broken = errors.AsType[*ArchiveError](err); err == nil || broken || c.ctx.Err() != nil {
 			break
 		}
 	}
 	switch {
 	case c.ctx.Err() != nil:
-		c.part.Skipped = context.Cause(c.ctx).Error()
+		c.step.Skipped = context.Cause(c.ctx).Error()
+		return
+	case broken:
+		c.fail("REG-6", pointer, "%v", err)
 		return
 	case err != nil:
-		if _, broken := errors.AsType[brokenArchive](err); broken {
-			c.fail("REG-6", d.pointer, "%v", err)
-		} else {
-			c.fail("REG-10", d.pointer, "%v", err)
-		}
+		c.fail("REG-10", pointer, "%v", err)
 		return
 	}
 	c.ran("REG-11")
 	if why := wrongMethods(answer); why != "" {
-		c.fail("REG-11", d.pointer, "%s", why)
+		c.fail("REG-11", pointer, "%s", why)
 	}
 }
 
@@ -118,7 +141,7 @@ func (c *checker) launch(d *distribution, prepare func(ctx context.Context, dir 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"acp-registry-check","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"_meta":{"terminal-auth":true}}}}`
 
 // try starts a distribution in a folder and a home of its own, and returns its answer to initialize.
-func (c *checker) try(d *distribution, prepare func(ctx context.Context, dir string) (*launch.Command, error)) (_ json.RawMessage, err error) {
+func (c *checker) try(env map[string]string, prepare func(ctx context.Context, dir string) (*launch.Command, error)) (_ json.RawMessage, err error) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.Time, fmt.Errorf("it has not answered within %v", c.Time))
 	defer cancel()
 	dir, err := os.MkdirTemp("", "acp-registry-")
@@ -132,16 +155,12 @@ func (c *checker) try(d *distribution, prepare func(ctx context.Context, dir str
 	}
 	command, err := prepare(ctx, dir)
 	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-		return nil, err
+		return nil, causeOf(ctx, err)
 	}
-	command.Environ, command.Env, command.Rung = environment(home, d.env), nil, c.Rung
-	if err := command.Resolve(); err != nil {
-		return nil, err
-	}
-	target, err := command.Launch(ctx, dir)
+	command.Environ, command.Env = environment(home), env
+	transport := rpc.Command(command.Cmd())
+	transport.StopTime, transport.KillTime = c.EndTime, c.EndTime
+	stream, err := transport.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -149,39 +168,42 @@ func (c *checker) try(d *distribution, prepare func(ctx context.Context, dir str
 		answer json.RawMessage
 		err    error
 	}
-	asked := make(chan outcome, 1)
+	asked, ended := make(chan outcome, 1), make(chan bool)
 	go func() {
-		answer, err := ask(target.Stream)
+		defer close(ended)
+		answer, err := askInitialize(stream)
 		asked <- outcome{answer, err}
+		for err == nil { // the end of the output is a part of the end of the agent
+			_, err = stream.Read()
+		}
 	}()
 	var out outcome
-	late := false
 	select {
 	case out = <-asked:
 	case <-ctx.Done():
-		late = true
-	}
-	if half, ok := target.Stream.(rpc.HalfCloser); ok && out.err == nil && !late {
-		_ = half.CloseWrite() // it may have ended already, which is no fault
-	}
-	_ = target.Stream.Close() // how it ends is no matter of this check
-	if late {
-		<-asked // the end of the stream ends it
 		out.err = context.Cause(ctx)
 	}
+	_ = stream.Close() // how the agent ends is no matter of this check
+	<-ended
+	said, _ := rpc.ProcessOutputOf(stream)
 	if err := out.err; err != nil {
-		if stderr := strings.TrimSpace(target.Stderr.String()); stderr != "" {
-			c.part.Stderr = stderr
-			lines := strings.Split(stderr, "\n")
-			err = fmt.Errorf("%w; it says: %s", err, lines[len(lines)-1])
+		if stderr := strings.TrimSpace(said.Stderr); stderr != "" {
+			c.step.Stderr = stderr
+			if problem, ok := launch.Explain(stderr); ok {
+				return nil, fmt.Errorf("%w; %s", err, problem.Text)
+			}
+			if _, exited := errors.AsType[*rpc.ExitError](err); !exited { // which says it itself
+				lines := strings.Split(stderr, "\n")
+				err = fmt.Errorf("%w; it says: %s", err, short(lines[len(lines)-1]))
+			}
 		}
 		return nil, err
 	}
 	return out.answer, nil
 }
 
-// ask initializes, and reads the answer.
-func ask(stream rpc.Stream) (json.RawMessage, error) {
+// askInitialize initializes, and reads the answer.
+func askInitialize(stream rpc.Stream) (json.RawMessage, error) {
 	if err := stream.Write([]byte(initialize)); err != nil {
 		return nil, fmt.Errorf("it reads nothing: %w", err)
 	}
@@ -207,15 +229,6 @@ func ask(stream rpc.Stream) (json.RawMessage, error) {
 		}
 		return append(json.RawMessage(nil), m.Result...), nil
 	}
-}
-
-// short is the beginning of a line.
-func short(line []byte) string {
-	const most = 200
-	if len(line) > most {
-		return strings.ToValidUTF8(string(line[:most]), "") + "…"
-	}
-	return string(line)
 }
 
 // wrongMethods says why the ways to authenticate of an answer are not what the registry wants.
@@ -254,7 +267,7 @@ var passed = []string{
 }
 
 // environment is a clean one.
-func environment(home string, more map[string]string) []string {
+func environment(home string) []string {
 	env := []string{"HOME=" + home, "TERM=dumb"}
 	if runtime.GOOS == "windows" {
 		env = append(env, "USERPROFILE="+home, "APPDATA="+filepath.Join(home, "AppData", "Roaming"), "LOCALAPPDATA="+filepath.Join(home, "AppData", "Local"))
@@ -263,9 +276,6 @@ func environment(home string, more map[string]string) []string {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
-	}
-	for _, name := range sorted(more) {
-		env = append(env, name+"="+more[name])
 	}
 	return env
 }

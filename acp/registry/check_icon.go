@@ -1,4 +1,4 @@
-// icon.svg.
+// This file owns the check of icon.svg.
 
 package registry
 
@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -25,10 +26,10 @@ var paints = []string{"fill", "stroke", "color", "stop-color", "flood-color", "l
 var declaration = regexp.MustCompile(`([a-zA-Z-]+)\s*:\s*([^;}]+)`)
 
 func (c *checker) icon() {
-	text, err := readFile(filepath.Join(c.Dir, "icon.svg"))
+	text, err := readFile(filepath.Join(c.dir, "icon.svg"), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.why("REG-9", "there is no icon.svg")
-		c.part.Skipped = "there is no icon.svg"
+		c.step.Skipped = "there is no icon.svg"
 		return
 	}
 	c.ran("REG-9")
@@ -39,13 +40,9 @@ func (c *checker) icon() {
 	seen := map[string]bool{}
 	fail := func(format string, args ...any) {
 		// A color that is used a hundred times is told once.
-		before := len(c.rows["REG-9"].Failures)
-		c.fail("REG-9", "", format, args...)
-		row := c.rows["REG-9"]
-		if message := row.Failures[before].Message; seen[message] {
-			row.Failures = row.Failures[:before]
-		} else {
-			seen[message] = true
+		if text := fmt.Sprintf(format, args...); !seen[text] {
+			seen[text] = true
+			c.fail("REG-9", "", "%s", text)
 		}
 	}
 	paint := func(name, value string) {

@@ -1,0 +1,543 @@
+// This file owns unpacking: archives come from a network, and may try to write elsewhere, or without end.
+
+package registry
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/bzip2"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ArchiveError says that an archive, or a program that is fetched alone, is not taken: its sum is another one, it is
+// broken, too large, or hostile. Nothing of it is kept.
+type ArchiveError struct{ Reason error }
+
+// Error implements the error interface.
+func (e *ArchiveError) Error() string { return e.Reason.Error() }
+
+// Unwrap returns Reason.
+func (e *ArchiveError) Unwrap() error { return e.Reason }
+
+func brokenf(format string, args ...any) error { return &ArchiveError{fmt.Errorf(format, args...)} }
+
+// asBroken is an error of reading an archive.
+func asBroken(err error) error {
+	if _, ok := errors.AsType[*ArchiveError](err); ok || err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &ArchiveError{err}
+}
+
+// installers are what nobody may have to run.
+var installers = []string{".dmg", ".pkg", ".deb", ".rpm", ".msi", ".appimage"}
+
+// isInstaller reports whether a file's name is that of an installer.
+func isInstaller(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(installers, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+}
+
+// unpack unpacks a file, whose name in its address says what it is, into an empty folder, of which root is. alone reports
+// that it is no archive but a program; then nothing was done.
+//
+// Names must be those that every system takes, and differ by more than case. Links must lead to something in the archive.
+// They are made last, so that no file is written through one.
+func unpack(ctx context.Context, file, name string, root *os.Root, limits Limits) (alone bool, err error) {
+	u := &unpacker{
+		ctx: ctx, root: root, limits: limits, left: limits.Unpacked,
+		names: map[string]*entryName{},
+	}
+	name = strings.ToLower(name)
+	has := func(suffixes ...string) bool {
+		return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
+	}
+	switch {
+	case has(".zip"):
+		err = u.zip(file)
+	case has(".tar.gz", ".tgz"):
+		err = u.tar(file, func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) })
+	case has(".tar.bz2", ".tbz2"):
+		err = u.tar(file, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil })
+	default:
+		return true, nil
+	}
+	if err == nil {
+		err = u.makeLinks()
+	}
+	return false, causeOf(ctx, err)
+}
+
+// unpacker writes the files of an archive into a folder, and never out of it.
+type unpacker struct {
+	ctx    context.Context
+	root   *os.Root
+	limits Limits
+	left   int64                 // bytes
+	files  int                   // so far
+	names  map[string]*entryName // by what systems that know no case take for the same
+	links  []link
+}
+
+// entryName is a name that the archive has, or a folder of one.
+type entryName struct {
+	name   string
+	folder bool
+	file   bool // a regular file
+}
+
+type link struct{ name, to string }
+
+// Bounds of names, which are those of the systems that take the least.
+const (
+	maxElement = 255
+	maxName    = 1024
+	maxDepth   = 64
+)
+
+// clean checks a name, and returns it without what means nothing.
+func (u *unpacker) clean(raw string) (string, error) {
+	if u.files++; u.files > u.limits.Files {
+		return "", brokenf("the archive has more than %d files", u.limits.Files)
+	}
+	if err := u.ctx.Err(); err != nil {
+		return "", err
+	}
+	wrong := func(why string) (string, error) {
+		return "", brokenf("the archive has the file %q: %s", short(raw), why)
+	}
+	var elements []string
+	for element := range strings.SplitSeq(raw, "/") {
+		switch element {
+		case "", ".":
+			continue
+		case "..":
+			return wrong("it is outside its folder")
+		}
+		if why := windowsName(element); why != "" {
+			return wrong(why)
+		}
+		elements = append(elements, element)
+	}
+	name := path.Join(elements...)
+	switch {
+	case strings.HasPrefix(raw, "/"):
+		return wrong("it is outside its folder")
+	case len(name) > maxName || len(elements) > maxDepth:
+		return wrong("the name is too long")
+	case name == "":
+		return ".", nil
+	case !filepath.IsLocal(filepath.FromSlash(name)):
+		return wrong("it is outside its folder")
+	}
+	return name, nil
+}
+
+// windowsName says why a part of a name is none for Windows, or means something else there; "" if it is good.
+func windowsName(element string) string {
+	if len(element) > maxElement {
+		return "the name is too long"
+	}
+	if !utf8.ValidString(element) {
+		return "the name is no UTF-8"
+	}
+	for _, r := range element {
+		if unicode.IsControl(r) || strings.ContainsRune(`<>:"|?*\`, r) {
+			return fmt.Sprintf("the name has %q", r)
+		}
+	}
+	if strings.HasSuffix(element, ".") || strings.HasSuffix(element, " ") {
+		return "the name ends with a dot or a space"
+	}
+	base, _, _ := strings.Cut(element, ".")
+	base = strings.ToUpper(strings.TrimRight(base, " "))
+	switch base {
+	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
+		return "the name is that of a device of Windows"
+	}
+	if port, ok := strings.CutPrefix(base, "COM"); ok || strings.HasPrefix(base, "LPT") {
+		if !ok {
+			port = base[len("LPT"):]
+		}
+		if utf8.RuneCountInString(port) == 1 && strings.Contains("0123456789¹²³", port) {
+			return "the name is that of a device of Windows"
+		}
+	}
+	return ""
+}
+
+// fold is what names have in common that differ only by case.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, name)
+}
+
+// add takes a name that was cleaned, and the folders above it. Folders may be there already.
+func (u *unpacker) add(name string, folder, file bool) error {
+	if name == "." {
+		if !folder {
+			return brokenf("the archive has a file without a name")
+		}
+		return nil
+	}
+	if err := u.add(path.Dir(name), true, false); err != nil {
+		return err
+	}
+	key := fold(name)
+	if known := u.names[key]; known != nil {
+		switch {
+		case known.name != name:
+			return brokenf("the archive has the names %q and %q, which differ only by case", short(known.name), short(name))
+		case known.folder && folder:
+			return nil
+		}
+		return brokenf("the archive has %q twice", short(name))
+	}
+	if len(u.names) > 2*u.limits.Files {
+		return brokenf("the archive has more than %d files", u.limits.Files)
+	}
+	u.names[key] = &entryName{name, folder, file}
+	if !folder {
+		return nil
+	}
+	return u.wrote(name, u.root.Mkdir(filepath.FromSlash(name), 0o700))
+}
+
+// wrote is an error of writing a file of the archive.
+func (u *unpacker) wrote(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the archive's file %q: %w", short(name), err)
+}
+
+func (u *unpacker) file(name string, mode fs.FileMode, text io.Reader) error {
+	if err := u.add(name, false, true); err != nil {
+		return err
+	}
+	file, err := u.root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600|mode&0o100)
+	if err != nil {
+		return u.wrote(name, err)
+	}
+	n, err := io.Copy(file, io.LimitReader(contextReader{u.ctx, text}, u.left+1))
+	if u.left -= n; u.left < 0 {
+		err = u.tooLarge()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return u.wrote(name, asBroken(err))
+	}
+	return nil
+}
+
+func (u *unpacker) tooLarge() error {
+	return brokenf("the archive has more than %d bytes when it is unpacked", u.limits.Unpacked)
+}
+
+// maxLink bounds where a link leads.
+const maxLink = 4096
+
+// link notes a link.
+func (u *unpacker) link(name, to string) error {
+	target := path.Join(path.Dir(name), to)
+	if to == "" || len(to) > maxLink || path.IsAbs(to) || strings.ContainsAny(to, "\\:\x00") || !filepath.IsLocal(filepath.FromSlash(target)) {
+		return brokenf("the archive has the link %q to %q, which is outside its folder", short(name), short(to))
+	}
+	if err := u.add(name, false, false); err != nil {
+		return err
+	}
+	u.links = append(u.links, link{name, to})
+	return nil
+}
+
+// makeLinks makes the links, and looks whether each leads to something in the folder, also by way of others.
+func (u *unpacker) makeLinks() error {
+	for _, l := range u.links {
+		if err := u.root.Symlink(filepath.FromSlash(l.to), filepath.FromSlash(l.name)); err != nil {
+			return u.wrote(l.name, err)
+		}
+	}
+	for _, l := range u.links {
+		if _, err := u.root.Stat(filepath.FromSlash(l.name)); err != nil {
+			return brokenf("the archive has the link %q to %q, which leads to nothing in it: %w", short(l.name), short(l.to), err)
+		}
+		if err := u.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxDirectory bounds the list of files at the end of a zip, for each file that may be in it.
+const maxDirectory = 1 << 10
+
+func (u *unpacker) zip(archive string) error {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	// All of the list is held in memory before the number of files can be looked at.
+	bounded := &boundedReaderAt{r: file, left: 1<<20 + maxDirectory*int64(u.limits.Files), bounded: true}
+	r, err := zip.NewReader(bounded, info.Size())
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return brokenf("the archive is no zip: %w", err)
+	}
+	bounded.bounded = false
+	for _, f := range r.File {
+		name, err := u.clean(f.Name)
+		if err != nil {
+			return err
+		}
+		mode := f.Mode()
+		if mode.IsDir() {
+			if err := u.add(name, true, false); err != nil {
+				return err
+			}
+			continue
+		}
+		if !mode.IsRegular() && mode.Type() != fs.ModeSymlink {
+			return brokenf("the archive has %q, which is no file, folder or link: %v", short(f.Name), mode)
+		}
+		text, err := f.Open()
+		if err != nil {
+			return brokenf("the archive's file %q: %w", short(f.Name), err)
+		}
+		if mode.IsRegular() {
+			err = u.file(name, mode, text)
+		} else {
+			var to []byte
+			if to, err = io.ReadAll(io.LimitReader(text, maxLink+1)); err == nil {
+				err = u.link(name, string(to))
+			}
+		}
+		if err = errors.Join(err, text.Close()); err != nil {
+			return asBroken(err)
+		}
+	}
+	return nil
+}
+
+// boundedReaderAt gives up to so many bytes while it is bounded.
+type boundedReaderAt struct {
+	r       io.ReaderAt
+	left    int64
+	bounded bool
+}
+
+func (b *boundedReaderAt) ReadAt(p []byte, off int64) (int, error) {
+	if b.bounded {
+		if b.left -= int64(len(p)); b.left < 0 {
+			return 0, errors.New("its list of files is too long")
+		}
+	}
+	return b.r.ReadAt(p, off)
+}
+
+// contextReader ends with its context.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// boundedReader fails after so many bytes.
+type boundedReader struct {
+	r    io.Reader
+	left int64
+	over error
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, b.over
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// tarOverhead is how much a tar may have beside what is in its files, for each that it may have.
+const tarOverhead = 2 << 10
+
+func (u *unpacker) tar(archive string, open func(io.Reader) (io.Reader, error)) error {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	plain, err := open(contextReader{u.ctx, file})
+	if err != nil {
+		return asBroken(fmt.Errorf("the archive is not compressed as its name says: %w", err))
+	}
+	r := tar.NewReader(&boundedReader{contextReader{u.ctx, plain}, u.limits.Unpacked + tarOverhead*int64(u.limits.Files), u.tooLarge()})
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
+			return asBroken(fmt.Errorf("the archive is no tar: %w", err))
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader { // says something of all others
+			if u.files++; u.files > u.limits.Files {
+				return brokenf("the archive has more than %d files", u.limits.Files)
+			}
+			continue
+		}
+		name, err := u.clean(h.Name)
+		if err != nil {
+			return err
+		}
+		switch h.Typeflag {
+		case tar.TypeDir:
+			err = u.add(name, true, false)
+		case tar.TypeReg, tar.TypeGNUSparse:
+			err = u.file(name, h.FileInfo().Mode(), r)
+		case tar.TypeSymlink:
+			err = u.link(name, h.Linkname)
+		case tar.TypeLink:
+			err = u.hardLink(name, h.Linkname)
+		default:
+			err = brokenf("the archive has %q, which is no file, folder or link: type %q", short(h.Name), h.Typeflag)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// hardLink gives a file of the archive another name.
+func (u *unpacker) hardLink(name, raw string) error {
+	to, err := u.clean(raw)
+	if err != nil {
+		return err
+	}
+	if known := u.names[fold(to)]; known == nil || !known.file || known.name != to {
+		return brokenf("the archive has the link %q to %q, which is no file of it", short(name), short(raw))
+	}
+	if err := u.add(name, false, true); err != nil {
+		return err
+	}
+	return u.wrote(name, u.root.Link(filepath.FromSlash(to), filepath.FromSlash(name)))
+}
+
+// interpreters are commands that mean the system's.
+var interpreters = []string{"node", "python", "python3", "java", "ruby"}
+
+// program finds the command of an archive in the folder that it was unpacked to, and makes it executable. It returns its
+// path there, or the name of an interpreter.
+func program(dir, cmd string) (string, error) {
+	if slices.Contains(interpreters, cmd) {
+		return cmd, nil
+	}
+	wanted, err := localCommand(cmd)
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	if info, err := os.Stat(filepath.Join(dir, wanted)); err == nil && info.Mode().IsRegular() {
+		found = wanted
+	} else {
+		suffixes := []string{string(filepath.Separator) + wanted}
+		if base := filepath.Base(wanted); base != wanted {
+			suffixes = append(suffixes, string(filepath.Separator)+base)
+		}
+		for _, suffix := range suffixes {
+			err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+				if err != nil {
+					return err
+				}
+				if !entry.Type().IsRegular() || !strings.HasSuffix(name, suffix) {
+					return nil
+				}
+				if found, err = filepath.Rel(dir, name); err != nil {
+					return err
+				}
+				return fs.SkipAll
+			})
+			if err != nil {
+				return "", err
+			}
+			if found != "" {
+				break
+			}
+		}
+	}
+	if found == "" {
+		return "", brokenf("the archive has no file %q", short(cmd))
+	}
+	return found, os.Chmod(filepath.Join(dir, found), 0o700)
+}
+
+// localCommand is the path of a command in an archive.
+func localCommand(cmd string) (string, error) {
+	wanted := filepath.FromSlash(strings.TrimPrefix(strings.ReplaceAll(cmd, `\`, "/"), "./"))
+	if !filepath.IsLocal(wanted) || wanted == "." {
+		return "", brokenf("the command %q is outside the archive", short(cmd))
+	}
+	return wanted, nil
+}
+
+// placeArchive unpacks what was fetched into an empty folder, and finds its program there; a program that came alone takes
+// the name of the command.
+func placeArchive(ctx context.Context, file string, a *Archive, dir string, limits Limits) (string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	alone, err := unpack(ctx, file, fileName(a.Archive), root, limits)
+	if err != nil {
+		return "", err
+	}
+	if !alone {
+		return program(dir, a.Cmd)
+	}
+	wanted, err := localCommand(a.Cmd)
+	if err != nil {
+		return "", err
+	}
+	wanted = filepath.Base(wanted)
+	if why := windowsName(wanted); why != "" {
+		return "", brokenf("the command %q: %s", short(a.Cmd), why)
+	}
+	if err := os.Rename(file, filepath.Join(dir, wanted)); err != nil {
+		return "", err
+	}
+	return wanted, os.Chmod(filepath.Join(dir, wanted), 0o700)
+}
+
+// verify compares the sum of what was fetched with that of the entry, if that has one.
+func (a *Archive) verify(sum string) error {
+	if a.SHA256 != "" && !strings.EqualFold(sum, a.SHA256) {
+		return brokenf("the SHA-256 of %s is %s, and not %s", a.Archive, sum, short(a.SHA256))
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+// This file owns the check of an entry for its authors: what the registry demands, requirement by requirement.
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// CheckOptions configure a check. Nil, and the zero value of each field, mean the defaults.
+type CheckOptions struct {
+	// Offline leaves out what needs the network: whether addresses and packages are there, and the launches.
+	Offline bool
+	// Time bounds each launch, with what it has to fetch. Default 120 s, as the registry has it.
+	Time time.Duration
+	// EndTime is how long an agent may take to end after its input was closed, and again after it was asked to. Default
+	// 2 s.
+	EndTime time.Duration
+	// NPM and PyPI are the addresses of the registries of packages. Default: the public ones.
+	NPM, PyPI string
+	// Platform is the system whose binary is started. Default: Platform.
+	Platform string
+	// HTTP is used for fetching.
+	HTTP *http.Client
+	// Limits bound what is fetched and unpacked. InstallTime is not used.
+	Limits Limits
+	// Progress is called before each step of the check, with its name.
+	Progress func(step string)
+}
+
+// Report is what a check has found.
+type Report struct {
+	// Dir is the folder of the entry.
+	Dir string
+	// Requirements are all that the registry demands, REG-2 to REG-11, with what was found.
+	Requirements []Requirement
+	// Steps are what was done.
+	Steps []Step
+	// Took is how long it took.
+	Took time.Duration
+}
+
+// Requirement is something that the registry demands of an entry.
+type Requirement struct {
+	// ID is its name here, such as "REG-5", Text says what it demands.
+	ID, Text string
+	// Steps are the steps that have looked at it. None: it was not looked at, and Reason says why.
+	Steps  []string
+	Reason string
+	// Findings are the ways in which the entry is not as it demands.
+	Findings []Finding
+}
+
+// Failed reports whether a finding is more than a warning.
+func (r *Requirement) Failed() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Warning })
+}
+
+// Finding is one way in which an entry is not as a requirement demands.
+type Finding struct {
+	// Step is the step that has found it.
+	Step string
+	// Warning says that the registry takes the entry all the same, and that its users will miss something.
+	Warning bool
+	// Pointer is the place in agent.json, as a JSON pointer; "" for elsewhere.
+	Pointer string
+	// Text says what is wrong.
+	Text string
+}
+
+// Step is a part of a check.
+type Step struct {
+	// Name is "entry", "icon", "addresses", or "launch-" with a kind; Text says what it shows.
+	Name, Text string
+	// Skipped says why it was not done, or not to its end.
+	Skipped string
+	// Took is how long a launch took.
+	Took time.Duration
+	// Stderr is the end of what an agent wrote to standard error, if it did not start.
+	Stderr string
+}
+
+// OK reports whether the registry takes the entry, as far as the check could see.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.Requirements, func(q Requirement) bool { return q.Failed() })
+}
+
+// String gives the requirements in lines for a terminal, without control characters.
+func (r *Report) String() string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, plain.Line(fmt.Sprintf(format, args...))) }
+	for i := range r.Requirements {
+		q := &r.Requirements[i]
+		switch {
+		case q.Failed():
+			say("%-6s  failed", q.ID)
+		case len(q.Steps) == 0:
+			say("%-6s  not checked: %s", q.ID, q.Reason)
+		default:
+			say("%-6s  ok", q.ID)
+		}
+		for _, f := range q.Findings {
+			kind := "error"
+			if f.Warning {
+				kind = "warning"
+			}
+			say("  %s: %s", kind, strings.TrimPrefix(f.Pointer+": "+f.Text, ": "))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// requirements are what the registry demands.
+var requirements = []Requirement{
+	{ID: "REG-2", Text: "agent.json has id, name, version, description and distribution, and what else it has is of the right type."},
+	{ID: "REG-3", Text: "The id is of small letters, digits and -, is the name of the folder, and is not in use by another entry; the version begins with three numbers."},
+	{ID: "REG-4", Text: "distribution has one or more of binary, npx and uvx, and nothing else."},
+	{ID: "REG-5", Text: "binary has systems (darwin, linux, windows) with processors (aarch64, x86_64), each with archive and cmd."},
+	{ID: "REG-6", Text: "Archives are .zip, .tar.gz, .tgz, .tar.bz2, .tbz2 or the program itself, no installers; they stay in their folder, and have the program."},
+	{ID: "REG-7", Text: "npx and uvx have a package, and may have cmd, args and env."},
+	{ID: "REG-8", Text: "Versions are exact, and those of the distribution are the entry's; addresses and packages exist."},
+	{ID: "REG-9", Text: "The icon is a square SVG of 16×16 with no colors but currentColor, none and inherit, and without comments."},
+	{ID: "REG-10", Text: "In a clean environment the agent starts, and the first line of its output is JSON; it answers initialize within the time."},
+	{ID: "REG-11", Text: "It offers a way to authenticate of the type agent or terminal, even if it needs none."},
+}
+
+// The steps of a check.
+const (
+	stepEntry     = "entry"
+	stepIcon      = "icon"
+	stepAddresses = "addresses"
+	stepLaunch    = "launch-" // and the kind of distribution
+)
+
+const needsNetwork = "it needs the network"
+
+// checker is a check that runs.
+type checker struct {
+	CheckOptions
+	ctx      context.Context
+	dir      string
+	report   *Report
+	rows     map[string]*Requirement
+	step     *Step
+	launched bool
+}
+
+// Check checks the folder of an entry, with agent.json and icon.svg, as the registry does before it takes it. It fetches
+// and starts each distribution that this machine can start, in a clean environment: run it on entries that you trust. The
+// error is about the check itself, such as a folder that is not there; when ctx ends, it comes with what was found until
+// then.
+func Check(ctx context.Context, dir string, options *CheckOptions) (*Report, error) {
+	c := &checker{ctx: ctx}
+	if options != nil {
+		c.CheckOptions = *options
+	}
+	c.Time, c.EndTime = cmp.Or(max(c.Time, 0), 120*time.Second), cmp.Or(max(c.EndTime, 0), 2*time.Second)
+	c.NPM, c.PyPI = cmp.Or(c.NPM, "https://registry.npmjs.org"), cmp.Or(c.PyPI, "https://pypi.org")
+	c.Platform = cmp.Or(c.Platform, Platform())
+	c.Limits = c.Limits.orDefaults()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if c.dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(c.dir); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("%s is no folder", c.dir)
+	}
+	c.report = &Report{Dir: c.dir, Requirements: slices.Clone(requirements)}
+	c.rows = map[string]*Requirement{}
+	for i := range c.report.Requirements {
+		c.rows[c.report.Requirements[i].ID] = &c.report.Requirements[i]
+	}
+	began := time.Now()
+	c.check()
+	c.report.Took = time.Since(began)
+	for id := range c.rows {
+		c.why(id, "agent.json has nothing of it that can be read")
+	}
+	return c.report, ctx.Err()
+}
+
+// begin begins a step.
+func (c *checker) begin(name, text string) {
+	if c.Progress != nil {
+		c.Progress(name)
+	}
+	c.report.Steps = append(c.report.Steps, Step{Name: name, Text: text})
+	c.step = &c.report.Steps[len(c.report.Steps)-1]
+}
+
+// ran notes that requirements were looked at, in this step.
+func (c *checker) ran(ids ...string) {
+	for _, id := range ids {
+		row := c.rows[id]
+		row.Reason = ""
+		if !slices.Contains(row.Steps, c.step.Name) {
+			row.Steps = append(row.Steps, c.step.Name)
+		}
+	}
+}
+
+// why says why a requirement was not looked at.
+func (c *checker) why(id, reason string) {
+	if row := c.rows[id]; len(row.Steps) == 0 && row.Reason == "" {
+		row.Reason = reason
+	}
+}
+
+// fail is a failure of a requirement. The pointer says where in agent.json, "" for elsewhere.
+func (c *checker) fail(id, pointer, format string, args ...any) {
+	c.found(id, Finding{Pointer: pointer, Text: fmt.Sprintf(format, args...)})
+}
+
+// warn is what the registry takes, and what its users will miss.
+func (c *checker) warn(id, pointer, format string, args ...any) {
+	c.found(id, Finding{Warning: true, Pointer: pointer, Text: fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) found(id string, f Finding) {
+	c.ran(id)
+	f.Step = c.step.Name
+	c.rows[id].Findings = append(c.rows[id].Findings, f)
+}
+
+// maxFile bounds agent.json and the icon, in bytes.
+const maxFile = 8 << 20
+
+// addresses looks whether what the entry names is there.
+func (c *checker) addresses(e *Entry) {
+	for _, platform := range sorted(e.Distribution.Binary) {
+		if a := e.Distribution.Binary[platform]; isAddress(a.Archive) {
+			c.ran("REG-8")
+			if err := c.exists(a.Archive); err != nil {
+				c.fail("REG-8", "/distribution/binary/"+platform+"/archive", "%v", err)
+			}
+		}
+	}
+	if p := e.Distribution.NPX; p != nil {
+		name, version := splitPackage(NPX, p.Package)
+		c.published(NPX, p, strings.TrimSuffix(c.NPM, "/")+"/"+strings.ReplaceAll(name, "/", "%2f")+"/"+url.PathEscape(version), version)
+	}
+	if p := e.Distribution.UVX; p != nil {
+		name, version := splitPackage(UVX, p.Package)
+		c.published(UVX, p, strings.TrimSuffix(c.PyPI, "/")+"/pypi/"+url.PathEscape(name)+"/"+url.PathEscape(version)+"/json", version)
+	}
+}
+
+func (c *checker) published(kind Kind, p *Package, address, version string) {
+	if version == "" {
+		return // which is told already
+	}
+	c.ran("REG-8")
+	if err := c.exists(address); err != nil {
+		c.fail("REG-8", "/distribution/"+string(kind)+"/package", "%s: %v", p.Package, err)
+	}
+}
+
+// exists asks whether an address can be read: by HEAD, and by GET where that is not served.
+func (c *checker) exists(address string) (err error) {
+	ctx, cancel := context.WithTimeout(c.ctx, 30*time.Second)
+	defer cancel()
+	for _, method := range []string{http.MethodHead, http.MethodGet} {
+		var response *http.Response
+		if response, err = ask(ctx, c.HTTP, method, address, nil); err != nil {
+			continue
+		}
+		if err = response.Body.Close(); err != nil {
+			continue
+		}
+		if response.StatusCode == http.StatusOK {
+			return nil
+		}
+		err = &StatusError{address, response.Status}
+	}
+	return err
+}

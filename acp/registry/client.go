@@ -1,0 +1,319 @@
+// This file owns the Client, and the registry's list with its cache.
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultURL is the address of the registry's list.
+const DefaultURL = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
+
+// Limits bound what is fetched and unpacked. The zero value of each field means its default.
+type Limits struct {
+	// List bounds the registry's list, in bytes. Default 8 MiB.
+	List int64
+	// Archive bounds an archive, in bytes. Default 1 GiB.
+	Archive int64
+	// Unpacked bounds what an archive unpacks to, in bytes. Default 4 GiB.
+	Unpacked int64
+	// Files bounds how many files, folders and links an archive has. Default 200,000.
+	Files int
+	// ListTime bounds fetching the list. Default 30 s.
+	ListTime time.Duration
+	// InstallTime bounds fetching and unpacking an agent, or installing its package. Default 15 min.
+	InstallTime time.Duration
+}
+
+func (l Limits) orDefaults() Limits {
+	return Limits{
+		List: cmp.Or(l.List, 8<<20), Archive: cmp.Or(l.Archive, 1<<30), Unpacked: cmp.Or(l.Unpacked, 4<<30), Files: cmp.Or(l.Files, 200_000),
+		ListTime: cmp.Or(l.ListTime, 30*time.Second), InstallTime: cmp.Or(l.InstallTime, 15*time.Minute),
+	}
+}
+
+// Client lists and installs agents. Its methods are safe for concurrent use, also by several processes with the same
+// Dir; its fields must not be changed meanwhile.
+type Client struct {
+	// URL is the address of the registry's list. Default: DefaultURL. It, and what it names, must be https, or http on
+	// this machine; redirections too.
+	URL string
+	// Dir is the folder in which the list and the agents are kept; it is created. Default: DefaultDir. Nobody but the
+	// user should be able to write there: programs are started from it.
+	Dir string
+	// Consent is asked before something is fetched or run for an agent, with all of it. An error refuses. Nil refuses
+	// everything: ErrNoConsent.
+	Consent func(ctx context.Context, plan *Plan) error
+	// Prefer are the kinds in the order in which they are taken if there is more than one. Default: Binary, NPX, UVX.
+	// A kind that is left out is not taken unless InstallOptions name it.
+	Prefer []Kind
+	// MaxAge is how old the list may be before it is fetched again. Default 1 h; less than 0 means that it always is.
+	MaxAge time.Duration
+	// Offline keeps the Client from using the network: lists come from the cache, and nothing can be installed.
+	Offline bool
+	// HTTP is used for fetching. Default: one that uses the proxies of the environment.
+	HTTP *http.Client
+	// Environ is the environment in which npm and uv run, as "NAME=VALUE", and in which they are looked up. Nil means
+	// that of this process.
+	Environ []string
+	// Platform is the system whose binaries are installed. Default: Platform.
+	Platform string
+	// Limits bound what is fetched and unpacked.
+	Limits Limits
+}
+
+// Errors of a Client.
+var (
+	// ErrUnknownAgent says that the registry has no agent of an id. Entries may vanish from the registry; what is
+	// installed stays.
+	ErrUnknownAgent = errors.New("the registry has no such agent")
+	// ErrNotInstalled says that an agent is not installed.
+	ErrNotInstalled = errors.New("the agent is not installed")
+	// ErrNoConsent says that Client.Consent is nil, so that nothing may be fetched or run.
+	ErrNoConsent = errors.New("nobody has consented")
+	// ErrPinned says that an agent stays at its version.
+	ErrPinned = errors.New("the agent is pinned to its version")
+	// ErrOffline says that Client.Offline is set.
+	ErrOffline = errors.New("the network is not to be used")
+)
+
+// DefaultDir is a folder in the user's data: $XDG_DATA_HOME/acp, or ~/.local/share/acp; ~/Library/Application
+// Support/acp on macOS, %LocalAppData%\acp on Windows.
+func DefaultDir() (string, error) {
+	switch runtime.GOOS {
+	case "windows":
+		dir, err := os.UserCacheDir() // %LocalAppData%
+		return filepath.Join(dir, "acp"), err
+	case "darwin":
+		dir, err := os.UserConfigDir() // ~/Library/Application Support
+		return filepath.Join(dir, "acp"), err
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "acp"), nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "share", "acp"), err
+}
+
+// dir is the absolute path of Dir, which is created.
+func (c *Client) dir() (dir string, err error) {
+	if dir = c.Dir; dir == "" {
+		if dir, err = DefaultDir(); err != nil {
+			return "", err
+		}
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+func (c *Client) platform() string { return cmp.Or(c.Platform, Platform()) }
+
+// List is the registry's list of agents.
+type List struct {
+	// Agents are the agents, as the registry orders them.
+	Agents []Entry
+	// Skipped says which entries could not be used, and why.
+	Skipped []error
+	// Fetched is when the registry has last sent or confirmed the list.
+	Fetched time.Time
+	// Stale says why the list is older than Client.MaxAge allows: the error of fetching it. Nil if it is not.
+	Stale error
+}
+
+// Age is how old the list is.
+func (l *List) Age() time.Duration { return time.Since(l.Fetched) }
+
+// Find returns the entry of an agent. The error matches ErrUnknownAgent.
+func (l *List) Find(id string) (*Entry, error) {
+	for i := range l.Agents {
+		if l.Agents[i].ID == id {
+			return &l.Agents[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %q", ErrUnknownAgent, short(id))
+}
+
+// Search returns the agents that have each of some words in id, name, description or authors, those first that have the
+// first word in their id or name. Upper and lower case are the same.
+func (l *List) Search(text string) []Entry {
+	words := strings.Fields(strings.ToLower(text))
+	var found []Entry
+	for _, e := range l.Agents {
+		all := strings.ToLower(strings.Join(append([]string{e.ID, e.Name, e.Description}, e.Authors...), "\n"))
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(all, word) }) {
+			found = append(found, e)
+		}
+	}
+	if len(words) > 0 {
+		named := func(e *Entry) int {
+			if strings.Contains(strings.ToLower(e.ID+"\n"+e.Name), words[0]) {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(found, func(a, b Entry) int { return named(&a) - named(&b) })
+	}
+	return found
+}
+
+// cached is the list as it is kept in a file.
+type cached struct {
+	URL     string    `json:"url"`
+	ETag    string    `json:"etag,omitempty"`
+	Fetched time.Time `json:"fetched"`
+	List    []byte    `json:"list"`
+}
+
+// List returns the registry's list: from the cache if that is not older than MaxAge, and otherwise from the registry. If
+// the registry cannot be reached, or answers with something else than a list, the cache is used all the same, and
+// List.Stale says why; without a cache that is the error.
+func (c *Client) List(ctx context.Context) (*List, error) { return c.list(ctx, false) }
+
+// Refresh returns the registry's list as List does, and asks the registry also if the cache is new.
+func (c *Client) Refresh(ctx context.Context) (*List, error) { return c.list(ctx, true) }
+
+func (c *Client) list(ctx context.Context, refresh bool) (*List, error) {
+	dir, err := c.dir()
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Join(dir, "registry.json")
+	address := cmp.Or(c.URL, DefaultURL)
+	kept, list, err := c.readCache(name, address)
+	if err != nil {
+		return nil, err
+	}
+	if list != nil && !refresh {
+		// A list from the future was written under a wrong clock.
+		if age := list.Age(); age >= 0 && age < cmp.Or(c.MaxAge, time.Hour) {
+			return list, nil
+		}
+	}
+	fetched, err := c.fetchList(ctx, address, kept)
+	if err == nil {
+		agents, skipped, wrong := parseList(fetched.List)
+		if err = wrong; err == nil {
+			list = &List{Agents: agents, Skipped: skipped, Fetched: fetched.Fetched}
+			text, err := json.Marshal(fetched)
+			if err != nil {
+				return nil, err
+			}
+			return list, writeWhole(name, text)
+		}
+	}
+	if err = fmt.Errorf("fetching %s: %w", address, err); list == nil {
+		return nil, err
+	}
+	list.Stale = err
+	return list, nil
+}
+
+// readCache reads the cache. It is nil if there is none for the address, or none that can be read.
+func (c *Client) readCache(name, address string) (*cached, *List, error) {
+	text, err := readFile(name, 2*c.Limits.orDefaults().List+4096)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var kept cached
+	if json.Unmarshal(text, &kept) != nil || kept.URL != address {
+		return nil, nil, nil // it will be fetched anew
+	}
+	agents, skipped, err := parseList(kept.List)
+	if err != nil {
+		return nil, nil, nil
+	}
+	return &kept, &List{Agents: agents, Skipped: skipped, Fetched: kept.Fetched}, nil
+}
+
+// fetchList fetches the list, or has the registry confirm that it is still the one that is kept.
+func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*cached, error) {
+	if c.Offline {
+		return nil, ErrOffline
+	}
+	limits := c.Limits.orDefaults()
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.ListTime, fmt.Errorf("no list within %v: %w", limits.ListTime, context.DeadlineExceeded))
+	defer cancel()
+	header := http.Header{"Accept": {"application/json"}}
+	if kept != nil && kept.ETag != "" {
+		header.Set("If-None-Match", kept.ETag)
+	}
+	now := time.Now()
+	response, err := get(ctx, c.HTTP, address, header)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	switch {
+	case response.StatusCode == http.StatusNotModified && kept != nil:
+		again := *kept
+		again.Fetched = now
+		return &again, nil
+	case response.StatusCode != http.StatusOK:
+		return nil, &StatusError{address, response.Status}
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, limits.List+1))
+	if err != nil {
+		return nil, causeOf(ctx, err)
+	}
+	if int64(len(text)) > limits.List {
+		return nil, fmt.Errorf("it has more than %d bytes", limits.List)
+	}
+	etag := response.Header.Get("ETag")
+	if len(etag) > 1024 {
+		etag = ""
+	}
+	return &cached{URL: address, ETag: etag, Fetched: now, List: text}, nil
+}
+
+// readFile reads a file of at most so many bytes.
+func readFile(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("it has more than %d bytes", most)
+	}
+	return text, err
+}
+
+// writeWhole writes a file, which others see as it was or as it is, never in part.
+func writeWhole(name string, text []byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}

@@ -1,0 +1,917 @@
+package registry_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/acp/registry"
+)
+
+// server is a registry on this machine, with archives.
+type server struct {
+	*httptest.Server
+	mu      sync.Mutex
+	entries []any // of the list; a string is written as it is
+	etag    string
+	broken  http.HandlerFunc // answers for the list, if set
+	files   map[string][]byte
+	asked   []string // "GET /registry.json 200"
+}
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{files: map[string][]byte{}}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, r.URL.Path)
+	switch text, ok := s.files[r.URL.Path]; {
+	case r.URL.Path == "/registry.json" && s.broken != nil:
+		s.broken(w, r)
+	case r.URL.Path == "/registry.json":
+		if s.etag != "" {
+			w.Header().Set("ETag", s.etag)
+			if r.Header.Get("If-None-Match") == s.etag {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+		}
+		var entries []string
+		for _, e := range s.entries {
+			text, ok := e.(string)
+			if !ok {
+				b, err := json.Marshal(e)
+				if err != nil {
+					panic(err)
+				}
+				text = string(b)
+			}
+			entries = append(entries, text)
+		}
+		fmt.Fprintf(w, `{"version":"1.0.0","agents":[%s],"extensions":[],"future":1}`, strings.Join(entries, ","))
+	case ok:
+		w.Write(text)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (s *server) set(entries ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entries = entries
+}
+
+func (s *server) file(name string, text []byte) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[name] = text
+	return s.URL + name
+}
+
+// requests are the paths that were asked for since the last call.
+func (s *server) requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.asked
+	s.asked = nil
+	return asked
+}
+
+// client is one that consents to everything.
+func (s *server) client(t *testing.T) *registry.Client {
+	t.Helper()
+	return &registry.Client{
+		URL: s.URL + "/registry.json", Dir: filepath.Join(t.TempDir(), "acp"), Platform: "linux-x86_64", MaxAge: -1,
+		Consent: func(context.Context, *registry.Plan) error { return nil },
+	}
+}
+
+// script is an agent as a shell script that says its version.
+func script(version string) string {
+	return "#!/bin/sh\nread -r line\necho '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":1,\"agentInfo\":{\"name\":\"script\",\"version\":\"" + version +
+		"\"},\"agentCapabilities\":{}}}'\ncat >/dev/null\n"
+}
+
+// binary is the entry of an agent that is an archive.
+func (s *server) binary(id, version, archive string, sum bool) *registry.Entry {
+	a := registry.Archive{Archive: s.URL + archive, Cmd: "./agent", Args: []string{"--acp"}, Env: map[string]string{"A": "b"}}
+	if sum {
+		hash := sha256.Sum256(s.files[archive])
+		a.SHA256 = hex.EncodeToString(hash[:])
+	}
+	return &registry.Entry{
+		ID: id, Name: "Agent " + id, Version: version, Description: "An agent.", Authors: []string{"Me"}, License: "MIT",
+		Distribution: registry.Distribution{Binary: map[string]registry.Archive{"linux-x86_64": a}},
+	}
+}
+
+// item is one of an archive.
+type item struct {
+	name, text, to string
+	mode           fs.FileMode
+	kind           byte // of a tar
+}
+
+func tgz(t *testing.T, items ...item) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for _, f := range items {
+		h := &tar.Header{Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.text)), Typeflag: f.kind, Linkname: f.to}
+		if f.kind == 0 {
+			h.Typeflag = tar.TypeReg
+		}
+		if f.kind == tar.TypeXGlobalHeader {
+			h = &tar.Header{Typeflag: f.kind, PAXRecords: map[string]string{"comment": f.text}, Name: f.name}
+			f.text = ""
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, f.text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func zipOf(t *testing.T, items ...item) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, f := range items {
+		h := &zip.FileHeader{Name: f.name, Method: zip.Deflate}
+		h.SetMode(f.mode | 0o600)
+		if f.to != "" {
+			h.SetMode(fs.ModeSymlink | 0o777)
+			f.text = f.to
+		}
+		one, err := w.CreateHeader(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(one, f.text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// tree lists all under a folder, with modes, links and sums.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		line := info.Mode().String()
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(name)
+			if err != nil {
+				return err
+			}
+			line += " " + to
+		case info.Mode().IsRegular():
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			line += fmt.Sprintf(" %x", sha256.Sum256(text))
+		}
+		rel, err := filepath.Rel(dir, name)
+		all[rel] = line
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func requireShell(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the agents are shell scripts")
+	}
+}
+
+// TestREG1_List reads the list: unknown members, entries that cannot be used, the ETag, and the cache.
+func TestREG1_List(t *testing.T) {
+	s := newServer(t)
+	s.etag = `"one"`
+	s.set(
+		`{"id":"first","name":"First","version":"1.0.0","description":"A coder","distribution":{"npx":{"package":"f@1.0.0"}},"future":{}}`,
+		`{"id":"Second!","name":"x","version":"1.0.0"}`, `{"id":"con","version":"1.0.0"}`, `{"id":"third","version":"1.0.0/../../x"}`, `7`,
+		`{"id":"first","version":"2.0.0"}`,
+		`{"id":"other","name":"Other","version":"0.1.0","description":"Not a CODER but first","authors":["Zoe"]}`,
+	)
+	c := s.client(t)
+	c.MaxAge = time.Hour
+	list, err := c.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := func(entries []registry.Entry) (ids []string) {
+		for _, e := range entries {
+			ids = append(ids, e.ID)
+		}
+		return ids
+	}
+	if got := ids(list.Agents); !slices.Equal(got, []string{"first", "other"}) || len(list.Skipped) != 5 || list.Stale != nil || list.Age() > time.Minute {
+		t.Errorf("got %q, skipped %v, %v, %v", got, list.Skipped, list.Stale, list.Age())
+	}
+	for text, want := range map[string][]string{
+		"": {"first", "other"}, "coder": {"first", "other"}, "FIRST": {"first", "other"}, "coder zoe": {"other"}, "other coder": {"other"}, "nothing": nil,
+	} {
+		if got := ids(list.Search(text)); !slices.Equal(got, want) {
+			t.Errorf("search for %q: %q, want %q", text, got, want)
+		}
+	}
+	s.requests()
+	if _, err := c.List(t.Context()); err != nil || len(s.requests()) != 0 {
+		t.Errorf("a list that is new was fetched again: %v", err)
+	}
+	if list, err = c.Refresh(t.Context()); err != nil || list.Stale != nil || len(s.requests()) != 1 || len(list.Agents) != 2 {
+		t.Errorf("confirmed: %v, %v", list, err)
+	}
+	if _, err := list.Find("none"); !errors.Is(err, registry.ErrUnknownAgent) {
+		t.Errorf("got %v", err)
+	}
+	c.Offline = true
+	c.MaxAge = -1
+	if list, err = c.List(t.Context()); err != nil || !errors.Is(list.Stale, registry.ErrOffline) || len(s.requests()) != 0 {
+		t.Errorf("offline: %v, %v", list, err)
+	}
+	c.Offline = false
+	for name, broken := range map[string]http.HandlerFunc{
+		"status": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusBadGateway) },
+		"html":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in to the hotel") },
+		"object": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"agents":null}`) },
+		"format": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version":"2.0.0","agents":[]}`) },
+		"large":  func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte(" "), 9<<20)) },
+	} {
+		s.mu.Lock()
+		s.broken = broken
+		s.mu.Unlock()
+		list, err := c.List(t.Context())
+		if err != nil || list.Stale == nil || len(list.Agents) != 2 {
+			t.Errorf("%s: the cache is not used: %v, %v", name, list, err)
+		}
+		fresh := s.client(t)
+		if _, err := fresh.List(t.Context()); err == nil {
+			t.Errorf("%s: there is a list without a cache", name)
+		}
+	}
+	s.Close()
+	if list, err := c.List(t.Context()); err != nil || list.Stale == nil || len(list.Agents) != 2 {
+		t.Errorf("without a server: %v, %v", list, err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "registry.json"), []byte(`{"url":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.List(t.Context()); err == nil {
+		t.Error("a broken cache is a list")
+	}
+}
+
+// TestPlainHTTP: what others could answer is not asked.
+func TestPlainHTTP(t *testing.T) {
+	c := &registry.Client{URL: "http://example.com/registry.json", Dir: t.TempDir()}
+	if _, err := c.List(t.Context()); !errors.Is(err, registry.ErrPlainHTTP) {
+		t.Errorf("got %v", err)
+	}
+	for _, address := range []string{"file:///etc/passwd", "ftp://localhost/x", "x"} {
+		c.URL = address
+		if _, err := c.List(t.Context()); err == nil {
+			t.Errorf("%s was asked", address)
+		}
+	}
+	for to, refused := range map[string]bool{"http://example.com/": true, "http://127.0.0.1.example.com/": true, "http://[::1]:1/": false} {
+		redirect := httptest.NewServer(http.RedirectHandler(to, http.StatusFound))
+		c.URL = redirect.URL
+		if _, err := c.List(t.Context()); err == nil || errors.Is(err, registry.ErrPlainHTTP) != refused {
+			t.Errorf("%s: got %v", to, err)
+		}
+		redirect.Close()
+	}
+	var loop *httptest.Server
+	loop = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, loop.URL, http.StatusFound) }))
+	defer loop.Close()
+	c.URL = loop.URL
+	if _, err := c.List(t.Context()); err == nil || !strings.Contains(err.Error(), "redirections") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestREG5_Install: an agent is installed after consent, started without a network, pinned, updated and removed.
+func TestREG5_Install(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/1/agent.tar.gz", tgz(t, item{name: "pax", kind: tar.TypeXGlobalHeader, text: "x"}, item{name: "a/", kind: tar.TypeDir, mode: 0o500},
+		item{name: "./a/bin/agent", text: script("1.0.0")}, item{name: "a/link", to: "bin/agent", kind: tar.TypeSymlink},
+		item{name: "a/hard", to: "a/bin/agent", kind: tar.TypeLink}))
+	s.file("/2/agent.zip", zipOf(t, item{name: "agent", text: script("2.0.0")}, item{name: "l", to: "agent"}))
+	s.set(s.binary("one", "1.0.0", "/1/agent.tar.gz", true))
+	c := s.client(t)
+	var plans []*registry.Plan
+	refuse := errors.New("the user said no")
+	consent := c.Consent
+	c.Consent = nil
+	if _, err := c.Install(t.Context(), "one", nil); !errors.Is(err, registry.ErrNoConsent) {
+		t.Errorf("without consent: %v", err)
+	}
+	c.Consent = func(_ context.Context, p *registry.Plan) error { plans = append(plans, p); return refuse }
+	s.requests()
+	if _, err := c.Install(t.Context(), "one", nil); !errors.Is(err, refuse) {
+		t.Errorf("refused: %v", err)
+	}
+	if got := s.requests(); !slices.Equal(got, []string{"/registry.json"}) {
+		t.Errorf("fetched without consent: %q", got)
+	}
+	for _, want := range []string{"Agent one (one) 1.0.0", s.URL + "/1/agent.tar.gz", "SHA-256", "A=b ./agent --acp", "Me", "MIT", c.Dir} {
+		if !strings.Contains(plans[0].String(), want) {
+			t.Errorf("the plan does not say %q:\n%s", want, plans[0])
+		}
+	}
+	if all, err := c.Installed(); err != nil || len(all) != 0 {
+		t.Errorf("got %v, %v", all, err)
+	}
+	c.Consent = consent
+
+	i, err := c.Install(t.Context(), "one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !i.Verified || i.SHA256 == "" || i.Kind != registry.Binary || time.Since(i.Time) > time.Minute {
+		t.Errorf("got %+v", i)
+	}
+	starts := func(version string) {
+		t.Helper()
+		offline := &registry.Client{Dir: c.Dir, Offline: true}
+		i, err := offline.Find("one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := i.Command()
+		if !slices.Equal(command.Args, []string{"--acp"}) || !maps.Equal(command.Env, map[string]string{"A": "b"}) {
+			t.Errorf("got %s", command)
+		}
+		if d := launch.Doctor(t.Context(), command, &launch.DoctorOptions{NoSession: true}); !d.OK() || d.Agent.AgentInfo.Value().Version != version {
+			t.Errorf("want version %s:\n%s", version, d)
+		}
+	}
+	s.requests()
+	starts("1.0.0")
+	c.Consent = nil // nobody is asked for what is there
+	if again, err := c.Install(t.Context(), "one", nil); err != nil || again.Folder() != i.Folder() {
+		t.Errorf("got %v, %v", again, err)
+	}
+	c.Consent = consent
+
+	s.set(s.binary("one", "2.0.0", "/2/agent.zip", false))
+	list, err := c.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if newer, err := c.Outdated(list); err != nil || len(newer) != 1 || newer[0].Entry.Version != "2.0.0" || newer[0].Installed.Entry.Version != "1.0.0" {
+		t.Errorf("got %v, %v", newer, err)
+	}
+	if err := c.Pin(t.Context(), "one", true); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := c.Update(t.Context(), "one", nil); !errors.Is(err, registry.ErrPinned) || now.Entry.Version != "1.0.0" {
+		t.Errorf("got %v, %v", now, err)
+	}
+	if now, err := c.Install(t.Context(), "one", nil); err != nil || now.Entry.Version != "1.0.0" || !now.Pinned {
+		t.Errorf("got %v, %v", now, err)
+	}
+	if err := c.Pin(t.Context(), "one", false); err != nil {
+		t.Fatal(err)
+	}
+	c.Consent = func(_ context.Context, p *registry.Plan) error { plans = append(plans, p); return nil }
+	updated, err := c.Update(t.Context(), "one", nil)
+	if err != nil || updated.Entry.Version != "2.0.0" || updated.Verified {
+		t.Fatalf("got %+v, %v", updated, err)
+	}
+	if p := plans[len(plans)-1]; p.Installed != "1.0.0" || !strings.Contains(p.String(), "no sum") {
+		t.Errorf("got %s", p)
+	}
+	starts("2.0.0")
+	if _, err := os.Stat(i.Folder()); err != nil {
+		t.Errorf("the version before is gone while agents of it may run: %v", err)
+	}
+	s.requests()
+	if now, err := c.Update(t.Context(), "one", nil); err != nil || now.Folder() != updated.Folder() || len(s.requests()) != 1 {
+		t.Errorf("got %v, %v", now, err)
+	}
+	again, err := c.Install(t.Context(), "one", &registry.InstallOptions{Again: true})
+	if err != nil || again.Folder() == updated.Folder() {
+		t.Errorf("got %v, %v", again, err)
+	}
+	if _, err := os.Stat(i.Folder()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("old versions stay for ever: %v", err)
+	}
+
+	s.set() // it vanishes from the registry
+	if now, err := c.Update(t.Context(), "one", nil); !errors.Is(err, registry.ErrUnknownAgent) || now == nil {
+		t.Errorf("got %v, %v", now, err)
+	}
+	starts("2.0.0")
+	if err := c.Remove(t.Context(), "one"); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Find("one"); !errors.Is(err, registry.ErrNotInstalled) {
+		t.Errorf("got %v", err)
+	}
+	for path := range tree(t, filepath.Join(c.Dir, "agents")) {
+		if path != "." {
+			t.Errorf("%s is left", path)
+		}
+	}
+	if err := c.Remove(t.Context(), "one"); !errors.Is(err, registry.ErrNotInstalled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := c.Update(t.Context(), "one", nil); !errors.Is(err, registry.ErrNotInstalled) {
+		t.Errorf("got %v", err)
+	}
+	for _, id := range []string{"../../x", "", "a/b", "nul", strings.Repeat("a", 100)} {
+		if _, err := c.Find(id); !errors.Is(err, registry.ErrUnknownAgent) {
+			t.Errorf("%q: got %v", id, err)
+		}
+	}
+}
+
+// TestHostileArchives: each is refused, with nothing written anywhere, and what was installed before is still started.
+func TestHostileArchives(t *testing.T) {
+	requireShell(t)
+	good := item{name: "agent", text: script("9.0.0")}
+	many := make([]item, 300)
+	for i := range many {
+		many[i] = item{name: fmt.Sprint("f", i), text: "x"}
+	}
+	deep := strings.Repeat("d/", 100) + "x"
+	bomb := strings.Repeat("\x00", 3<<20)
+	type hostile struct {
+		name  string
+		items []item
+		want  string
+		tar   bool // only a tar can have it
+		zip   bool
+	}
+	all := []hostile{
+		{name: "parent", items: []item{good, {name: "../outside", text: "x"}}, want: "outside its folder"},
+		{name: "parent inside", items: []item{good, {name: "a/../../outside", text: "x"}}, want: "outside its folder"},
+		{name: "parent that stays", items: []item{good, {name: "a/../b", text: "x"}}, want: "outside its folder"},
+		{name: "absolute", items: []item{good, {name: "/OUTSIDE/outside", text: "x"}}, want: "outside its folder"},
+		{name: "backslash", items: []item{good, {name: `..\outside`, text: "x"}}, want: `the name has '\\'`},
+		{name: "drive", items: []item{good, {name: "C:/outside", text: "x"}}, want: "the name has ':'"},
+		{name: "stream", items: []item{good, {name: "agent:evil", text: "x"}}, want: "the name has ':'"},
+		{name: "device of Windows", items: []item{good, {name: "a/Nul.txt", text: "x"}}, want: "device of Windows"},
+		{name: "port of Windows", items: []item{good, {name: "com1", text: "x"}}, want: "device of Windows"},
+		{name: "another port", items: []item{good, {name: "LPT¹.x", text: "x"}}, want: "device of Windows"},
+		{name: "dot at the end", items: []item{good, {name: "a./x", text: "x"}}, want: "ends with a dot"},
+		{name: "space at the end", items: []item{good, {name: "x ", text: "x"}}, want: "ends with a dot or a space"},
+		{name: "control", items: []item{good, {name: "a\x1b[2Jb", text: "x"}}, want: "the name has"},
+		{name: "no UTF-8", items: []item{good, {name: "a\xff", text: "x"}}, want: "no UTF-8"},
+		{name: "long", items: []item{good, {name: strings.Repeat("a", 300), text: "x"}}, want: "too long"},
+		{name: "deep", items: []item{good, {name: deep, text: "x"}}, want: "too long"},
+		{name: "twice", items: []item{good, good}, want: "twice"},
+		{name: "case", items: []item{good, {name: "AGENT", text: "x"}}, want: "differ only by case"},
+		{name: "case of a folder", items: []item{good, {name: "a/x", text: "x"}, {name: "A/y", text: "y"}}, want: "differ only by case"},
+		{name: "case beyond ASCII", items: []item{good, {name: "\u017ftart", text: "x"}, {name: "start", text: "y"}}, want: "differ only by case"},
+		{name: "file as a folder", items: []item{good, {name: "agent/x", text: "x"}}, want: "twice"},
+		{name: "link to a parent", items: []item{good, {name: "l", to: "..", kind: tar.TypeSymlink}}, want: "outside its folder"},
+		{name: "link to root", items: []item{good, {name: "l", to: "/etc/passwd", kind: tar.TypeSymlink}}, want: "outside its folder"},
+		{name: "link below", items: []item{good, {name: "l", to: "a", kind: tar.TypeSymlink}, {name: "l/x", text: "x"}}, want: "twice"},
+		{name: "link in place", items: []item{good, {name: "l", to: "agent", kind: tar.TypeSymlink}, {name: "l", text: "x"}}, want: "twice"},
+		{name: "links in a row", items: []item{good, {name: "d", to: ".", kind: tar.TypeSymlink}, {name: "l", to: "d/d/d/../../../outside", kind: tar.TypeSymlink}}, want: "leads to nothing in it"},
+		{name: "links in a circle", items: []item{good, {name: "x", to: "y", kind: tar.TypeSymlink}, {name: "y", to: "x", kind: tar.TypeSymlink}}, want: "leads to nothing in it"},
+		{name: "link to nothing", items: []item{good, {name: "l", to: "none", kind: tar.TypeSymlink}}, want: "leads to nothing in it"},
+		{name: "the command is a link out", items: []item{{name: "agent", to: "/bin/sh", kind: tar.TypeSymlink}}, want: "outside its folder"},
+		{name: "bomb", items: []item{good, {name: "b", text: bomb}}, want: "more than 2097152 bytes"},
+		{name: "many files", items: append(slices.Clone(many), good), want: "more than 200 files"},
+		{name: "no command", items: []item{{name: "other", text: "x"}}, want: `no file "./agent"`},
+		{name: "hard link out", items: []item{good, {name: "l", to: "/etc/passwd", kind: tar.TypeLink}}, want: "outside its folder", tar: true},
+		{name: "hard link to a parent", items: []item{good, {name: "l", to: "../../outside", kind: tar.TypeLink}}, want: "outside its folder", tar: true},
+		{name: "hard link to a link", items: []item{good, {name: "s", to: "agent", kind: tar.TypeSymlink}, {name: "l", to: "s", kind: tar.TypeLink}}, want: "no file of it", tar: true},
+		{name: "pipe", items: []item{good, {name: "p", kind: tar.TypeFifo}}, want: "no file, folder or link", tar: true},
+		{name: "device", items: []item{good, {name: "p", kind: tar.TypeChar}}, want: "no file, folder or link", tar: true},
+		{name: "block device", items: []item{good, {name: "p", kind: tar.TypeBlock}}, want: "no file, folder or link", tar: true},
+		{name: "device in a zip", items: []item{good, {name: "p", mode: fs.ModeDevice}}, want: "no file, folder or link", zip: true},
+		{name: "pipe in a zip", items: []item{good, {name: "p", mode: fs.ModeNamedPipe}}, want: "no file, folder or link", zip: true},
+	}
+	base := t.TempDir()
+	if err := os.WriteFile(filepath.Join(base, "outside"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t)
+	s.file("/good.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}))
+	c := s.client(t)
+	c.Dir = filepath.Join(base, "acp")
+	c.Limits = registry.Limits{Archive: 4 << 20, Unpacked: 2 << 20, Files: 200}
+	s.set(s.binary("agent", "1.0.0", "/good.tgz", true))
+	if _, err := c.Install(t.Context(), "agent", nil); err != nil {
+		t.Fatal(err)
+	}
+	// refused installs a version, which must fail with nothing changed.
+	refused := func(t *testing.T, entry *registry.Entry, want string) {
+		t.Helper()
+		s.set(entry)
+		if _, err := c.List(t.Context()); err != nil { // it is written to the cache
+			t.Fatal(err)
+		}
+		before := tree(t, base)
+		_, err := c.Update(t.Context(), "agent", nil)
+		if broken, ok := errors.AsType[*registry.ArchiveError](err); !ok || !strings.Contains(broken.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		after := tree(t, base)
+		delete(before, filepath.Join("acp", "registry.json"))
+		delete(after, filepath.Join("acp", "registry.json")) // its time
+		if !maps.Equal(before, after) {
+			t.Errorf("before %v\nafter %v", before, after)
+		}
+		if now, err := c.Find("agent"); err != nil || now.Entry.Version != "1.0.0" {
+			t.Errorf("got %v, %v", now, err)
+		}
+	}
+	count := 0
+	for _, h := range all {
+		items := slices.Clone(h.items)
+		for i := range items {
+			items[i].name = strings.Replace(items[i].name, "/OUTSIDE", base, 1)
+		}
+		if !h.zip {
+			count++
+			t.Run(h.name+" tgz", func(t *testing.T) {
+				s.file("/evil.tgz", tgz(t, items...))
+				refused(t, s.binary("agent", "2.0.0", "/evil.tgz", true), h.want)
+			})
+		}
+		if !h.tar {
+			count++
+			t.Run(h.name+" zip", func(t *testing.T) {
+				s.file("/evil.zip", zipOf(t, items...))
+				refused(t, s.binary("agent", "2.0.0", "/evil.zip", true), h.want)
+			})
+		}
+	}
+	t.Logf("%d hostile archives", count)
+
+	for _, h := range []struct {
+		name, file, want string
+		text             []byte
+	}{
+		{"no zip", "/x.zip", "no zip", []byte("x")},
+		{"no gzip", "/x.tgz", "not compressed", []byte("x")},
+		{"no bzip2", "/x.tar.bz2", "no tar", []byte("x")},
+		{"cut", "/x.tar.gz", "unexpected EOF", tgz(t, good)[:40]},
+		{"large", "/x.zip", "more than 4194304 bytes", make([]byte, 5<<20)},
+		{"installer", "/x.deb", "is an installer", []byte("x")},
+		{"sparse", "/x.tgz", "more than 2097152 bytes", sparse(t)},
+		{"long list", "/x.zip", "list of files is too long", longList(t)},
+		{"bad sum", "/x.zip", "checksum", badSum(t)},
+	} {
+		t.Run(h.name, func(t *testing.T) {
+			s.file(h.file, h.text)
+			refused(t, s.binary("agent", "2.0.0", h.file, true), h.want)
+		})
+	}
+	t.Run("another sum", func(t *testing.T) {
+		e := s.binary("agent", "2.0.0", "/good.tgz", true)
+		a := e.Distribution.Binary["linux-x86_64"]
+		a.SHA256 = strings.Repeat("0", 64)
+		e.Distribution.Binary["linux-x86_64"] = a
+		refused(t, e, "the SHA-256 of")
+	})
+	for _, cmd := range []string{"../../../bin/sh", "/bin/sh", "", ".", `..\sh`} {
+		t.Run("command "+cmd, func(t *testing.T) {
+			e := s.binary("agent", "2.0.0", "/good.tgz", true)
+			a := e.Distribution.Binary["linux-x86_64"]
+			a.Cmd = cmd
+			e.Distribution.Binary["linux-x86_64"] = a
+			refused(t, e, "outside the archive")
+		})
+	}
+}
+
+// sparse is a tar of a file that is almost all a hole: it has 1 TiB, of which the archive has nothing.
+func sparse(t *testing.T) []byte {
+	t.Helper()
+	size := int64(1) << 40
+	data := fmt.Sprintf("1\n%d\n0\n", size) // one piece, of no bytes, at the end
+	data += strings.Repeat("\x00", 512-len(data))
+	record := func(key, value string) string {
+		n := len(key) + len(value) + 3
+		for len(fmt.Sprint(n))+len(key)+len(value)+3 != n {
+			n = len(fmt.Sprint(n)) + len(key) + len(value) + 3
+		}
+		return fmt.Sprintf("%d %s=%s\n", n, key, value)
+	}
+	pax := record("GNU.sparse.major", "1") + record("GNU.sparse.minor", "0") + record("GNU.sparse.name", "hole") + record("GNU.sparse.realsize", fmt.Sprint(size))
+	block := func(name string, kind byte, size int) []byte {
+		b := make([]byte, 512)
+		copy(b, name)
+		copy(b[100:], "0000644\x00")
+		copy(b[124:], fmt.Sprintf("%011o\x00", size))
+		b[156] = kind
+		copy(b[257:], "ustar\x0000")
+		copy(b[148:], "        ")
+		sum := 0
+		for _, c := range b {
+			sum += int(c)
+		}
+		copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
+		return b
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for _, part := range [][]byte{
+		block("pax", tar.TypeXHeader, len(pax)), []byte(pax), make([]byte, 512-len(pax)), block("hole", tar.TypeReg, len(data)), []byte(data), make([]byte, 1024),
+	} {
+		if _, err := z.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// longList is a zip whose list of files is longer than that of any with as many files as are allowed.
+func longList(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := range 30 {
+		h := &zip.FileHeader{Name: fmt.Sprint("f", i), Comment: strings.Repeat("x", 60_000)}
+		if _, err := w.CreateHeader(h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// badSum is a zip with a file that has another checksum than it says.
+func badSum(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	one, err := w.CreateRaw(&zip.FileHeader{Name: "agent", Method: zip.Store, CRC32: 1, CompressedSize64: 1, UncompressedSize64: 1})
+	if err == nil {
+		_, err = one.Write([]byte("x"))
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestTwoInstall: goroutines, and processes, that install the same agent at once: it is fetched once, and whole.
+func TestTwoInstall(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/a.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}, item{name: "more", text: strings.Repeat("x", 1<<20)}))
+	s.set(s.binary("one", "1.0.0", "/a.tgz", true))
+	c := s.client(t)
+	if _, err := c.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.requests()
+	var work sync.WaitGroup
+	folders := make(chan string, 20)
+	for range 8 {
+		work.Go(func() {
+			i, err := c.Install(t.Context(), "one", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			folders <- i.Folder()
+		})
+	}
+	for range 4 {
+		work.Go(func() {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), "REGISTRY_TEST_URL="+c.URL, "REGISTRY_TEST_DIR="+c.Dir, "REGISTRY_TEST_ID=one")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v: %s", err, out)
+				return
+			}
+			folders <- strings.TrimSpace(string(out))
+		})
+	}
+	work.Wait()
+	close(folders)
+	seen := map[string]int{}
+	for f := range folders {
+		seen[f]++
+	}
+	fetched := 0
+	for _, path := range s.requests() {
+		if path == "/a.tgz" {
+			fetched++
+		}
+	}
+	if len(seen) != 1 || fetched != 1 {
+		t.Errorf("folders %v, fetched %d times", seen, fetched)
+	}
+	if left := tree(t, filepath.Join(c.Dir, "agents", "one")); len(left) != 5 { // the folder, the record, the version with two files
+		t.Errorf("%v", left)
+	}
+}
+
+// TestKilled: a process that is killed while it installs leaves nothing that is started, and the next removes what it has
+// left.
+func TestKilled(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/1.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}))
+	s.set(s.binary("one", "1.0.0", "/1.tgz", true))
+	c := s.client(t)
+	if _, err := c.Install(t.Context(), "one", nil); err != nil {
+		t.Fatal(err)
+	}
+	reached, stop := make(chan bool), make(chan bool)
+	var slow atomic.Bool
+	text := tgz(t, item{name: "agent", text: script("2.0.0")})
+	half := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if slow.CompareAndSwap(false, true) { // the first gets half of it
+			w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+			w.Write(text[:len(text)/2])
+			w.(http.Flusher).Flush()
+			close(reached)
+			<-stop
+			return
+		}
+		w.Write(text)
+	}))
+	defer half.Close()
+	defer close(stop)
+	e := s.binary("one", "2.0.0", "/1.tgz", false)
+	e.Distribution.Binary["linux-x86_64"] = registry.Archive{Archive: half.URL + "/2.tgz", Cmd: "agent"}
+	s.set(e)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "REGISTRY_TEST_URL="+c.URL, "REGISTRY_TEST_DIR="+c.Dir, "REGISTRY_TEST_ID=one")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()                                                                                                  // it was killed
+	if left, err := filepath.Glob(filepath.Join(c.Dir, "agents", "one", "2.0.0-*")); err != nil || len(left) == 0 { // the folder, and what was fetched
+		t.Errorf("left: %q, %v", left, err)
+	}
+	if now, err := c.Find("one"); err != nil || now.Entry.Version != "1.0.0" {
+		t.Errorf("got %v, %v", now, err)
+	}
+	now, err := c.Update(t.Context(), "one", nil)
+	if err != nil || now.Entry.Version != "2.0.0" {
+		t.Fatalf("got %v, %v", now, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(c.Dir, "agents", "one", "2.0.0-*")); err != nil || len(left) != 1 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+// TestDamaged: what somebody else has written to the folder is not started.
+func TestDamaged(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/1.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}))
+	s.set(s.binary("one", "1.0.0", "/1.tgz", true))
+	c := s.client(t)
+	if _, err := c.Install(t.Context(), "one", nil); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(c.Dir, "agents", "one", "installed.json")
+	for _, text := range []string{
+		`{`, `null`, `{"entry":{"id":"two"}}`, `{"entry":{"id":"one"},"folder":"../..","program":"agent"}`,
+		`{"entry":{"id":"one"},"folder":".","program":"agent"}`, `{"entry":{"id":"one"},"folder":"x","program":"../../../../bin/sh"}`,
+		`{"entry":{"id":"one"},"folder":"x","program":"/bin/sh"}`, strings.Repeat(" ", 2<<20),
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if i, err := c.Find("one"); err == nil {
+			t.Errorf("%.80s: got %+v", text, i)
+		}
+		if all, err := c.Installed(); err == nil || len(all) != 0 {
+			t.Errorf("%.80s: got %v, %v", text, all, err)
+		}
+	}
+	if i, err := c.Install(t.Context(), "one", nil); err != nil || i.Entry.Version != "1.0.0" {
+		t.Errorf("got %v, %v", i, err)
+	}
+}
+
+// TestRawAndInterpreters: a program alone takes the name of the command, and a script is run by the system's interpreter.
+func TestRawAndInterpreters(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/agent-linux", []byte(script("1.0.0")))
+	s.file("/a.zip", zipOf(t, item{name: "dist/main.py", text: "x"}, item{name: "acp", text: "x"}))
+	raw := s.binary("raw", "1.0.0", "/agent-linux", true)
+	python := s.binary("python", "1.0.0", "/a.zip", true)
+	a := python.Distribution.Binary["linux-x86_64"]
+	a.Cmd, a.Args = "python3", []string{"-u", "./dist/main.py", "serve", "dist", "../x"}
+	python.Distribution.Binary["linux-x86_64"] = a
+	s.set(raw, python)
+	c := s.client(t)
+	i, err := c.Install(t.Context(), "raw", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := launch.Doctor(t.Context(), i.Command(), &launch.DoctorOptions{NoSession: true}); !d.OK() || filepath.Base(d.Program) != "agent" {
+		t.Error(d)
+	}
+	if i, err = c.Install(t.Context(), "python", nil); err != nil {
+		t.Fatal(err)
+	}
+	want := &launch.Command{Program: "python3", Args: []string{"-u", filepath.Join(i.Folder(), "dist", "main.py"), "serve", "dist", "../x"}, Env: map[string]string{"A": "b"}}
+	if got := i.Command(); got.String() != want.String() {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if all, err := c.Installed(); err != nil || len(all) != 2 || all[0].ID() != "python" || all[1].ID() != "raw" {
+		t.Errorf("got %v, %v", all, err)
+	}
+}
+
+// TestInstallTime: what takes too long is given up, and nothing of it stays.
+func TestInstallTime(t *testing.T) {
+	s := newServer(t)
+	stop := make(chan bool)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte("x"))
+		w.(http.Flusher).Flush()
+		select {
+		case <-stop:
+		case <-r.Context().Done():
+		}
+	}))
+	defer slow.Close()
+	defer close(stop)
+	e := s.binary("one", "1.0.0", "/x", false)
+	e.Distribution.Binary["linux-x86_64"] = registry.Archive{Archive: slow.URL + "/2.tgz", Cmd: "agent"}
+	s.set(e)
+	c := s.client(t)
+	c.Limits.InstallTime = 200 * time.Millisecond
+	if _, err := c.Install(t.Context(), "one", nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not installed after 200ms") {
+		t.Errorf("got %v", err)
+	}
+	for path := range tree(t, filepath.Join(c.Dir, "agents")) {
+		if path != "." {
+			t.Errorf("%s is left", path)
+		}
+	}
+}

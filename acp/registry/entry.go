@@ -1,0 +1,237 @@
+// This file owns what the registry says of agents.
+
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Kind is a way in which an agent is distributed.
+type Kind string
+
+// The kinds.
+const (
+	Binary Kind = "binary" // an archive for each system, or the program itself
+	NPX    Kind = "npx"    // a package of npm
+	UVX    Kind = "uvx"    // a package of PyPI
+)
+
+// Entry is what the registry says of an agent. Members that it does not know are left out.
+type Entry struct {
+	ID           string       `json:"id"`
+	Name         string       `json:"name"`
+	Version      string       `json:"version"`
+	Description  string       `json:"description"`
+	Repository   string       `json:"repository,omitempty"`
+	Website      string       `json:"website,omitempty"`
+	Authors      []string     `json:"authors,omitempty"`
+	License      string       `json:"license,omitempty"`
+	LicenseURL   string       `json:"license_url,omitempty"`
+	Icon         string       `json:"icon,omitempty"`
+	Distribution Distribution `json:"distribution"`
+}
+
+// Distribution says how to get and start an agent.
+type Distribution struct {
+	// Binary has an archive for each system that has one, by its name, such as "linux-x86_64"; see Platform.
+	Binary map[string]Archive `json:"binary,omitempty"`
+	// NPX is a package of npm.
+	NPX *Package `json:"npx,omitempty"`
+	// UVX is a package of PyPI.
+	UVX *Package `json:"uvx,omitempty"`
+}
+
+// Archive is an agent for one system: an archive with its program in it, or the program itself.
+type Archive struct {
+	// Archive is the address.
+	Archive string `json:"archive"`
+	// Cmd is the program in the archive. node, python, python3, java and ruby mean the system's.
+	Cmd  string            `json:"cmd"`
+	Args []string          `json:"args,omitempty"`
+	Env  map[string]string `json:"env,omitempty"`
+	// SHA256 is the sum of the archive, in hexadecimal digits; "" means that what comes cannot be verified.
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// Package is an agent in a registry of packages.
+type Package struct {
+	// Package is its name with its exact version.
+	Package string `json:"package"`
+	// Cmd is the command of the package to run; "" means its only one, or that with its name.
+	Cmd  string            `json:"cmd,omitempty"`
+	Args []string          `json:"args,omitempty"`
+	Env  map[string]string `json:"env,omitempty"`
+}
+
+// Platform is the name that the registry has for the system of this program, such as "linux-x86_64".
+func Platform() string {
+	processor := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	if processor == "" {
+		processor = runtime.GOARCH
+	}
+	return runtime.GOOS + "-" + processor
+}
+
+// Kinds are the kinds in which an agent is distributed for a platform, binary first.
+func (e *Entry) Kinds(platform string) []Kind {
+	var kinds []Kind
+	if _, ok := e.Distribution.Binary[platform]; ok {
+		kinds = append(kinds, Binary)
+	}
+	if e.Distribution.NPX != nil {
+		kinds = append(kinds, NPX)
+	}
+	if e.Distribution.UVX != nil {
+		kinds = append(kinds, UVX)
+	}
+	return kinds
+}
+
+var (
+	idPattern      = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+`)
+	// folderPattern is what a version may be as a part of a folder's name.
+	folderPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
+	sumPattern    = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+)
+
+// maxID bounds an id, which is the name of a folder.
+const maxID = 64
+
+// usable says why an entry cannot be used at all.
+func (e *Entry) usable() error {
+	switch {
+	case !idPattern.MatchString(e.ID) || len(e.ID) > maxID || windowsName(e.ID) != "":
+		return fmt.Errorf("the id %q cannot be the name of a folder", short(e.ID))
+	case !versionPattern.MatchString(e.Version) || !folderPattern.MatchString(e.Version):
+		return fmt.Errorf("%s has the version %q", e.ID, short(e.Version))
+	}
+	return nil
+}
+
+// splitPackage is a package's name and version.
+func splitPackage(kind Kind, pkg string) (name, version string) {
+	if kind == UVX {
+		if name, version, ok := strings.Cut(pkg, "=="); ok {
+			name, _, _ = strings.Cut(name, "[")
+			return name, version
+		}
+	}
+	if i := strings.LastIndex(pkg, "@"); i > 0 {
+		name, version = pkg[:i], pkg[i+1:]
+	} else {
+		name = pkg
+	}
+	if kind == UVX {
+		name, _, _ = strings.Cut(name, "[")
+	}
+	return name, version
+}
+
+var (
+	npmPattern = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*$`)
+	uvPattern  = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+	uvSpec     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?(==|@)[0-9A-Za-z.+_-]+$`)
+	cmdPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`)
+)
+
+// exact says why a package of an entry is not one version of one package by name: an address, a file, a range, an
+// option.
+func (p *Package) exact(kind Kind, e *Entry) error {
+	name, version := splitPackage(kind, p.Package)
+	pattern := npmPattern
+	if kind == UVX {
+		pattern = uvPattern
+	}
+	switch {
+	case !pattern.MatchString(name) || kind == UVX && !uvSpec.MatchString(p.Package):
+		return fmt.Errorf("%q is no package", short(p.Package))
+	case !versionPattern.MatchString(version) || !folderPattern.MatchString(version):
+		return fmt.Errorf("the version of the package %q is not exact", short(p.Package))
+	case version != e.Version:
+		return fmt.Errorf("the package %q is not of the version %s", short(p.Package), e.Version)
+	case p.Cmd != "" && !cmdPattern.MatchString(p.Cmd):
+		return fmt.Errorf("%q is no command of a package", short(p.Cmd))
+	}
+	return usableEnv(p.Env)
+}
+
+// usableEnv refuses what is no variable.
+func usableEnv(env map[string]string) error {
+	for name, value := range env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return fmt.Errorf("%q is no variable", short(name))
+		}
+	}
+	return nil
+}
+
+// parseList reads registry.json. Entries that cannot be used are left out, and told.
+func parseList(text []byte) (agents []Entry, skipped []error, err error) {
+	var file struct {
+		Version string
+		Agents  []json.RawMessage
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		return nil, nil, fmt.Errorf("the registry's list: %w", err)
+	}
+	if file.Agents == nil {
+		return nil, nil, errors.New("the registry's list has no agents")
+	}
+	if major, _, _ := strings.Cut(file.Version, "."); major != "" && major != "1" {
+		return nil, nil, fmt.Errorf("the registry's list has the format %s, which is not known here", short(file.Version))
+	}
+	seen := map[string]bool{}
+	for i, raw := range file.Agents {
+		var e Entry
+		err := json.Unmarshal(raw, &e)
+		if err == nil {
+			err = e.usable()
+		}
+		if err == nil && seen[e.ID] {
+			err = fmt.Errorf("%s is there twice", e.ID)
+		}
+		if err != nil {
+			skipped = append(skipped, fmt.Errorf("entry %d of the registry: %w", i, err))
+			continue
+		}
+		seen[e.ID] = true
+		agents = append(agents, e)
+	}
+	return agents, skipped, nil
+}
+
+// same reports whether two distributions are the same.
+func (d *Distribution) same(o *Distribution) bool {
+	a, errA := json.Marshal(d)
+	b, errB := json.Marshal(o)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// members are those of a JSON object; nil if it is none.
+func members(text json.RawMessage) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) || json.Unmarshal(text, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// short is the beginning of a text.
+func short[Text ~string | ~[]byte](text Text) string {
+	const most = 200
+	if len(text) > most {
+		return strings.ToValidUTF8(string(text[:most]), "") + "…"
+	}
+	return string(text)
+}

@@ -1,0 +1,133 @@
+// This file owns the network: which addresses are taken, and how files are fetched.
+
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// StatusError says that an address was answered with another status than 200.
+type StatusError struct {
+	// URL is the address.
+	URL string
+	// Status is the status, such as "404 Not Found".
+	Status string
+}
+
+// Error implements the error interface.
+func (e *StatusError) Error() string { return fmt.Sprintf("%s is answered with %s", e.URL, e.Status) }
+
+// ErrPlainHTTP says that an address is http without encryption, and not on this machine.
+var ErrPlainHTTP = errors.New("the address is not https")
+
+// secure refuses an address that others could answer: plain http that is not to this machine.
+func secure(u *url.URL) error {
+	switch {
+	case u.Host == "":
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http":
+		ip := net.ParseIP(u.Hostname())
+		if u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+			return nil
+		}
+		return fmt.Errorf("%w: %s", ErrPlainHTTP, u.Redacted())
+	}
+	return fmt.Errorf("%q is no address of https", short(u.Redacted()))
+}
+
+// maxRedirects is how many redirections are followed.
+const maxRedirects = 10
+
+// get asks for an address.
+func get(ctx context.Context, with *http.Client, address string, header http.Header) (*http.Response, error) {
+	return ask(ctx, with, http.MethodGet, address, header)
+}
+
+func ask(ctx context.Context, with *http.Client, method, address string, header http.Header) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := secure(request.URL); err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	request.Header.Set("User-Agent", "acp-go-sdk")
+	var client http.Client
+	if with != nil {
+		client = *with
+	}
+	more := client.CheckRedirect
+	client.CheckRedirect = func(request *http.Request, via []*http.Request) error {
+		if len(via) >= maxRedirects {
+			return fmt.Errorf("more than %d redirections", maxRedirects)
+		}
+		if err := secure(request.URL); err != nil {
+			return err
+		}
+		if more != nil {
+			return more(request, via)
+		}
+		return nil
+	}
+	response, err := client.Do(request)
+	return response, causeOf(ctx, err)
+}
+
+// causeOf adds to an error why its context has ended.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// fetch writes what is at an address into a file, and returns its SHA-256.
+func fetch(ctx context.Context, with *http.Client, address, name string, most int64) (sum string, err error) {
+	response, err := get(ctx, with, address, nil)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "", &StatusError{address, response.Status}
+	}
+	if response.ContentLength > most {
+		return "", brokenf("it has %d bytes, and %d are the most", response.ContentLength, most)
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	hash := sha256.New()
+	n, err := io.Copy(io.MultiWriter(file, hash), io.LimitReader(response.Body, most+1))
+	if err != nil {
+		return "", causeOf(ctx, err)
+	}
+	if n > most {
+		return "", brokenf("it has more than %d bytes", most)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// fileName is the last part of an address.
+func fileName(address string) string {
+	if u, err := url.Parse(address); err == nil {
+		address = u.Path
+	}
+	return address[strings.LastIndex(address, "/")+1:]
+}

@@ -1,0 +1,511 @@
+// This file owns what is installed: where it is kept, how it comes there, and what starts it.
+//
+// An agent has a folder in Client.Dir. In it, installed.json says which of the folders beside it is the one that is
+// started. A folder of a version is new each time, and nobody knows of it before installed.json names it: what was
+// written half is never started, and is removed by whoever installs next. A lock lets one at a time do that.
+
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/internal/filelock"
+)
+
+// InstallOptions say how an agent is installed. Nil is the same as the zero value.
+type InstallOptions struct {
+	// Kind is the kind to take, whatever Client.Prefer says; "" leaves the choice to that.
+	Kind Kind
+	// Again installs the version that is installed anew.
+	Again bool
+	// NoScripts keeps npm from running what packages run when they are installed. Some agents need that to be complete.
+	NoScripts bool
+	// AnyAge has npm take the version however new it is, also if the user's min-release-age is against that. Let only the
+	// user decide it.
+	AnyAge bool
+}
+
+// Installed is an agent that is installed.
+type Installed struct {
+	// Entry is what the registry said of it when it was installed; ID, Name and Version are in it.
+	Entry Entry `json:"entry"`
+	// Kind is how it was installed.
+	Kind Kind `json:"kind"`
+	// Time is when that was.
+	Time time.Time `json:"time"`
+	// Pinned says that Update leaves it at its version.
+	Pinned bool `json:"pinned,omitempty"`
+	// SHA256 is the sum of the archive that was fetched, whether or not the registry gave one.
+	SHA256 string `json:"sha256,omitempty"`
+	// Verified says that the registry gave a sum, and that the archive had it.
+	Verified bool `json:"verified,omitempty"`
+
+	// Program is the path of the program in Folder, or the name of one of the system, such as node. Args and Env are what
+	// it is started with.
+	Program string            `json:"program"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+
+	dir, folder string // the agent's, and the name of that of the version in it
+}
+
+// ID is the agent's id.
+func (i *Installed) ID() string { return i.Entry.ID }
+
+// Folder is where the agent was unpacked, or its package installed.
+func (i *Installed) Folder() string { return filepath.Join(i.dir, i.folder) }
+
+// Command returns what starts the agent; it may be changed. It needs no network. It starts in the folder of this process:
+// where an agent is to work is said in the session.
+func (i *Installed) Command() *launch.Command {
+	c := &launch.Command{Program: i.Program, Args: slices.Clone(i.Args), Env: maps.Clone(i.Env)}
+	if !slices.Contains(interpreters, i.Program) {
+		c.Program = filepath.Join(i.Folder(), i.Program)
+		return c
+	}
+	for n, arg := range c.Args { // what an interpreter is to run is a file of the agent
+		file := filepath.FromSlash(arg)
+		if !filepath.IsLocal(file) {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(i.Folder(), file)); err == nil && !info.IsDir() {
+			c.Args[n] = filepath.Join(i.Folder(), file)
+		}
+	}
+	return c
+}
+
+// InstallError says that npm or uv could not install a package.
+type InstallError struct {
+	// ID is the agent, Package its package.
+	ID, Package string
+	// Problem is what is wrong in words, such as launch.TooNew or launch.DownloadFailed; its Kind is "" if that is not
+	// known.
+	Problem launch.Problem
+	// Output is the end of what the program has written.
+	Output string
+	// Err is how it has ended.
+	Err error
+}
+
+// Error implements the error interface.
+func (e *InstallError) Error() string {
+	text := fmt.Sprintf("installing %s for %s: ", e.Package, e.ID)
+	if e.Problem.Kind != "" {
+		text += e.Problem.Text
+		if e.Problem.Advice != "" {
+			text += ". " + e.Problem.Advice
+		}
+		return text
+	}
+	text += e.Err.Error()
+	if lines := strings.Split(strings.TrimSpace(e.Output), "\n"); lines[0] != "" {
+		text += ": " + short(lines[len(lines)-1])
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (e *InstallError) Unwrap() error { return e.Err }
+
+// maxRecord bounds installed.json, in bytes.
+const maxRecord = 1 << 20
+
+// record is the name of the file that says what is installed.
+const record = "installed.json"
+
+// agents is the folder of all agents.
+func (c *Client) agents() (string, error) {
+	dir, err := c.dir()
+	return filepath.Join(dir, "agents"), err
+}
+
+// agent is the folder of an agent.
+func (c *Client) agent(id string) (string, error) {
+	if !idPattern.MatchString(id) || len(id) > maxID || windowsName(id) != "" {
+		return "", fmt.Errorf("%w: %q is no id", ErrUnknownAgent, short(id))
+	}
+	dir, err := c.agents()
+	return filepath.Join(dir, id), err
+}
+
+// Installed returns all agents that are installed, by id. It needs no network.
+func (c *Client) Installed() ([]*Installed, error) {
+	dir, err := c.agents()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []*Installed
+	var errs []error
+	for _, e := range entries {
+		if !e.IsDir() || !idPattern.MatchString(e.Name()) {
+			continue
+		}
+		one, err := c.Find(e.Name())
+		switch {
+		case err == nil:
+			all = append(all, one)
+		case !errors.Is(err, ErrNotInstalled):
+			errs = append(errs, err)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// Find returns an agent that is installed. It needs no network. The error matches ErrNotInstalled if it is not.
+func (c *Client) Find(id string) (*Installed, error) {
+	dir, err := c.agent(id)
+	if err != nil {
+		return nil, err
+	}
+	return readRecord(dir, id)
+}
+
+func readRecord(dir, id string) (*Installed, error) {
+	text, err := readFile(filepath.Join(dir, record), maxRecord)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", ErrNotInstalled, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	file := recordFile{Installed: &Installed{dir: dir}}
+	if err := json.Unmarshal(text, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w; install it again", filepath.Join(dir, record), err)
+	}
+	i := file.Installed
+	i.folder = file.Folder
+	if i.Entry.ID != id || i.folder == "." || !filepath.IsLocal(i.folder) || filepath.Base(i.folder) != i.folder || !slices.Contains(interpreters, i.Program) && !filepath.IsLocal(i.Program) {
+		return nil, fmt.Errorf("%s is not what was written there; install the agent again", filepath.Join(dir, record))
+	}
+	return i, nil
+}
+
+// recordFile is what is in the file.
+type recordFile struct {
+	*Installed
+	Folder string `json:"folder"`
+}
+
+func (i *Installed) write() error {
+	text, err := json.MarshalIndent(recordFile{i, i.folder}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(i.dir, record), append(text, '\n'))
+}
+
+// lock keeps other processes, and other calls, from changing an agent meanwhile. The file is not in the agent's folder,
+// which may be removed.
+func (c *Client) lock(ctx context.Context, id string) (*filelock.Lock, error) {
+	dir, err := c.dir()
+	if err != nil {
+		return nil, err
+	}
+	dir = filepath.Join(dir, "locks")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return filelock.Wait(ctx, filepath.Join(dir, id))
+}
+
+// Plan says what Install would fetch and run, and does not ask for consent.
+func (c *Client) Plan(ctx context.Context, id string, options *InstallOptions) (*Plan, error) {
+	list, err := c.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := list.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	return c.planOf(e, options)
+}
+
+func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
+	if options == nil {
+		options = &InstallOptions{}
+	}
+	dir, err := c.agent(e.ID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.plan(e, options.Kind, options, dir)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := readRecord(dir, e.ID); err == nil {
+		p.Installed = now.Entry.Version
+	}
+	return p, nil
+}
+
+// Install installs an agent in the version of the registry, after Consent. If that version is installed already, or the
+// agent is pinned to another one, in the kind that is asked for, it returns what is installed, and asks nobody. Otherwise
+// what was installed before is started until the new one is whole. Find, not Install, is for starting what is there,
+// whatever the registry has.
+//
+// The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if there is nobody to ask; it is
+// an *UnavailableError if there is nothing for this system, an *ArchiveError if what was fetched is not taken, and an
+// *InstallError if npm or uv failed, which says why in words.
+func (c *Client) Install(ctx context.Context, id string, options *InstallOptions) (*Installed, error) {
+	list, err := c.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := list.Find(id)
+	if errors.Is(err, ErrUnknownAgent) && list.Stale == nil { // it may be new
+		if list, err = c.Refresh(ctx); err == nil {
+			e, err = list.Find(id)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.install(ctx, e, options)
+}
+
+func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions) (_ *Installed, err error) {
+	if options == nil {
+		options = &InstallOptions{}
+	}
+	dir, err := c.agent(e.ID)
+	if err != nil {
+		return nil, err
+	}
+	isThere := func(now *Installed, err error) bool {
+		same := err == nil && (now.Pinned || now.Entry.Version == e.Version && now.Entry.Distribution.same(&e.Distribution))
+		return same && !options.Again && (options.Kind == "" || options.Kind == now.Kind)
+	}
+	if now, err := readRecord(dir, e.ID); isThere(now, err) {
+		return now, nil
+	}
+	if c.Offline {
+		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrOffline)
+	}
+	p, err := c.planOf(e, options)
+	if err != nil {
+		return nil, err
+	}
+	if c.Consent == nil {
+		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrNoConsent)
+	}
+	asked := *p
+	if err := c.Consent(ctx, &asked); err != nil {
+		return nil, fmt.Errorf("installing %s: %w", e.ID, err)
+	}
+	limits := c.Limits.orDefaults()
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.InstallTime, fmt.Errorf("%s is not installed after %v: %w", e.ID, limits.InstallTime, context.DeadlineExceeded))
+	defer cancel()
+	lock, err := c.lock(ctx, e.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	now, err := readRecord(dir, e.ID)
+	if isThere(now, err) { // another process was faster
+		return now, nil
+	}
+	if err != nil {
+		now = nil // it is damaged, or not there
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	keep := []string{record}
+	if now != nil {
+		keep = append(keep, now.folder) // agents of it may still run
+	}
+	if err := sweep(dir, keep); err != nil {
+		return nil, err
+	}
+	i := &Installed{
+		Entry: *e, Kind: p.Kind, Time: time.Now().UTC(), Pinned: now != nil && now.Pinned, Args: p.Args, Env: p.Env,
+		dir: dir, folder: e.Version + "-" + strings.ToLower(rand.Text()[:8]),
+	}
+	if err := os.Mkdir(i.Folder(), 0o700); err != nil {
+		return nil, err
+	}
+	if err = c.place(ctx, p, i, limits); err == nil {
+		err = i.write()
+	}
+	if err != nil {
+		err = errors.Join(fmt.Errorf("installing %s: %w", e.ID, causeOf(ctx, err)), removeAll(i.Folder()))
+		if now == nil {
+			_ = os.Remove(dir) // unless there is something in it
+		}
+		return nil, err
+	}
+	return i, nil
+}
+
+// place fetches and unpacks what the plan says into the folder of the version.
+func (c *Client) place(ctx context.Context, p *Plan, i *Installed, limits Limits) (err error) {
+	if p.Kind != Binary {
+		i.Program, err = c.placePackage(ctx, p, i)
+		return err
+	}
+	a := &Archive{Archive: p.URL, Cmd: p.Program, SHA256: p.SHA256}
+	archive := i.Folder() + ".fetched"
+	defer func() {
+		// A program that came alone was moved.
+		if failed := os.Remove(archive); !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+	}()
+	if i.SHA256, err = fetch(ctx, c.HTTP, p.URL, archive, limits.Archive); err != nil {
+		return fmt.Errorf("fetching %s: %w", p.URL, err)
+	}
+	if err := a.verify(i.SHA256); err != nil {
+		return err
+	}
+	i.Verified = a.SHA256 != ""
+	i.Program, err = placeArchive(ctx, archive, a, i.Folder(), limits)
+	return err
+}
+
+// sweep removes what is in the folder of an agent, but for some.
+func sweep(dir string, keep []string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if slices.Contains(keep, e.Name()) {
+			continue
+		}
+		if err := removeAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeAll removes a folder, also one in which archives have folders that cannot be written.
+func removeAll(name string) error {
+	err := os.RemoveAll(name)
+	if err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	walk := func(path string, e fs.DirEntry, err error) error {
+		if e != nil && e.IsDir() {
+			return os.Chmod(path, 0o700) // then it can be read
+		}
+		return err
+	}
+	return errors.Join(filepath.WalkDir(name, walk), os.RemoveAll(name))
+}
+
+// Update installs the version of the registry in place of another one, after Consent, and returns what is installed then.
+// If there is no other, it returns what is installed. A pinned agent is not changed: the error matches ErrPinned. If
+// it fails, what is installed stays.
+func (c *Client) Update(ctx context.Context, id string, options *InstallOptions) (*Installed, error) {
+	now, err := c.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	if now.Pinned {
+		return now, fmt.Errorf("%w: %s %s", ErrPinned, id, now.Entry.Version)
+	}
+	list, err := c.Refresh(ctx)
+	if err != nil {
+		return now, err
+	}
+	if list.Stale != nil {
+		return now, list.Stale
+	}
+	e, err := list.Find(id)
+	if err != nil {
+		return now, err
+	}
+	var o InstallOptions
+	if options != nil {
+		o = *options
+	}
+	if o.Kind == "" && slices.Contains(e.Kinds(c.platform()), now.Kind) {
+		o.Kind = now.Kind // as the user has chosen it
+	}
+	updated, err := c.install(ctx, e, &o)
+	if err != nil {
+		return now, err
+	}
+	return updated, nil
+}
+
+// Newer is an agent of which the registry has another version.
+type Newer struct {
+	Installed *Installed
+	// Entry is what the registry has.
+	Entry *Entry
+}
+
+// Outdated returns the agents that are installed in another version than that of a list, pinned ones too.
+func (c *Client) Outdated(list *List) ([]Newer, error) {
+	all, err := c.Installed()
+	var newer []Newer
+	for _, i := range all {
+		if e, missing := list.Find(i.ID()); missing == nil && e.Version != i.Entry.Version {
+			newer = append(newer, Newer{i, e})
+		}
+	}
+	return newer, err
+}
+
+// Pin has Update leave an agent at its version, or no more.
+func (c *Client) Pin(ctx context.Context, id string, pinned bool) (err error) {
+	dir, err := c.agent(id)
+	if err != nil {
+		return err
+	}
+	lock, err := c.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	i, err := readRecord(dir, id)
+	if err != nil || i.Pinned == pinned {
+		return err
+	}
+	i.Pinned = pinned
+	return i.write()
+}
+
+// Remove removes an agent with all its files. What it has written elsewhere, such as its settings, stays. Agents that
+// run should be ended first.
+func (c *Client) Remove(ctx context.Context, id string) (err error) {
+	dir, err := c.agent(id)
+	if err != nil {
+		return err
+	}
+	lock, err := c.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	// A record that is damaged is removed as well.
+	if err := os.Remove(filepath.Join(dir, record)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s", ErrNotInstalled, id)
+	} else if err != nil {
+		return err
+	}
+	return removeAll(dir)
+}

@@ -1,0 +1,210 @@
+// This file owns what the user is asked before something is fetched or run.
+
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// Plan is all that will be fetched and run to install an agent, and then at each start.
+type Plan struct {
+	// Entry is what the registry says of the agent.
+	Entry Entry
+	// Kind is how it is installed.
+	Kind Kind
+	// Installed is the version that is installed now, or "".
+	Installed string
+	// URL is the address of the archive that is fetched, of a Binary.
+	URL string
+	// SHA256 is the sum that the archive must have. "" means that the registry gives none: whoever controls the address
+	// decides what is run.
+	SHA256 string
+	// Package is the package that is fetched, of NPX and UVX. What it depends on is fetched too, in the versions that the
+	// package names, and what the packages run when they are installed is run.
+	Package string
+	// Install is the program that fetches the package; nil for a Binary.
+	Install *launch.Command
+	// Program is what is started: a file of the archive, or a command of the package, where "" is its only one or that
+	// with its name.
+	Program string
+	// Args and Env are the arguments and variables with which it is started.
+	Args []string
+	Env  map[string]string
+	// Folder is where it is kept; a folder in it is made for the version.
+	Folder string
+}
+
+// String gives the plan in lines for a terminal, without control characters.
+func (p *Plan) String() string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, plain.Line(fmt.Sprintf(format, args...))) }
+	say("agent:   %s (%s) %s", p.Entry.Name, p.Entry.ID, p.Entry.Version)
+	if p.Installed != "" {
+		say("now:     %s", p.Installed)
+	}
+	if len(p.Entry.Authors) > 0 {
+		say("authors: %s", strings.Join(p.Entry.Authors, ", "))
+	}
+	if p.Entry.License != "" {
+		say("license: %s", p.Entry.License)
+	}
+	if p.Kind == Binary {
+		say("fetches: %s", p.URL)
+		if p.SHA256 == "" {
+			say("         the registry gives no sum: what comes cannot be verified")
+		} else {
+			say("         SHA-256 %s", p.SHA256)
+		}
+	} else {
+		say("fetches: the package %s, and what it depends on", p.Package)
+		say("runs:    %s", p.Install)
+		say("         and what the packages run when they are installed")
+	}
+	program := p.Program
+	if program == "" {
+		program = "(the command of the package)"
+	}
+	start := &launch.Command{Program: program, Args: p.Args, Env: p.Env}
+	say("starts:  %s", start)
+	say("in:      %s", p.Folder)
+	return strings.Join(lines, "\n")
+}
+
+// UnavailableError says that an agent cannot be installed here.
+type UnavailableError struct {
+	// ID is the agent.
+	ID string
+	// Kinds are the kinds in which it is distributed for this system.
+	Kinds []Kind
+	// Reason says why none of them can be taken.
+	Reason string
+}
+
+// Error implements the error interface.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("%s cannot be installed here: %s", e.ID, e.Reason)
+}
+
+// tools are the programs that install packages.
+var tools = map[Kind]struct{ program, comesWith string }{
+	NPX: {"npm", "Node.js"},
+	UVX: {"uv", "uv"},
+}
+
+// choose takes one of an entry's kinds.
+func (c *Client) choose(e *Entry, kind Kind) (Kind, error) {
+	platform := c.platform()
+	have := e.Kinds(platform)
+	unavailable := func(format string, args ...any) (Kind, error) {
+		return "", &UnavailableError{e.ID, have, fmt.Sprintf(format, args...)}
+	}
+	if len(have) == 0 {
+		return unavailable("it has nothing for %s", platform)
+	}
+	prefer := c.Prefer
+	if prefer == nil {
+		prefer = []Kind{Binary, NPX, UVX}
+	}
+	if kind != "" {
+		if !slices.Contains(have, kind) {
+			return unavailable("it has no %s for %s, but %v", kind, platform, have)
+		}
+		prefer = []Kind{kind}
+	}
+	var missing []string
+	for _, k := range prefer {
+		if !slices.Contains(have, k) {
+			continue
+		}
+		tool, needed := tools[k]
+		if !needed {
+			return k, nil
+		}
+		if _, err := c.find(tool.program); err == nil {
+			return k, nil
+		}
+		missing = append(missing, fmt.Sprintf("for %s the program %s is needed, which comes with %s", k, tool.program, tool.comesWith))
+	}
+	if missing == nil {
+		return unavailable("of its kinds %v none is preferred", have)
+	}
+	return unavailable("%s", strings.Join(missing, "; "))
+}
+
+// find looks a program up in the environment of the Client.
+func (c *Client) find(program string) (string, error) {
+	path, err := (&launch.Command{Program: program, Environ: c.Environ}).Find()
+	if err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+// plan says all that will be fetched and run for an entry.
+func (c *Client) plan(e *Entry, kind Kind, options *InstallOptions, folder string) (*Plan, error) {
+	kind, err := c.choose(e, kind)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Entry: *e, Kind: kind, Folder: folder}
+	switch kind {
+	case Binary:
+		a := e.Distribution.Binary[c.platform()]
+		p.URL, p.SHA256, p.Program, p.Args, p.Env = a.Archive, a.SHA256, a.Cmd, a.Args, a.Env
+		err = a.usable()
+	case NPX, UVX:
+		d := e.Distribution.NPX
+		if kind == UVX {
+			d = e.Distribution.UVX
+		}
+		p.Package, p.Program, p.Args, p.Env = d.Package, d.Cmd, d.Args, d.Env
+		err = d.exact(kind, e)
+		if err == nil {
+			p.Install, err = c.installer(kind, d, options)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the entry of %s: %w", e.ID, err)
+	}
+	return p, nil
+}
+
+// usable says why an archive of an entry is not taken.
+func (a *Archive) usable() error {
+	switch {
+	case isInstaller(fileName(a.Archive)):
+		return brokenf("%s is an installer", short(fileName(a.Archive)))
+	case a.SHA256 != "" && !sumPattern.MatchString(a.SHA256):
+		return brokenf("%q is no SHA-256", short(a.SHA256))
+	}
+	if !slices.Contains(interpreters, a.Cmd) {
+		if _, err := localCommand(a.Cmd); err != nil {
+			return err
+		}
+	}
+	return usableEnv(a.Env)
+}
+
+// installer is the command that installs a package. Where it runs is added later.
+func (c *Client) installer(kind Kind, d *Package, options *InstallOptions) (*launch.Command, error) {
+	path, err := c.find(tools[kind].program)
+	if err != nil {
+		return nil, err
+	}
+	if kind == UVX {
+		return &launch.Command{Program: path, Args: []string{"tool", "install", "--no-config", d.Package}, Environ: c.Environ}, nil
+	}
+	args := []string{"install", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--omit=dev"}
+	if options.NoScripts {
+		args = append(args, "--ignore-scripts")
+	}
+	if options.AnyAge {
+		args = append(args, "--min-release-age=0")
+	}
+	return &launch.Command{Program: path, Args: append(args, "--save-exact", "--", d.Package), Environ: c.Environ}, nil
+}
