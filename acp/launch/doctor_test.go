@@ -189,6 +189,7 @@ func TestExplain(t *testing.T) {
 		{launch.WrongNode, "npm error code EBADENGINE\nnpm error engine Unsupported engine\nnpm error engine Not compatible with your version of node/npm: x@1.0.0\nnpm error notsup Required: {\"node\":\">=22\"}\n", "needs Node.js >=22"},
 		{launch.WrongNode, "This program requires Node.js 22 or higher. You have v20.1.0\n", "requires Node.js 22"},
 		{launch.WrongNode, "file:///t.mjs:1\nawait 1; using x = null\n               ^\n\nSyntaxError: Unexpected identifier 'x'\n    at compileSourceTextModule (node:internal/modules/esm/utils:346:16)\n\nNode.js v20.20.2\n", "Node.js v20.20.2 does not understand the program: SyntaxError: Unexpected identifier 'x'"},
+		{launch.WrongNode, "npm warn EBADENGINE Unsupported engine {\nnpm warn EBADENGINE   package: '@qwen-code/qwen-code@0.24.4',\nnpm warn EBADENGINE   required: { node: '>=22.0.0' },\nnpm warn EBADENGINE   current: { node: 'v20.20.2', npm: '11.19.1' }\nnpm warn EBADENGINE }\n", "needs Node.js >=22.0.0, and this is v20.20.2"},
 		{launch.Incomplete, "Error: Cannot find module './dist/x.js'\nRequire stack:\n\nNode.js v20.20.2", "./dist/x.js"},
 		{launch.InterpreterMissing, "/lib/libc.so.6: version `GLIBC_2.38' not found (required by ./agent)", "GLIBC_2.38"},
 		{launch.InterpreterMissing, "./agent: error while loading shared libraries: libssl.so.3: cannot open shared object file", "libssl.so.3"},

@@ -131,22 +131,40 @@ var signs = []sign{
 	},
 }
 
+var (
+	// npmWarning is a line of a warning of npm, which may have nothing to do with what went wrong.
+	npmWarning = regexp.MustCompile(`(?m)^npm (?:warn|WARN).*\n?`)
+	// engineWarning is looked for in those when nothing else is found.
+	engineWarning = sign{
+		WrongNode, regexp.MustCompile(`npm (?:warn|WARN) EBADENGINE\s+required: \{ node: '([^']+)' \},?\n\s*npm (?:warn|WARN) EBADENGINE\s+current: \{ node: '([^']+)'`),
+		"the package needs Node.js $1, and this is $2", "Install that version, or put its folder first in PATH.",
+	}
+)
+
+// in looks for the sign.
+func (s *sign) in(output string) (Problem, bool) {
+	at := s.pattern.FindStringSubmatchIndex(output)
+	if at == nil {
+		return Problem{}, false
+	}
+	expand := func(template string) string {
+		return short(strings.TrimSpace(string(s.pattern.ExpandString(nil, template, output, at))))
+	}
+	return Problem{Kind: s.kind, Text: expand(s.text), Advice: expand(s.advice), Blocks: true}, true
+}
+
 // Explain looks in what a program has written, to standard error for example, for the signs of a problem that has a known
 // reason: a package that cannot be fetched, a wrong version of Node.js, a missing library. Only the last 64 KiB are read.
 func Explain(output string) (Problem, bool) {
 	const most = 64 << 10
 	output = output[max(0, len(output)-most):]
-	for _, s := range signs {
-		at := s.pattern.FindStringSubmatchIndex(output)
-		if at == nil {
-			continue
+	errors := npmWarning.ReplaceAllString(output, "")
+	for i := range signs {
+		if p, ok := signs[i].in(errors); ok {
+			return p, true
 		}
-		expand := func(template string) string {
-			return short(strings.TrimSpace(string(s.pattern.ExpandString(nil, template, output, at))))
-		}
-		return Problem{Kind: s.kind, Text: expand(s.text), Advice: expand(s.advice), Blocks: true}, true
 	}
-	return Problem{}, false
+	return engineWarning.in(output)
 }
 
 // short is the beginning of a text.

@@ -102,7 +102,7 @@ type InstallError struct {
 
 // Error implements the error interface.
 func (e *InstallError) Error() string {
-	text := fmt.Sprintf("installing %s for %s: ", e.Package, e.ID)
+	text := fmt.Sprintf("the package %s: ", e.Package)
 	if e.Problem.Kind != "" {
 		text += e.Problem.Text
 		if e.Problem.Advice != "" {
