@@ -21,6 +21,9 @@ type Policy struct {
 	// Budget is for how long connecting again is tried, from when the connection was lost; what is not restored by then
 	// is given up. Default 10 min. It must be longer than what the server takes to notice that a client is gone, or a
 	// session that lives on there is given up here: with package remote that is 5 min.
+	//
+	// An agent that ends soon after each start is given up too: when more than ten connections in a row did not hold for
+	// MaxBackoff, and Budget has passed since the first of them was lost.
 	Budget time.Duration
 	// MinBackoff and MaxBackoff bound how long is waited before each try: 1 s, half as much again each time, up to 30 s,
 	// and of that a random part. They begin anew when a connection has held for MaxBackoff.
@@ -60,9 +63,11 @@ const (
 	Waiting
 	// Replaying: Session is about to be loaded; its history comes again as updates, so what was shown of it is cleared.
 	Replaying
-	// Restored: Session is back. Without a session: the connection is, with all sessions that could be restored.
+	// Restored: Session is back; Differences says what of it is another than before. Without a session: the connection is,
+	// with all sessions that could be restored.
 	Restored
-	// SessionLost: Session could not be brought back. Err says why.
+	// SessionLost: Session could not be brought back. Err says why. If that matches acp.ErrAuthRequired, the user may log
+	// in and load it again.
 	SessionLost
 	// GaveUp: the Client is over. Err says why.
 	GaveUp
@@ -85,6 +90,17 @@ type Event struct {
 	Err         error
 	Wait        time.Duration
 	Interrupted []Interrupted
+	Differences []Difference
+}
+
+// Difference is something of a session that the agent has not kept over the loss of its connection, and that it says now
+// to be another than before.
+type Difference struct {
+	// Mode says that it is the session's mode, Option which of its config options it is otherwise.
+	Mode   bool
+	Option acp.SessionConfigID
+	// Was and Is are the values: the id of the mode, the value of the option, "true" or "false".
+	Was, Is string
 }
 
 // Interrupted is a call that the loss of a connection has ended. It was not, and will not be, sent again.
@@ -259,7 +275,8 @@ func (c *Client) ends() {
 // run waits for the loss of the connection, and makes another, until the Client is over.
 func (c *Client) run(conn *acp.ClientConn) {
 	defer close(c.done)
-	tries := 0
+	tries, losses := 0, 0
+	var since time.Time // when the first of these losses was
 	for {
 		made := time.Now()
 		select {
@@ -269,8 +286,8 @@ func (c *Client) run(conn *acp.ClientConn) {
 			return
 		}
 		lost := time.Now()
-		if lost.Sub(made) >= c.policy.MaxBackoff {
-			tries = 0
+		if losses++; losses == 1 || lost.Sub(made) >= c.policy.MaxBackoff {
+			tries, losses, since = 0, 1, lost
 		}
 		why := cmp.Or(conn.Wait(), error(acp.ErrClosed))
 		c.mu.Lock()
@@ -283,7 +300,12 @@ func (c *Client) run(conn *acp.ClientConn) {
 		c.mu.Unlock()
 		c.notify(event)
 		var err error
-		if conn, tries, err = c.again(lost.Add(c.policy.Budget), tries); err != nil {
+		if losses > maxLosses && lost.Sub(since) >= c.policy.Budget {
+			err = fmt.Errorf("the connection was lost %d times in a row, each time soon after it was made", losses)
+		} else {
+			conn, tries, err = c.again(lost.Add(c.policy.Budget), tries)
+		}
+		if err != nil {
 			if over := context.Cause(c.life); over == nil {
 				err = fmt.Errorf("%w: %w", why, err)
 				c.notify(Event{Kind: GaveUp, Err: err})
@@ -295,6 +317,9 @@ func (c *Client) run(conn *acp.ClientConn) {
 		}
 	}
 }
+
+// maxLosses is how many connections in a row may be lost soon, however long that takes.
+const maxLosses = 10
 
 // settle waits until the calls on a connection that is over have returned: they do so at once, unless a handler does
 // not end.
@@ -359,19 +384,35 @@ func (c *Client) restore(ctx context.Context, conn *acp.ClientConn) error {
 			c.notify(Event{Kind: Restored})
 			return nil
 		}
-		switch current, err := s.restore(ctx, conn); {
+		current, err := s.restore(ctx, conn)
+		closed := errors.Is(err, acp.ErrClosed) || ctx.Err() != nil
+		switch {
 		case err == nil:
-			s.become(current, nil)
-			c.notify(Event{Kind: Restored, Session: s.id})
-		case errors.Is(err, acp.ErrClosed) || ctx.Err() != nil:
+			differences := s.become(current, nil)
+			s.crashes = 0
+			c.notify(Event{Kind: Restored, Session: s.id, Differences: differences})
+			continue
+		case closed:
+			// What ends the agent each time would keep the other sessions from being restored.
+			if _, crashed := errors.AsType[*rpc.ExitError](err); !crashed || ctx.Err() != nil {
+				return err
+			}
+			if s.crashes++; s.crashes < maxCrashes {
+				return err
+			}
+			err = fmt.Errorf("the agent ended %d times while it was restored: %w", s.crashes, err)
+		}
+		c.forget(s)
+		s.become(nil, fmt.Errorf("session %s could not be restored: %w", s.id, err))
+		c.notify(Event{Kind: SessionLost, Session: s.id, Err: err})
+		if closed {
 			return err
-		default:
-			c.forget(s)
-			s.become(nil, fmt.Errorf("session %s could not be restored: %w", s.id, err))
-			c.notify(Event{Kind: SessionLost, Session: s.id, Err: err})
 		}
 	}
 }
+
+// maxCrashes is how often in a row an agent may end while a session is restored.
+const maxCrashes = 3
 
 // stale returns a session that is not restored on a new connection. If there is none, that is the connection of now.
 func (c *Client) stale(conn *acp.ClientConn) *Session {

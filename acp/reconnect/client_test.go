@@ -28,8 +28,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("ACP_TEST_AGENT") != "" {
-		a := &agent{loads: true}
+	if kind := os.Getenv("ACP_TEST_AGENT"); kind != "" {
+		a := &agent{loads: true, kind: kind}
 		if err := acp.ServeAgent(context.Background(), acp.Stdio(), a.handlers(), nil); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -42,6 +42,8 @@ func TestMain(m *testing.M) {
 // agent keeps its sessions outside of its connections. Its prompts hang, die, or end at once, as their text says.
 type agent struct {
 	resumes, loads bool
+	settings       bool   // its sessions have modes and options, which a new connection finds as they were at first
+	kind           string // of one that is a process
 
 	mu      sync.Mutex
 	log     []string   // what it was asked
@@ -93,7 +95,17 @@ func (a *agent) handlers() acp.AgentHandlers {
 	h := acp.AgentHandlers{
 		NewSession: func(_ context.Context, _ *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
 			a.note("new %s %d", req.Cwd, len(req.MCPServers))
-			return &acp.NewSessionResponse{SessionID: "s"}, nil
+			res := &acp.NewSessionResponse{SessionID: "s"}
+			switch {
+			case a.kind == "dies":
+				os.Exit(3)
+			case req.Cwd == "/poison":
+				res.SessionID = "poison"
+			}
+			if a.settings {
+				res.Modes, res.ConfigOptions = modes, acp.Some(options("small"))
+			}
+			return res, nil
 		},
 		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 			text := req.Prompt[0].Variant.(*acp.ContentBlockText).Text
@@ -122,16 +134,38 @@ func (a *agent) handlers() acp.AgentHandlers {
 	if a.resumes {
 		h.ResumeSession = func(_ context.Context, s *acp.AgentSession, req *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
 			a.note("resume %s %s %d", s.ID(), req.Cwd, len(req.MCPServers))
-			return &acp.ResumeSessionResponse{}, known()
+			res := &acp.ResumeSessionResponse{}
+			if a.settings {
+				res.Modes, res.ConfigOptions = modes, acp.Some(options("small"))
+			}
+			return res, known()
+		}
+	}
+	if a.settings {
+		h.SetSessionMode = func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+			return &acp.SetSessionModeResponse{}, nil
+		}
+		h.SetSessionConfigOption = func(_ context.Context, _ *acp.AgentSession, req *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
+			return &acp.SetSessionConfigOptionResponse{ConfigOptions: options(req.Variant.(*acp.SetSessionConfigOptionRequestValueID).Value)}, nil
 		}
 	}
 	if a.loads {
 		h.LoadSession = func(ctx context.Context, s *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
 			a.note("load %s %s %d", s.ID(), req.Cwd, len(req.MCPServers))
+			if s.ID() == "poison" {
+				os.Exit(5)
+			}
 			return &acp.LoadSessionResponse{}, errors.Join(s.Update(ctx, acp.AgentMessageText("history")), known())
 		}
 	}
 	return h
+}
+
+// modes are those of a session with settings at first, options those with a value.
+var modes = acp.Some(acp.SessionModeState{CurrentModeID: "ask", AvailableModes: []acp.SessionMode{{ID: "ask", Name: "Ask"}, {ID: "code", Name: "Code"}}})
+
+func options(value acp.SessionConfigValueID) []acp.SessionConfigOption {
+	return []acp.SessionConfigOption{acp.SelectOption("model", "Model", value, acp.SelectValue("small", "Small"), acp.SelectValue("large", "Large"))}
 }
 
 // transport connects to the agent in this process.
@@ -467,7 +501,7 @@ func TestREM70_Close(t *testing.T) {
 func TestREM70_CrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent{}
-		policy := &reconnect.Policy{MinBackoff: time.Minute, MaxBackoff: time.Hour, Budget: 2 * time.Hour}
+		policy := &reconnect.Policy{MinBackoff: time.Minute, MaxBackoff: time.Hour, Budget: 100 * time.Hour}
 		_, ev := start(t, a, acp.ClientHandlers{}, policy)
 		longest := time.Duration(0)
 		for range 12 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/acpgo/sdk/acp"
 )
@@ -16,6 +17,8 @@ type Session struct {
 	client *Client
 	id     acp.SessionID
 	load   acp.LoadSessionRequest // with which it is brought back
+
+	crashes int // how often in a row the agent has ended while it was restored; of the client's goroutine
 
 	// Guarded by the client's mu.
 	current *acp.ClientSession
@@ -96,11 +99,47 @@ func (c *Client) forget(s *Session) {
 	c.sessions = slices.DeleteFunc(c.sessions, func(other *Session) bool { return other == s })
 }
 
-// become sets what the session is on the connection of now, or why it is no more.
-func (s *Session) become(current *acp.ClientSession, err error) {
+// become sets what the session is on the connection of now, or why it is no more. It returns what of it is another than
+// before.
+func (s *Session) become(current *acp.ClientSession, err error) []Difference {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
+	before := s.current
 	s.current, s.err = current, err
+	if before == nil || current == nil {
+		return nil
+	}
+	return differences(before, current)
+}
+
+// differences compares the modes and options of a session before and after. What the agent does not tell is not known.
+func differences(before, now *acp.ClientSession) []Difference {
+	var list []Difference
+	was, is := before.Modes(), now.Modes()
+	if was, is := was.Value().CurrentModeID, is.Value().CurrentModeID; was != "" && is != "" && was != is {
+		list = append(list, Difference{Mode: true, Was: string(was), Is: string(is)})
+	}
+	values := map[acp.SessionConfigID]string{}
+	for _, option := range before.ConfigOptions().Value() {
+		values[option.ID] = valueOf(&option)
+	}
+	for _, option := range now.ConfigOptions().Value() {
+		if was, is := values[option.ID], valueOf(&option); was != "" && is != "" && was != is {
+			list = append(list, Difference{Option: option.ID, Was: was, Is: is})
+		}
+	}
+	return list
+}
+
+// valueOf is the value of an option; "" for one of an unknown kind.
+func valueOf(option *acp.SessionConfigOption) string {
+	switch v := option.Variant.(type) {
+	case *acp.SessionConfigOptionSelect:
+		return string(v.CurrentValue)
+	case *acp.SessionConfigOptionBoolean:
+		return strconv.FormatBool(v.CurrentValue)
+	}
+	return ""
 }
 
 // restore brings the session back on a new connection.
