@@ -40,7 +40,7 @@ type CheckOptions struct {
 
 // Report is what a check has found.
 type Report struct {
-	// Dir is the folder of the entry.
+	// Dir is the folder of the entry, or "".
 	Dir string
 	// Requirements are all that the registry demands, REG-2 to REG-11, with what was found.
 	Requirements []Requirement
@@ -160,7 +160,29 @@ type checker struct {
 // error is about the check itself, such as a folder that is not there; when ctx ends, it comes with what was found until
 // then.
 func Check(ctx context.Context, dir string, options *CheckOptions) (*Report, error) {
-	c := &checker{ctx: ctx}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("%s is no folder", dir)
+	}
+	text, err := readFile(filepath.Join(dir, "agent.json"), maxFile)
+	return newChecker(ctx, dir, options).run(text, err)
+}
+
+// CheckEntry checks an entry alone, the text of agent.json, as Check does: without its folder and its icon.
+func CheckEntry(ctx context.Context, entry []byte, options *CheckOptions) (*Report, error) {
+	return newChecker(ctx, "", options).run(entry, nil)
+}
+
+func newChecker(ctx context.Context, dir string, options *CheckOptions) *checker {
+	c := &checker{ctx: ctx, dir: dir, report: &Report{Dir: dir, Requirements: slices.Clone(requirements)}, rows: map[string]*Requirement{}}
 	if options != nil {
 		c.CheckOptions = *options
 	}
@@ -168,30 +190,21 @@ func Check(ctx context.Context, dir string, options *CheckOptions) (*Report, err
 	c.NPM, c.PyPI = cmp.Or(c.NPM, "https://registry.npmjs.org"), cmp.Or(c.PyPI, "https://pypi.org")
 	c.Platform = cmp.Or(c.Platform, Platform())
 	c.Limits = c.Limits.orDefaults()
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	if c.dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return nil, err
-	}
-	if info, err := os.Stat(c.dir); err != nil {
-		return nil, err
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no folder", c.dir)
-	}
-	c.report = &Report{Dir: c.dir, Requirements: slices.Clone(requirements)}
-	c.rows = map[string]*Requirement{}
 	for i := range c.report.Requirements {
 		c.rows[c.report.Requirements[i].ID] = &c.report.Requirements[i]
 	}
+	return c
+}
+
+// run checks the text of agent.json, or that it could not be read.
+func (c *checker) run(text []byte, failed error) (*Report, error) {
 	began := time.Now()
-	c.check()
+	c.check(text, failed)
 	c.report.Took = time.Since(began)
 	for id := range c.rows {
 		c.why(id, "agent.json has nothing of it that can be read")
 	}
-	return c.report, ctx.Err()
+	return c.report, c.ctx.Err()
 }
 
 // begin begins a step.

@@ -20,9 +20,9 @@ var (
 // platforms are the keys of binary.
 var platforms = []string{"darwin-aarch64", "darwin-x86_64", "linux-aarch64", "linux-x86_64", "windows-aarch64", "windows-x86_64"}
 
-func (c *checker) check() {
+func (c *checker) check(text []byte, failed error) {
 	c.begin(stepEntry, "agent.json is as the registry's schema and scripts want it.")
-	e := c.entry()
+	e := c.entry(text, failed)
 	c.begin(stepIcon, "icon.svg is as the registry wants it.")
 	c.icon()
 	if e == nil {
@@ -38,11 +38,10 @@ func (c *checker) check() {
 }
 
 // entry reads agent.json; nil if there is nothing to read.
-func (c *checker) entry() *Entry {
+func (c *checker) entry(text []byte, failed error) *Entry {
 	c.ran("REG-2")
-	text, err := readFile(filepath.Join(c.dir, "agent.json"), maxFile)
-	if err != nil {
-		c.fail("REG-2", "", "agent.json: %v", err)
+	if failed != nil {
+		c.fail("REG-2", "", "agent.json: %v", failed)
 		return nil
 	}
 	if !json.Valid(text) {
@@ -120,31 +119,38 @@ func (c *checker) identity(e *Entry) {
 		if !idPattern.MatchString(e.ID) {
 			c.fail("REG-3", "/id", "%q has other characters than small letters, digits and -, or does not begin with a letter", e.ID)
 		}
-		if folder := filepath.Base(c.dir); folder != e.ID {
-			c.fail("REG-3", "/id", "it is %q, and the folder is %q", e.ID, folder)
-		}
-		others, err := filepath.Glob(filepath.Join(escape(filepath.Dir(c.dir)), "*", "agent.json"))
-		if err != nil {
-			others = nil // never: the pattern is right
-		}
-		for _, other := range others {
-			if filepath.Dir(other) == c.dir {
-				continue
-			}
-			text, err := readFile(other, maxFile)
-			if err != nil {
-				continue // somebody else's
-			}
-			var x struct{ ID string }
-			if json.Unmarshal(text, &x) == nil && x.ID == e.ID {
-				c.fail("REG-3", "/id", "%s has the same id", filepath.Base(filepath.Dir(other)))
-			}
+		if c.dir != "" {
+			c.folder(e)
 		}
 	}
 	if e.Version != "" {
 		c.ran("REG-3")
 		if !versionPattern.MatchString(e.Version) {
 			c.fail("REG-3", "/version", "%q does not begin with three numbers", e.Version)
+		}
+	}
+}
+
+// folder compares the id with the folder, and with the entries beside it.
+func (c *checker) folder(e *Entry) {
+	if folder := filepath.Base(c.dir); folder != e.ID {
+		c.fail("REG-3", "/id", "it is %q, and the folder is %q", e.ID, folder)
+	}
+	others, err := filepath.Glob(filepath.Join(escape(filepath.Dir(c.dir)), "*", "agent.json"))
+	if err != nil {
+		others = nil // never: the pattern is right
+	}
+	for _, other := range others {
+		if filepath.Dir(other) == c.dir {
+			continue
+		}
+		text, err := readFile(other, maxFile)
+		if err != nil {
+			continue // somebody else's
+		}
+		var x struct{ ID string }
+		if json.Unmarshal(text, &x) == nil && x.ID == e.ID {
+			c.fail("REG-3", "/id", "%s has the same id", filepath.Base(filepath.Dir(other)))
 		}
 	}
 }

@@ -26,6 +26,11 @@ var paints = []string{"fill", "stroke", "color", "stop-color", "flood-color", "l
 var declaration = regexp.MustCompile(`([a-zA-Z-]+)\s*:\s*([^;}]+)`)
 
 func (c *checker) icon() {
+	if c.dir == "" {
+		c.why("REG-9", "there is no folder")
+		c.step.Skipped = "there is no folder"
+		return
+	}
 	text, err := readFile(filepath.Join(c.dir, "icon.svg"), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.why("REG-9", "there is no icon.svg")

@@ -99,8 +99,8 @@ const systems = `"darwin-aarch64":{"archive":"https://example.com/a-1.2.3.zip","
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 const goodIcon = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" viewBox="0 0 16 16" fill="none"><path d="M0 0h16" stroke="currentColor" style="fill: inherit"/></svg>`
 
-// TestEntries checks entries without the network.
-func TestEntries(t *testing.T) {
+// TestREG2_REG8_Entries checks entries without the network.
+func TestREG2_REG8_Entries(t *testing.T) {
 	npx := `{"npx":{"package":"@me/my-agent@1.2.3"}}`
 	for _, c := range []struct {
 		name, entry string
@@ -163,6 +163,14 @@ func TestEntries(t *testing.T) {
 		_, failures := check(t, dir, &CheckOptions{Offline: true})
 		expect(t, failures, "REG-3 /id: other has the same id")
 	})
+	t.Run("alone", func(t *testing.T) {
+		for entry, want := range map[string]bool{entryWith(npx): true, entryWith(`{}`): false, `{`: false} {
+			r, err := CheckEntry(t.Context(), []byte(entry), &CheckOptions{Offline: true})
+			if err != nil || r.OK() != want || rowOf(t, r, "REG-9").Reason != "there is no folder" {
+				t.Errorf("%s: %v\n%s", entry, err, r)
+			}
+		}
+	})
 	t.Run("no folder", func(t *testing.T) {
 		if _, err := Check(t.Context(), filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
@@ -174,8 +182,8 @@ func TestEntries(t *testing.T) {
 	})
 }
 
-// TestIcons checks icons.
-func TestIcons(t *testing.T) {
+// TestREG9_Icons checks icons.
+func TestREG9_Icons(t *testing.T) {
 	svg := func(attributes, inside string) string {
 		return `<svg xmlns="http://www.w3.org/2000/svg" ` + attributes + `>` + inside + `</svg>`
 	}
@@ -225,7 +233,7 @@ type file struct {
 	mode             int64
 }
 
-func tarball(t *testing.T, files ...file) []byte {
+func tarball(t testing.TB, files ...file) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -247,7 +255,7 @@ func tarball(t *testing.T, files ...file) []byte {
 	return b.Bytes()
 }
 
-func gzipped(t *testing.T, text []byte) string {
+func gzipped(t testing.TB, text []byte) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -260,7 +268,7 @@ func gzipped(t *testing.T, text []byte) string {
 	return b.String()
 }
 
-func bzipped(t *testing.T, text []byte) string {
+func bzipped(t testing.TB, text []byte) string {
 	t.Helper()
 	c := exec.Command("bzip2", "-c")
 	c.Stdin = bytes.NewReader(text)
@@ -271,7 +279,7 @@ func bzipped(t *testing.T, text []byte) string {
 	return string(out)
 }
 
-func zipped(t *testing.T, files ...file) string {
+func zipped(t testing.TB, files ...file) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -297,8 +305,8 @@ func zipped(t *testing.T, files ...file) string {
 	return b.String()
 }
 
-// TestBinaries fetches, unpacks and starts binaries of all forms, also hostile ones.
-func TestBinaries(t *testing.T) {
+// TestREG6_Binaries fetches, unpacks and starts binaries of all forms, also hostile ones.
+func TestREG6_Binaries(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the agents are shell scripts")
 	}
@@ -379,8 +387,8 @@ func TestBinaries(t *testing.T) {
 	}
 }
 
-// TestPackages starts packages by npx and uvx of our own.
-func TestPackages(t *testing.T) {
+// TestREG7_Packages starts packages by npx and uvx of our own.
+func TestREG7_Packages(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("npx and uvx are shell scripts")
 	}
@@ -429,8 +437,8 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// TestLaunches starts agents that are not as the registry wants them.
-func TestLaunches(t *testing.T) {
+// TestREG10_REG11_Launches starts agents that are not as the registry wants them.
+func TestREG10_REG11_Launches(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the agents are shell scripts")
 	}
@@ -479,8 +487,8 @@ func TestLaunches(t *testing.T) {
 	}
 }
 
-// TestInterrupt ends a check in the middle of a launch.
-func TestInterrupt(t *testing.T) {
+// TestREG14_Interrupt ends a check in the middle of a launch.
+func TestREG14_Interrupt(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("npx is a shell script")
 	}

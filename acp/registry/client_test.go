@@ -484,8 +484,8 @@ func TestREG5_Install(t *testing.T) {
 	}
 }
 
-// TestHostileArchives: each is refused, with nothing written anywhere, and what was installed before is still started.
-func TestHostileArchives(t *testing.T) {
+// TestREG6_HostileArchives: each is refused, with nothing written anywhere, and what was installed before is still started.
+func TestREG6_HostileArchives(t *testing.T) {
 	requireShell(t)
 	good := item{name: "agent", text: script("9.0.0")}
 	many := make([]item, 300)
@@ -714,8 +714,8 @@ func badSum(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// TestTwoInstall: goroutines, and processes, that install the same agent at once: it is fetched once, and whole.
-func TestTwoInstall(t *testing.T) {
+// TestREG13_TwoInstall: goroutines, and processes, that install the same agent at once: it is fetched once, and whole.
+func TestREG13_TwoInstall(t *testing.T) {
 	requireShell(t)
 	s := newServer(t)
 	s.file("/a.tgz", tgz(t, item{name: "agent", text: script("1.0.0")}, item{name: "more", text: strings.Repeat("x", 1<<20)}))

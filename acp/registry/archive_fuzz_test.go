@@ -1,0 +1,89 @@
+package registry
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// FuzzUnpack: whatever an archive is, nothing is written outside of its folder, no link leads out of it, and there is
+// nothing in it but files, folders and links, in the bounds.
+func FuzzUnpack(f *testing.F) {
+	evil := []file{
+		{name: "a/b", text: "text"}, {name: "l", link: "a/b"}, {name: "../outside", text: "x"}, {name: "d", link: "."}, {name: "e", link: "d/../.."},
+		{name: "A/b", text: "x"}, {name: "/outside", text: "x"},
+	}
+	for i := range evil {
+		for n := range evil[i:] {
+			f.Add(byte(0), tarball(f, evil[i:i+n+1]...))
+			f.Add(byte(1), []byte(zipped(f, evil[i:i+n+1]...)))
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind byte, text []byte) {
+		base := t.TempDir()
+		dir, archive, outside := filepath.Join(base, "in"), filepath.Join(base, "archive"), filepath.Join(base, "outside")
+		name := "a.zip"
+		if kind%2 == 0 {
+			name, text = "a.tgz", []byte(gzipped(t, text))
+		}
+		for file, content := range map[string][]byte{archive: text, outside: []byte("mine")} {
+			if err := os.WriteFile(file, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		limits := Limits{Unpacked: 1 << 20, Files: 50}
+		_, failed := unpack(context.Background(), archive, name, root, limits)
+		size, count := int64(0), 0
+		err = filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(dir, path)
+			if err != nil || path == base || path == archive || path == dir {
+				return err
+			}
+			if path == outside {
+				content, err := os.ReadFile(path)
+				if string(content) != "mine" {
+					t.Errorf("%s was changed", path)
+				}
+				return err
+			}
+			if !filepath.IsLocal(rel) {
+				t.Errorf("%s is outside", path)
+			}
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			switch {
+			case info.Mode().IsRegular():
+				size += info.Size()
+			case info.Mode()&fs.ModeSymlink != 0:
+				if _, err := root.Stat(rel); err != nil && failed == nil {
+					t.Errorf("%s leads nowhere or outside: %v", rel, err)
+				}
+			case !info.IsDir():
+				t.Errorf("%s is %v", rel, info.Mode())
+			}
+			count++
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size > limits.Unpacked+1 || failed == nil && size > limits.Unpacked || count > 2*limits.Files+1 {
+			t.Errorf("%d bytes in %d files", size, count)
+		}
+	})
+}
