@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -62,9 +63,7 @@ func ask(ctx context.Context, with *http.Client, method, address string, header 
 	if err := secure(request.URL); err != nil {
 		return nil, err
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("User-Agent", "acp-go-sdk")
 	var client http.Client
 	if with != nil {

@@ -591,7 +591,7 @@ func TestAgentStartsInTheRoot(t *testing.T) {
 		t.Skip(err) // on another volume
 	}
 	command, err := agentCommand(config{workspace: workspace{root: root}, command: []string{relative, "-x"}})
-	if err != nil || command.Dir != root || command.Path != exampleAgent || len(command.Args) != 2 {
+	if err != nil || command.Dir != root || command.Program != exampleAgent || len(command.Args) != 1 {
 		t.Errorf("got %v, %v", command, err)
 	}
 	if _, err := agentCommand(config{workspace: workspace{root: root}, command: []string{"no-such-agent"}}); !errors.Is(err, exec.ErrNotFound) {

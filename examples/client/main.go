@@ -46,12 +46,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sync"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
 	"github.com/acpgo/sdk/acp/local"
 	"github.com/acpgo/sdk/conformance"
 	"github.com/acpgo/sdk/internal/plain"
@@ -176,7 +176,7 @@ func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
 	})
 	err := converse(ctx, c, in, p, monitor)
 	if login, ok := errors.AsType[*loginError](err); ok && c.interactive {
-		if err = logIn(c, login.method, in, out); err == nil {
+		if err = logIn(ctx, c, login.method, in, out); err == nil {
 			err = converse(ctx, c, in, p, monitor)
 		}
 	}
@@ -189,22 +189,13 @@ func run(ctx context.Context, c config, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// logIn runs the agent's command as a login in this terminal; only the exit status 0 means success (AUT-6).
-func logIn(c config, method *acp.AuthMethodTerminal, in io.Reader, out io.Writer) error {
+// logIn runs the agent's command as a login in this terminal.
+func logIn(ctx context.Context, c config, method *acp.AuthMethodTerminal, in io.Reader, out io.Writer) error {
 	command, err := agentCommand(c)
 	if err != nil {
 		return err
 	}
-	command.Args = append(command.Args, method.Args...)
-	command.Env = os.Environ()
-	for name, value := range method.Env {
-		command.Env = append(command.Env, name+"="+value)
-	}
-	command.Stdin, command.Stdout, command.Stderr = in, out, os.Stderr
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w", method.Name, err)
-	}
-	return nil
+	return command.Login(ctx, method, launch.Terminal{Stdin: in, Stdout: out, Stderr: os.Stderr})
 }
 
 // converse starts the agent, opens a session, plays everything in it, and ends all three.
@@ -234,10 +225,11 @@ func converse(ctx context.Context, c config, in io.Reader, p *printer, monitor *
 		handlers.CreateTerminal = unlessRejecting(talk, handlers.CreateTerminal)
 	}
 
-	command, err := agentCommand(c)
+	agentProgram, err := agentCommand(c)
 	if err != nil {
 		return err
 	}
+	command := agentProgram.Cmd()
 	stderr := plain.NewWriter(os.Stderr, "agent: ")
 	defer func() { err = errors.Join(err, stderr.Flush()) }()
 	command.Stderr = stderr
@@ -300,15 +292,7 @@ func isTerminal(r io.Reader) bool {
 }
 
 // agentCommand is the agent's command, in the root. Its program is found from here.
-func agentCommand(c config) (*exec.Cmd, error) {
-	program, err := exec.LookPath(c.command[0])
-	if err == nil {
-		program, err = filepath.Abs(program)
-	}
-	if err != nil {
-		return nil, err
-	}
-	command := exec.Command(program, c.command[1:]...)
-	command.Dir = c.root
-	return command, nil
+func agentCommand(c config) (*launch.Command, error) {
+	program, err := launch.New(c.command[0]).Find()
+	return &launch.Command{Program: program, Args: c.command[1:], Dir: c.root}, err
 }
