@@ -1,0 +1,60 @@
+// This file owns the places in a list, and the cursors that name them.
+
+package sessionstore
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Position is where a session stands in a list. It is for implementations of Store: a cursor that names the last session
+// of its page neither repeats nor skips sessions when others come, go or are updated.
+type Position struct {
+	Updated time.Time
+	ID      acp.SessionID
+}
+
+// Position returns where the session stands in a list.
+func (i *Info) Position() Position { return Position{i.Updated.UTC().Truncate(time.Microsecond), i.ID} }
+
+// Compare is less than 0 if p comes before other in a list, and more than 0 if it comes after it.
+func (p Position) Compare(other Position) int {
+	return cmp.Or(other.Updated.Compare(p.Updated), cmp.Compare(other.ID, p.ID))
+}
+
+// cursor is a Position as it is written.
+type cursor struct {
+	Updated int64         `json:"t"` // microseconds since 1970
+	ID      acp.SessionID `json:"id"`
+}
+
+// Cursor returns the cursor of the page that begins behind p.
+func (p Position) Cursor() string {
+	text, _ := json.Marshal(cursor{p.Updated.UnixMicro(), p.ID}) // a number and a string, which cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// ParseCursor returns the position behind which the page of a cursor begins, or fails with ErrCursor.
+func ParseCursor(text string) (Position, error) {
+	const longest = 8 * MaxID // escaped, and in base64
+	if len(text) > longest {
+		return Position{}, ErrCursor
+	}
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return Position{}, fmt.Errorf("%w: %w", ErrCursor, err)
+	}
+	var c cursor
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Position{}, fmt.Errorf("%w: %w", ErrCursor, err)
+	}
+	if !ValidID(c.ID) {
+		return Position{}, ErrCursor
+	}
+	return Position{time.UnixMicro(c.Updated).UTC(), c.ID}, nil
+}

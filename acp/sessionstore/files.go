@@ -1,0 +1,131 @@
+// This file owns the files of a Dir: their names, and that only regular ones are opened. What others have put there is
+// neither followed nor waited for.
+
+package sessionstore
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+const (
+	headSuffix = ".json"
+	logSuffix  = ".jsonl"
+	tempSuffix = ".new" // what NAME.json is about to be replaced by
+
+	plainPrefix  = "s-"
+	hashedPrefix = "h-"
+)
+
+// fileName is the name of a session's files, without the suffix. An id of few characters, none of which is another
+// one on a file system that does not tell upper from lower case, is its own name; of any other the name is its digest. The prefix
+// keeps the two apart, and from names that mean something to a system.
+func fileName(id acp.SessionID) string {
+	const longest = 100
+	foreign := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	}
+	if id != "" && len(id) <= longest && !strings.ContainsFunc(string(id), foreign) {
+		return plainPrefix + string(id)
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hashedPrefix + hex.EncodeToString(sum[:])
+}
+
+// regular fails for what is no regular file, and does not follow links.
+func (d *Dir) regular(name string) (fs.FileInfo, error) {
+	info, err := d.root.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w", d.file(name), errNotRegular)
+	}
+	return info, err
+}
+
+// open opens a regular file. With os.O_CREATE it makes one if there is none.
+func (d *Dir) open(name string, flag int) (file *os.File, size int64, err error) {
+	want, err := d.regular(name)
+	if errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0 {
+		file, err = d.root.OpenFile(name, flag|os.O_EXCL, 0o600)
+		if !errors.Is(err, fs.ErrExist) {
+			return file, 0, err
+		}
+		want, err = d.regular(name) // another process was faster
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if file, err = d.root.OpenFile(name, flag&^os.O_CREATE|openFlags, 0); err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || !os.SameFile(info, want)) {
+		err = fmt.Errorf("%s: %w", d.file(name), errNotRegular)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, info.Size(), nil
+}
+
+// replace writes a file, whole or not at all. The session is locked.
+func (d *Dir) replace(name string, data []byte) error {
+	if _, err := d.regular(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	temp := strings.TrimSuffix(name, headSuffix) + tempSuffix
+	if err := d.remove(temp); err != nil { // which a process has left that died
+		return err
+	}
+	file, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	d.cutting(data)
+	_, err = file.Write(data)
+	if err == nil {
+		err = d.sync(file)
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		d.cutting(nil)
+		err = d.root.Rename(temp, name)
+	}
+	if err != nil {
+		return errors.Join(err, d.remove(temp))
+	}
+	return d.syncDir()
+}
+
+// remove removes a file; there being none is success.
+func (d *Dir) remove(name string) error {
+	if d.cut != nil {
+		if _, err := d.root.Lstat(name); err == nil {
+			d.cutting(nil)
+		}
+	}
+	if err := d.root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// cutting is called before each change of a file.
+func (d *Dir) cutting(data []byte) {
+	if d.cut != nil {
+		d.cut(data)
+	}
+}
+
+func (d *Dir) sync(file *os.File) error {
+	if !d.opts.Sync {
+		return nil
+	}
+	return file.Sync()
+}

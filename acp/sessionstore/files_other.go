@@ -1,0 +1,11 @@
+//go:build !unix
+
+// This file owns what files need of systems other than Unix.
+
+package sessionstore
+
+// openFlags are none: opening waits for nobody here, and names of devices are refused by os.Root.
+const openFlags = 0
+
+// syncDir does nothing: folders cannot be synchronized here.
+func (d *Dir) syncDir() error { return nil }

@@ -1,0 +1,218 @@
+// This file owns the list of a Dir: an index of the heads of its sessions, in memory, of which only those are read again
+// that have changed.
+
+package sessionstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+// index is what is known of all sessions.
+type index struct {
+	mu     sync.Mutex
+	heads  map[string]indexed // by the name of the file
+	sorted []Info             // as they are listed
+	folder time.Time          // when the folder had last changed at the scan, or zero if that does not tell
+}
+
+// indexed is a head that was read.
+type indexed struct {
+	info   Info
+	file   fs.FileInfo
+	sure   bool // the next change of the file will have another time
+	broken bool
+}
+
+// settled is how long ago the last change of a folder must be for the next one to have another time. Some file systems
+// keep times to two seconds.
+const settled = 3 * time.Second
+
+// List implements Store. It looks at the time of each session's file, unless nothing has changed in the folder, and reads
+// the heads of those that have changed since the last call.
+func (d *Dir) List(ctx context.Context, q Query) (Page, error) {
+	page, err := d.list(ctx, q)
+	if err != nil {
+		if errors.Is(err, os.ErrClosed) {
+			err = errors.Join(ErrClosed, err)
+		}
+		return Page{}, fmt.Errorf("listing sessions: %w", err)
+	}
+	return page, nil
+}
+
+func (d *Dir) list(ctx context.Context, q Query) (page Page, err error) {
+	var after *Position
+	if q.Cursor != "" {
+		position, err := ParseCursor(q.Cursor)
+		if err != nil {
+			return page, err
+		}
+		after = &position
+	}
+	switch {
+	case d.locks.closed():
+		return page, ErrClosed
+	case ctx.Err() != nil:
+		return page, context.Cause(ctx)
+	}
+	d.index.mu.Lock()
+	defer d.index.mu.Unlock()
+	if err := d.scan(ctx); err != nil {
+		return page, err
+	}
+	infos := d.index.sorted
+	first := 0
+	if after != nil {
+		first = sort.Search(len(infos), func(i int) bool { return infos[i].Position().Compare(*after) > 0 })
+	}
+	size := q.Size()
+	for _, info := range infos[first:] {
+		if q.Cwd != "" && info.Cwd != q.Cwd {
+			continue
+		}
+		if len(page.Sessions) == size {
+			page.Next = page.Sessions[size-1].Position().Cursor()
+			break
+		}
+		info.AdditionalDirectories = slices.Clone(info.AdditionalDirectories)
+		page.Sessions = append(page.Sessions, info)
+	}
+	return page, nil
+}
+
+// scan brings the index up to date; its mu is held.
+func (d *Dir) scan(ctx context.Context) error {
+	began := time.Now()
+	folder, err := d.root.Stat(".")
+	if err != nil {
+		return err
+	}
+	x := &d.index
+	if !x.folder.IsZero() && x.folder.Equal(folder.ModTime()) {
+		return nil
+	}
+	names, err := d.names()
+	if err != nil {
+		return err
+	}
+	heads := make(map[string]indexed, len(names))
+	same := true
+	var logs []string
+	for _, file := range names {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if name, ok := strings.CutSuffix(file, logSuffix); ok {
+			logs = append(logs, name)
+			continue
+		}
+		name, ok := strings.CutSuffix(file, headSuffix)
+		if !ok {
+			continue
+		}
+		entry, known, err := d.entry(name, x.heads[name])
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		same = same && known
+		heads[name] = entry
+	}
+	if !same || len(heads) != len(x.heads) || x.sorted == nil {
+		x.sorted = make([]Info, 0, len(heads))
+		for _, entry := range heads {
+			if !entry.broken {
+				x.sorted = append(x.sorted, entry.info)
+			}
+		}
+		slices.SortFunc(x.sorted, func(a, b Info) int { return a.Position().Compare(b.Position()) })
+	}
+	x.heads = heads
+	x.folder = time.Time{}
+	if began.Sub(folder.ModTime()) > settled {
+		x.folder = folder.ModTime()
+	}
+	for _, name := range logs {
+		if _, ok := heads[name]; !ok {
+			if err := d.tidy(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// names are the names of all files that may be of sessions.
+func (d *Dir) names() ([]string, error) {
+	dir, err := d.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !strings.HasPrefix(name, plainPrefix) && !strings.HasPrefix(name, hashedPrefix)
+	}), err
+}
+
+// entry is what the index says of a file. It is known if the file is as it was.
+func (d *Dir) entry(name string, old indexed) (entry indexed, known bool, err error) {
+	file := name + headSuffix
+	entry.file, err = d.root.Lstat(file)
+	if err != nil {
+		return entry, false, err
+	}
+	changed := entry.file.ModTime()
+	if old.sure && os.SameFile(old.file, entry.file) && old.file.ModTime().Equal(changed) && old.file.Size() == entry.file.Size() {
+		return old, true, nil
+	}
+	entry.sure = time.Since(changed) > settled
+	entry.info, err = d.readHead(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return entry, false, err
+	}
+	if err != nil {
+		entry.broken = true
+		d.opts.Damaged(Damage{File: d.file(file), Err: err})
+	}
+	return entry, false, nil
+}
+
+// readHead reads the first line of a session's file.
+func (d *Dir) readHead(name string) (Info, error) {
+	file, _, err := d.open(name+headSuffix, os.O_RDONLY)
+	if err != nil {
+		return Info{}, err
+	}
+	defer file.Close()
+	line, _, err := readLine(bufio.NewReaderSize(file, 1<<10), MaxInfo)
+	if err != nil {
+		return Info{}, err
+	}
+	return parseHead(line, name)
+}
+
+// tidy removes what a deletion, or a creation, has left that was cut off.
+func (d *Dir) tidy(ctx context.Context, name string) error {
+	return d.locked(ctx, name, func() error {
+		if _, err := d.root.Lstat(name + headSuffix); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if _, err := d.regular(name + logSuffix); err != nil {
+			return nil // it is not ours, or is gone
+		}
+		return errors.Join(d.remove(name+logSuffix), d.remove(name+tempSuffix))
+	})
+}

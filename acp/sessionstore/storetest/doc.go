@@ -1,0 +1,5 @@
+// Package storetest has the tests that every implementation of sessionstore.Store must pass. It says nothing of speed.
+//
+//	func TestStore(t *testing.T) { storetest.Run(t, open) }
+//	func TestStoreProcesses(t *testing.T) { storetest.RunProcesses(t, open, nil) }
+package storetest

@@ -1,0 +1,266 @@
+// This file owns the contract as far as it takes several processes to see it: what is kept when one is killed, and what
+// becomes of the work of two at once.
+
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+)
+
+// Processes says how much RunProcesses does. Nil, and the zero value of each field, mean the defaults.
+type Processes struct {
+	// Kills is how many processes are killed while they write. Default 20.
+	Kills int
+	// Updates is how many each of two processes appends at the same time. Default 300.
+	Updates int
+}
+
+const (
+	envRole = "ACP_STORETEST_ROLE"
+	envDir  = "ACP_STORETEST_DIR"
+)
+
+// RunProcesses tests that processes can be killed at any time without loss of what was kept, and that two may use a
+// store at once. It starts the test that calls it again, as processes of their own, in which it does not return.
+// Open must fit both.
+func RunProcesses(t *testing.T, open Open, opts *Processes) {
+	p := Processes{Kills: 20, Updates: 300}
+	if opts != nil {
+		p.Kills, p.Updates = max(p.Kills, opts.Kills), max(p.Updates, opts.Updates)
+	}
+	if role := os.Getenv(envRole); role != "" {
+		child(t, open, role)
+		return
+	}
+	t.Run("Killed", func(t *testing.T) { (&suite{t, open, t.TempDir()}).killed(p.Kills, t.Name()) })
+	t.Run("TwoAtOnce", func(t *testing.T) { (&suite{t, open, t.TempDir()}).twoAtOnce(p.Updates, t.Name()) })
+}
+
+// process starts the test again, in a role.
+func (s *suite) process(name, role string) (*exec.Cmd, io.ReadCloser) {
+	s.Helper()
+	parts := strings.Split(name, "/")
+	for i, part := range parts[:len(parts)-1] { // without the subtest of RunProcesses
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	cmd := exec.CommandContext(s.Context(), os.Args[0], "-test.run="+strings.Join(parts[:len(parts)-1], "/"), "-test.count=1")
+	cmd.Env = append(os.Environ(), envRole+"="+role, envDir+"="+s.dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	s.must(err)
+	s.must(cmd.Start())
+	return cmd, out
+}
+
+// child is what a process does.
+func child(t *testing.T, open Open, role string) {
+	s := &suite{t, open, os.Getenv(envDir)}
+	kind, rest, _ := strings.Cut(role, " ")
+	var who, n int
+	if _, err := fmt.Sscanf(rest, "%d %d", &who, &n); err != nil {
+		t.Fatal(err)
+	}
+	switch kind {
+	case "write":
+		s.write(who)
+	case "share":
+		s.share(who, n)
+	}
+}
+
+// write appends and changes without end, and says what it has done. The numbers go on where the process before has
+// stopped.
+func (s *suite) write(who int) {
+	ctx, store := s.Context(), s.store()
+	random := rand.New(rand.NewPCG(uint64(who), 1))
+	next, count := s.kept(ctx, store)
+	for {
+		n := 1 + random.IntN(3)
+		var updates []acp.SessionUpdate
+		for range n {
+			updates = append(updates, padded(next, random.IntN(20_000)))
+			next++
+		}
+		s.must(store.Append(ctx, "s", updates...))
+		fmt.Printf("ack append %d\n", next)
+		s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error {
+			count++
+			r.State = json.RawMessage(fmt.Sprint(count))
+			r.Title = strings.Repeat("t", random.IntN(1000))
+			return nil
+		}))
+		fmt.Printf("ack change %d\n", count)
+		id := acp.SessionID(fmt.Sprintf("other%d", random.IntN(4)))
+		s.must(store.Delete(ctx, id))
+		s.must(store.Create(ctx, record(id, random.IntN(100))))
+		s.must(store.Append(ctx, id, padded(0, random.IntN(100))))
+	}
+}
+
+// padded makes an update that shows whether it is whole.
+func padded(n, length int) acp.SessionUpdate {
+	return text("%d %d %s", n, length, strings.Repeat("p", length))
+}
+
+// kept checks the session s and returns how many updates it has, and the count in its state.
+func (s *suite) kept(ctx context.Context, store sessionstore.Store) (updates, count int) {
+	s.Helper()
+	all, err := history(ctx, store, "s")
+	s.must(err)
+	for i, update := range all {
+		var n, length int
+		line := said(update)
+		if _, err := fmt.Sscanf(line, "%d %d", &n, &length); err != nil || n != i || !strings.HasSuffix(line, " "+strings.Repeat("p", length)) {
+			s.Fatalf("update %d is %.60q, %v", i, line, err)
+		}
+	}
+	r, err := store.Get(ctx, "s")
+	s.must(err)
+	if r.State != nil {
+		s.must(json.Unmarshal(r.State, &count))
+	}
+	return len(all), count
+}
+
+// killed kills one process after the other while it writes. What a process has said that it did is there; beside it
+// there is at most what it was doing.
+func (s *suite) killed(kills int, name string) {
+	ctx := s.Context()
+	s.must(s.store().Create(ctx, record("s", 0)))
+	random := rand.New(rand.NewPCG(uint64(kills), 2))
+	updates, count := 0, 0
+	for run := range kills {
+		cmd, out := s.process(name, fmt.Sprint("write ", run, " 0"))
+		in := bufio.NewScanner(out)
+		for acks := random.IntN(12); acks >= 0 && in.Scan(); acks-- {
+			s.ack(in.Text(), &updates, &count)
+		}
+		s.must(cmd.Process.Kill())
+		for in.Scan() { // what it had said before
+			s.ack(in.Text(), &updates, &count)
+		}
+		if err := cmd.Wait(); err == nil {
+			s.Fatal("the process has ended by itself")
+		}
+		store := s.store()
+		gotUpdates, gotCount := s.kept(ctx, store)
+		if gotUpdates < updates || gotUpdates > updates+3 {
+			s.Fatalf("run %d: %d updates are there, and %d were appended", run, gotUpdates, updates)
+		}
+		if gotCount < count || gotCount > count+1 {
+			s.Fatalf("run %d: the count is %d, and %d was kept", run, gotCount, count)
+		}
+		updates, count = gotUpdates, gotCount
+		for _, id := range s.listed(store, sessionstore.Query{Limit: 2}) {
+			all, err := history(ctx, store, id)
+			s.must(err)
+			if id != "s" && len(all) > 1 {
+				s.Fatalf("run %d: %s has the updates of a session that was deleted", run, id)
+			}
+		}
+		s.must(store.Close())
+		if updates > 400 { // that reading does not become what takes the time
+			store := s.store()
+			s.must(store.Delete(ctx, "s"))
+			s.must(store.Create(ctx, record("s", 0)))
+			s.must(store.Close())
+			updates, count = 0, 0
+		}
+	}
+}
+
+// ack takes note of what a process says that it has done. A line that the process could not finish is none.
+func (s *suite) ack(line string, updates, count *int) {
+	var what string
+	var n int
+	if _, err := fmt.Sscanf(line, "ack %s %d", &what, &n); err != nil {
+		return
+	}
+	if what == "append" {
+		*updates = max(*updates, n)
+	} else {
+		*count = max(*count, n)
+	}
+}
+
+// share works on the same session as another process.
+func (s *suite) share(who, n int) {
+	ctx, store := s.Context(), s.store()
+	for i := range n {
+		s.must(store.Append(ctx, "s", text("%d %d %s", who, i, strings.Repeat("x", i%5000))))
+		s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error {
+			count := 0
+			if r.State != nil {
+				if err := json.Unmarshal(r.State, &count); err != nil {
+					return err
+				}
+			}
+			r.State = json.RawMessage(fmt.Sprint(count + 1))
+			return nil
+		}))
+		id := acp.SessionID(fmt.Sprintf("p%d-%d", who, i))
+		s.must(store.Create(ctx, record(id, i)))
+		if i%2 == 0 {
+			s.must(store.Delete(ctx, id))
+		}
+		if i%10 == 0 {
+			_, err := history(ctx, store, "s")
+			s.must(err)
+			s.listed(store, sessionstore.Query{Limit: sessionstore.MaxLimit})
+		}
+	}
+	fmt.Println("ack done 1")
+}
+
+// twoAtOnce has two processes work on one session, and on their own ones.
+func (s *suite) twoAtOnce(n int, name string) {
+	ctx, store := s.Context(), s.store()
+	s.must(store.Create(ctx, record("s", 0)))
+	var commands [2]*exec.Cmd
+	var outs [2]io.ReadCloser
+	for who := range commands {
+		commands[who], outs[who] = s.process(name, fmt.Sprint("share ", who, " ", n))
+	}
+	for who := range commands {
+		said, err := io.ReadAll(outs[who])
+		s.must(err)
+		if err := commands[who].Wait(); err != nil || !strings.Contains(string(said), "ack done") {
+			s.Fatalf("process %d: %v: %s", who, err, said)
+		}
+	}
+	next := [2]int{}
+	for _, line := range s.history(store, "s") {
+		var who, i int
+		if _, err := fmt.Sscanf(line, "%d %d", &who, &i); err != nil {
+			s.Fatalf("%.60q: %v", line, err)
+		}
+		if i != next[who] || !strings.HasSuffix(line, " "+strings.Repeat("x", i%5000)) {
+			s.Fatalf("process %d: %.60q comes where %d should", who, line, next[who])
+		}
+		next[who]++
+	}
+	if next != [2]int{n, n} {
+		s.Errorf("the processes have %v updates, and appended %d each", next, n)
+	}
+	got, err := store.Get(ctx, "s")
+	s.must(err)
+	if string(got.State) != fmt.Sprint(2*n) {
+		s.Errorf("after %d changes the state is %s", 2*n, got.State)
+	}
+	if all := s.listed(store, sessionstore.Query{}); len(all) != 1+2*(n/2) {
+		s.Errorf("%d sessions are left", len(all))
+	}
+}

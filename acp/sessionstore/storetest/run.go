@@ -1,0 +1,712 @@
+// This file owns the contract as far as one process can see it.
+
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+)
+
+// Open opens a store whose sessions are in dir, a folder of its own. When it is called again with the same folder, in
+// this process or in another one, the store has the same sessions. It fails the test when it cannot. The tests close
+// what it returns.
+type Open func(tb testing.TB, dir string) sessionstore.Store
+
+// Run tests a store: what its methods do, with any ids, through several handles and goroutines at once.
+func Run(t *testing.T, open Open) {
+	for _, test := range []struct {
+		name string
+		run  func(*suite)
+	}{
+		{"Records", (*suite).records},
+		{"Refused", (*suite).refused},
+		{"IDs", (*suite).ids},
+		{"Change", (*suite).change},
+		{"ChangeAtOnce", (*suite).changeAtOnce},
+		{"Updates", (*suite).updates},
+		{"UpdatesInLoop", (*suite).updatesInLoop},
+		{"AppendAtOnce", (*suite).appendAtOnce},
+		{"Delete", (*suite).delete},
+		{"List", (*suite).list},
+		{"ListWhileChanging", (*suite).listWhileChanging},
+		{"Cursors", (*suite).cursors},
+		{"Fork", (*suite).fork},
+		{"Context", (*suite).context},
+		{"Close", (*suite).close},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(&suite{t, open, t.TempDir()}) })
+	}
+}
+
+// suite is one test.
+type suite struct {
+	*testing.T
+	open Open
+	dir  string
+}
+
+// store opens the store, as often as it is called.
+func (s *suite) store() sessionstore.Store {
+	s.Helper()
+	dir := filepath.Join(s.dir, "store")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.Fatal(err)
+	}
+	store := s.open(s.T, dir)
+	s.Cleanup(func() {
+		if err := store.Close(); err != nil && !errors.Is(err, sessionstore.ErrClosed) {
+			s.Errorf("closing: %v", err)
+		}
+	})
+	return store
+}
+
+func (s *suite) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *suite) want(err, target error) {
+	s.Helper()
+	if !errors.Is(err, target) {
+		s.Errorf("got the error %v, want %v", err, target)
+	}
+}
+
+// began is the time of the first session of tests; others are updated seconds after it.
+var began = time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)
+
+func record(id acp.SessionID, seconds int) sessionstore.Record {
+	at := began.Add(time.Duration(seconds) * time.Second)
+	return sessionstore.Record{Info: sessionstore.Info{ID: id, Cwd: "/w", Created: at, Updated: at}}
+}
+
+// text makes an update, and said is the inverse.
+func text(format string, args ...any) acp.SessionUpdate {
+	return acp.AgentMessageText(fmt.Sprintf(format, args...))
+}
+
+func said(u acp.SessionUpdate) string {
+	if chunk, ok := u.Variant.(*acp.SessionUpdateAgentMessageChunk); ok {
+		if block, ok := chunk.Content.Variant.(*acp.ContentBlockText); ok {
+			return block.Text
+		}
+	}
+	return fmt.Sprint("not a text: ", u)
+}
+
+// history reads the updates of a session.
+func history(ctx context.Context, store sessionstore.Store, id acp.SessionID) (all []acp.SessionUpdate, err error) {
+	for update, err := range store.Updates(ctx, id) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, update)
+	}
+	return all, nil
+}
+
+func (s *suite) history(store sessionstore.Store, id acp.SessionID) (texts []string) {
+	s.Helper()
+	all, err := history(s.Context(), store, id)
+	s.must(err)
+	for _, update := range all {
+		texts = append(texts, said(update))
+	}
+	return texts
+}
+
+// listed are the ids of all sessions, page by page.
+func (s *suite) listed(store sessionstore.Store, q sessionstore.Query) (ids []acp.SessionID) {
+	s.Helper()
+	for {
+		page, err := store.List(s.Context(), q)
+		s.must(err)
+		if len(page.Sessions) > q.Size() {
+			s.Fatalf("a page has %d sessions, of at most %d", len(page.Sessions), q.Size())
+		}
+		for _, info := range page.Sessions {
+			ids = append(ids, info.ID)
+		}
+		if page.Next == "" {
+			return ids
+		}
+		if len(page.Sessions) == 0 || len(ids) > 1e6 {
+			s.Fatal("the pages do not end")
+		}
+		q.Cursor = page.Next
+	}
+}
+
+func (s *suite) equal(what string, got, want any) {
+	s.Helper()
+	g, err := json.Marshal(got)
+	s.must(err)
+	w, err := json.Marshal(want)
+	s.must(err)
+	if string(g) != string(w) {
+		s.Errorf("%s: got %.2000s\nwant %.2000s", what, g, w)
+	}
+}
+
+// What was created is found, as it was, through every handle and after closing.
+func (s *suite) records() {
+	ctx, store, other := s.Context(), s.store(), s.store()
+	at := time.Date(2026, 7, 1, 12, 30, 0, 123_456_789, time.FixedZone("", 7200))
+	want := sessionstore.Record{
+		Info: sessionstore.Info{
+			ID: "sess_1", Cwd: `C:\work <&>`, AdditionalDirectories: []string{"/b", "/a", "/é"},
+			Title: "A \"title\"\nof two lines, \u2028 and 😀", Created: at, Updated: at.Add(time.Hour),
+		},
+		State: json.RawMessage(`{"big": 12345678901234567890, "text": "a\nb"}`),
+	}
+	s.must(store.Create(ctx, want))
+	s.want(store.Create(ctx, want), sessionstore.ErrExists)
+	s.want(other.Create(ctx, record("sess_1", 0)), sessionstore.ErrExists)
+	s.must(store.Create(ctx, record("sess_2", 0)))
+	_, err := store.Get(ctx, "sess_3")
+	s.want(err, sessionstore.ErrNotFound)
+
+	want.Created, want.Updated = at.UTC().Truncate(time.Microsecond), at.Add(time.Hour).UTC().Truncate(time.Microsecond)
+	check := func(store sessionstore.Store) {
+		s.Helper()
+		got, err := store.Get(ctx, "sess_1")
+		s.must(err)
+		s.equal("the session", got, want)
+		if got.Created.Location() != time.UTC || got.Updated.Location() != time.UTC {
+			s.Errorf("the times are %v and %v, not in UTC", got.Created, got.Updated)
+		}
+		page, err := store.List(ctx, sessionstore.Query{})
+		s.must(err)
+		if len(page.Sessions) != 2 || page.Next != "" {
+			s.Fatalf("got the page %+v", page)
+		}
+		s.equal("the session in the list", page.Sessions[0], want.Info)
+		got, err = store.Get(ctx, "sess_2")
+		s.must(err)
+		if got.State != nil || got.Title != "" || len(got.AdditionalDirectories) != 0 {
+			s.Errorf("a session without anything is %+v", got)
+		}
+	}
+	check(store)
+	check(other)
+	s.must(store.Close())
+	check(s.store())
+}
+
+// What cannot be kept is refused, and changes nothing.
+func (s *suite) refused() {
+	ctx, store := s.Context(), s.store()
+	for _, id := range []acp.SessionID{"", acp.SessionID(strings.Repeat("x", sessionstore.MaxID+1)), "\xff"} {
+		s.want(store.Create(ctx, record(id, 0)), sessionstore.ErrInvalid)
+		_, err := store.Get(ctx, id)
+		s.want(err, sessionstore.ErrNotFound)
+		s.want(store.Change(ctx, id, func(*sessionstore.Record) error { return nil }), sessionstore.ErrNotFound)
+		s.want(store.Append(ctx, id, text("x")), sessionstore.ErrNotFound)
+		_, err = history(ctx, store, id)
+		s.want(err, sessionstore.ErrNotFound)
+		s.must(store.Delete(ctx, id))
+	}
+	s.must(store.Create(ctx, record("kept", 0)))
+	s.must(store.Append(ctx, "kept", text("x")))
+	for name, test := range map[string]struct {
+		change func(*sessionstore.Record)
+		want   error
+	}{
+		"title":      {func(r *sessionstore.Record) { r.Title = strings.Repeat("x", sessionstore.MaxInfo) }, sessionstore.ErrTooLarge},
+		"not UTF-8":  {func(r *sessionstore.Record) { r.Title = "\xff" }, sessionstore.ErrInvalid},
+		"folders":    {func(r *sessionstore.Record) { r.AdditionalDirectories = make([]string, sessionstore.MaxInfo) }, sessionstore.ErrTooLarge},
+		"state":      {func(r *sessionstore.Record) { r.State = make([]byte, sessionstore.MaxState+1) }, sessionstore.ErrTooLarge},
+		"state form": {func(r *sessionstore.Record) { r.State = json.RawMessage(`{`) }, sessionstore.ErrInvalid},
+		"year":       {func(r *sessionstore.Record) { r.Updated = time.Unix(1<<50, 0) }, sessionstore.ErrInvalid},
+	} {
+		r := record("new", 1)
+		test.change(&r)
+		if err := store.Create(ctx, r); !errors.Is(err, test.want) {
+			s.Errorf("creating with a bad %s: got %v, want %v", name, err, test.want)
+		}
+		err := store.Change(ctx, "kept", func(r *sessionstore.Record) error {
+			r.Title = "changed"
+			test.change(r)
+			return nil
+		})
+		if !errors.Is(err, test.want) {
+			s.Errorf("changing to a bad %s: got %v, want %v", name, err, test.want)
+		}
+	}
+	if err := store.Append(ctx, "kept", text("good"), acp.SessionUpdate{}); err == nil {
+		s.Error("an update without a variant was kept")
+	}
+	got, err := store.Get(ctx, "kept")
+	s.must(err)
+	s.equal("the session", got, record("kept", 0))
+	s.equal("its updates", s.history(store, "kept"), []string{"x"})
+	s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"kept"})
+}
+
+// hostileIDs are all different, and none of them may lead anywhere.
+func hostileIDs() []acp.SessionID {
+	ids := []acp.SessionID{
+		"a", "A", "b ", "b", "b.", "c:", "c::$DATA", "con", "CON", "nul.json", "..", ".", "../a", "../../../etc/passwd", "/etc/passwd",
+		`..\a`, `\\host\share`, "a/b", "a/../b", "a%2fb", "a\x00b", "a\nb", "\u00e9", "e\u0301", "É", "ſ", "s", "K", "\u212a", "*", "?", "[a]", "'", `"`,
+		"'; DROP TABLE sessions; --", "{}", "\\u0061", "~", "$HOME", "-rf", "lock-0", "s-a", "sess_ABC", "sess_abc", "sess_Abc", "a.json", "a.jsonl",
+		acp.SessionID(strings.Repeat("x", sessionstore.MaxID)), acp.SessionID(strings.Repeat("x", sessionstore.MaxID-1)),
+		acp.SessionID(strings.Repeat("é", sessionstore.MaxID/2)), acp.SessionID(strings.Repeat("../", 50)), "\ufeffa", "\u202ea",
+	}
+	for n := 90; n < 260; n += 9 {
+		ids = append(ids, acp.SessionID(strings.Repeat("y", n)))
+	}
+	return ids
+}
+
+// Any text is an id, and no other session's.
+func (s *suite) ids() {
+	ctx, store := s.Context(), s.store()
+	for i, id := range hostileIDs() {
+		s.must(store.Create(ctx, record(id, i)))
+		s.must(store.Append(ctx, id, text("%s", id)))
+	}
+	for i, id := range hostileIDs() {
+		got, err := store.Get(ctx, id)
+		s.must(err)
+		if want := record(id, i); got.ID != id || !got.Updated.Equal(want.Updated) {
+			s.Errorf("%.40q: got %+v", id, got)
+		}
+		s.equal(fmt.Sprintf("the updates of %.40q", id), s.history(store, id), []string{string(id)})
+	}
+	want := hostileIDs()
+	slices.Reverse(want)
+	s.equal("the list", s.listed(store, sessionstore.Query{Limit: 7}), want)
+	for i, id := range hostileIDs() {
+		s.must(store.Delete(ctx, id))
+		if left := s.listed(store, sessionstore.Query{}); len(left) != len(want)-i-1 {
+			s.Fatalf("after deleting %d sessions, %.40q last, %d of %d are left", i+1, id, len(left), len(want))
+		}
+	}
+	entries, err := os.ReadDir(s.dir)
+	s.must(err)
+	if len(entries) != 1 {
+		s.Errorf("beside the folder of the store there are %v", entries)
+	}
+}
+
+// A change is made as a whole or not at all.
+func (s *suite) change() {
+	ctx, store, other := s.Context(), s.store(), s.store()
+	s.must(store.Create(ctx, record("s", 0)))
+	s.must(store.Create(ctx, record("t", 1)))
+	stop := errors.New("stop")
+	s.want(store.Change(ctx, "s", func(r *sessionstore.Record) error {
+		r.Title = "not kept"
+		return stop
+	}), stop)
+	s.want(store.Change(ctx, "none", func(*sessionstore.Record) error { return nil }), sessionstore.ErrNotFound)
+	want := record("s", 5)
+	want.Title, want.Cwd, want.AdditionalDirectories, want.State = "T", "/other", []string{"/x"}, json.RawMessage(`[1]`)
+	want.Created = began
+	s.must(other.Change(ctx, "s", func(r *sessionstore.Record) error {
+		s.equal("before", *r, record("s", 0))
+		created := want
+		created.ID, created.Created = "t", began.Add(time.Hour) // which cannot be changed
+		*r = created
+		return nil
+	}))
+	got, err := store.Get(ctx, "s")
+	s.must(err)
+	s.equal("after", got, want)
+	s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"s", "t"})
+	s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error {
+		r.State, r.Title, r.AdditionalDirectories = nil, "", nil
+		return nil
+	}))
+	got, err = other.Get(ctx, "s")
+	s.must(err)
+	if got.State != nil || got.Title != "" || len(got.AdditionalDirectories) != 0 {
+		s.Errorf("what was taken away is still there: %+v", got)
+	}
+}
+
+// Changes at the same time come one after the other.
+func (s *suite) changeAtOnce() {
+	const workers, changes = 6, 25
+	ctx := s.Context()
+	first := s.store()
+	s.must(first.Create(ctx, record("s", 0)))
+	var group sync.WaitGroup
+	for w := range workers {
+		store := first
+		if w%2 == 1 {
+			store = s.store()
+		}
+		group.Go(func() {
+			for range changes {
+				err := store.Change(ctx, "s", func(r *sessionstore.Record) error {
+					n := 0
+					if r.State != nil {
+						if err := json.Unmarshal(r.State, &n); err != nil {
+							return err
+						}
+					}
+					r.State = json.RawMessage(fmt.Sprint(n + 1))
+					return nil
+				})
+				if err != nil {
+					s.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	got, err := first.Get(ctx, "s")
+	s.must(err)
+	if want := fmt.Sprint(workers * changes); string(got.State) != want {
+		s.Errorf("after %s changes the state is %s", want, got.State)
+	}
+}
+
+// Updates come back as they were, in order.
+func (s *suite) updates() {
+	ctx, store, other := s.Context(), s.store(), s.store()
+	s.must(store.Create(ctx, record("s", 0)))
+	s.must(store.Create(ctx, record("t", 0)))
+	if all := s.history(store, "s"); len(all) != 0 {
+		s.Errorf("a new session has the updates %v", all)
+	}
+	_, err := history(ctx, store, "none")
+	s.want(err, sessionstore.ErrNotFound)
+	s.want(store.Append(ctx, "none", text("x")), sessionstore.ErrNotFound)
+	s.must(store.Append(ctx, "s")) // nothing
+
+	var unknown acp.SessionUpdate
+	s.must(json.Unmarshal([]byte(`{"sessionUpdate":"of_the_future","number":12345678901234567890,"_meta":{"a":[1.50]}}`), &unknown))
+	entry := acp.PlanEntry{Content: "do it", Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending}
+	want := []acp.SessionUpdate{
+		acp.UserMessageText("line\nline\u2028\x00\x1f\"\\ </script> 😀"),
+		acp.AgentThoughtText(""),
+		acp.StartToolCall("c", "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation("/a", 3), acp.WithInput(map[string]any{"n": 1.5})),
+		acp.UpdateToolCall("c", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolEdit("/a", "", "new"))),
+		acp.WholePlan(entry, entry),
+		acp.ModeUpdate("ask"),
+		acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: acp.ImageBlock(strings.Repeat("QUJD", 100_000), "image/png")}),
+		unknown,
+		acp.AgentMessageText(strings.Repeat("é", 300_000)),
+	}
+	for i, update := range want {
+		if i%2 == 0 {
+			s.must(store.Append(ctx, "s", update))
+		} else {
+			s.must(other.Append(ctx, "s", update))
+		}
+	}
+	s.must(store.Append(ctx, "t", want...))
+	s.must(store.Close())
+	for _, store := range []sessionstore.Store{other, s.store()} {
+		for _, id := range []acp.SessionID{"s", "t"} {
+			got, err := history(ctx, store, id)
+			s.must(err)
+			s.equal("the updates", got, want)
+		}
+	}
+}
+
+// A loop over updates may be left, may call the store, and may run beside others.
+func (s *suite) updatesInLoop() {
+	ctx, store := s.Context(), s.store()
+	s.must(store.Create(ctx, record("s", 0)))
+	const n = 300
+	for i := range n {
+		s.must(store.Append(ctx, "s", text("%d", i)))
+	}
+	for range store.Updates(ctx, "s") {
+		break
+	}
+	seen := 0
+	for update, err := range store.Updates(ctx, "s") {
+		s.must(err)
+		if said(update) != fmt.Sprint(seen) && seen < n {
+			s.Fatalf("update %d is %s", seen, said(update))
+		}
+		if seen++; seen > n {
+			continue // appended meanwhile
+		}
+		switch seen {
+		case 10:
+			s.must(store.Append(ctx, "s", text("more")))
+		case 20:
+			s.must(store.Change(ctx, "s", func(r *sessionstore.Record) error { r.Title = "in the loop"; return nil }))
+		case 30:
+			s.must(store.Create(ctx, record("t", 0)))
+		case 40:
+			s.equal("in the loop, the list", s.listed(store, sessionstore.Query{}), []string{"t", "s"})
+		case 50:
+			if all := s.history(store, "s"); len(all) != n+1 {
+				s.Errorf("the inner loop sees %d updates", len(all))
+			}
+		case 60:
+			s.must(store.Delete(ctx, "t"))
+		}
+	}
+	if seen < n || seen > n+1 {
+		s.Errorf("the loop saw %d updates", seen)
+	}
+	if all := s.history(store, "s"); len(all) != n+1 {
+		s.Errorf("afterwards there are %d updates", len(all))
+	}
+}
+
+// Of what several append at once nothing is lost, and each one's updates stay in order and, of one call, together.
+func (s *suite) appendAtOnce() {
+	const workers, calls, each = 6, 25, 3
+	ctx := s.Context()
+	first := s.store()
+	s.must(first.Create(ctx, record("s", 0)))
+	s.must(first.Create(ctx, record("t", 0)))
+	var group sync.WaitGroup
+	for w := range workers {
+		store := first
+		if w%2 == 1 {
+			store = s.store()
+		}
+		group.Go(func() {
+			for i := range calls {
+				var updates []acp.SessionUpdate
+				for k := range each {
+					updates = append(updates, text("%d %d", w, i*each+k))
+				}
+				for _, id := range []acp.SessionID{"s", "t"} {
+					if err := store.Append(ctx, id, updates...); err != nil {
+						s.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, id := range []acp.SessionID{"s", "t"} {
+		all := s.history(first, id)
+		if len(all) != workers*calls*each {
+			s.Errorf("%s has %d updates", id, len(all))
+		}
+		next := map[int]int{}
+		for i, line := range all {
+			var w, n int
+			if _, err := fmt.Sscanf(line, "%d %d", &w, &n); err != nil {
+				s.Fatalf("%q: %v", line, err)
+			}
+			if n != next[w] {
+				s.Fatalf("%s: update %d of worker %d comes where %d should", id, n, w, next[w])
+			}
+			next[w]++
+			if n%each > 0 && !strings.HasPrefix(all[i-1], fmt.Sprint(w, " ")) {
+				s.Fatalf("%s: %q comes between the updates of one call", id, all[i-1])
+			}
+		}
+	}
+}
+
+// What was deleted is gone, and does not come back with a new session of the same id.
+func (s *suite) delete() {
+	ctx, store, other := s.Context(), s.store(), s.store()
+	for _, id := range []acp.SessionID{"s", "t"} {
+		s.must(store.Create(ctx, record(id, 0)))
+		s.must(store.Append(ctx, id, text("old %s", id)))
+		s.must(store.Change(ctx, id, func(r *sessionstore.Record) error { r.State = json.RawMessage(`"old"`); return nil }))
+	}
+	s.equal("the list", s.listed(other, sessionstore.Query{}), []string{"t", "s"})
+	s.must(store.Delete(ctx, "s"))
+	s.must(store.Delete(ctx, "s"))
+	s.must(other.Delete(ctx, "s"))
+	for _, store := range []sessionstore.Store{store, other} {
+		_, err := store.Get(ctx, "s")
+		s.want(err, sessionstore.ErrNotFound)
+		_, err = history(ctx, store, "s")
+		s.want(err, sessionstore.ErrNotFound)
+		s.want(store.Append(ctx, "s", text("x")), sessionstore.ErrNotFound)
+		s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), sessionstore.ErrNotFound)
+		s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"t"})
+	}
+	s.must(other.Create(ctx, record("s", 1)))
+	s.must(store.Append(ctx, "s", text("new")))
+	got, err := store.Get(ctx, "s")
+	s.must(err)
+	s.equal("the new session", got, record("s", 1))
+	s.equal("its updates", s.history(other, "s"), []string{"new"})
+	s.equal("the other session's updates", s.history(other, "t"), []string{"old t"})
+}
+
+// Lists have every session once, in order, also of two that were updated at the same time, and only those of a folder.
+func (s *suite) list() {
+	ctx, store, other := s.Context(), s.store(), s.store()
+	if all := s.listed(store, sessionstore.Query{}); len(all) != 0 {
+		s.Errorf("an empty store has %v", all)
+	}
+	const n = 123
+	var want, even []acp.SessionID
+	for i := range n {
+		r := record(acp.SessionID(fmt.Sprintf("s%03d", i)), i/3) // three of each time
+		want = append(want, r.ID)
+		if i%2 == 0 {
+			r.Cwd = "/even"
+			even = append(even, r.ID)
+		}
+		s.must(store.Create(ctx, r))
+	}
+	slices.Reverse(want)
+	slices.Reverse(even)
+	for _, limit := range []int{0, 1, 2, 50, n - 1, n, n + 1, sessionstore.MaxLimit * 10} {
+		q := sessionstore.Query{Limit: limit}
+		s.equal(fmt.Sprintf("by %d", limit), s.listed(store, q), want)
+		q.Cwd = "/even"
+		s.equal(fmt.Sprintf("by %d of a folder", limit), s.listed(other, q), even)
+		q.Cwd = "/ev"
+		if none := s.listed(store, q); len(none) != 0 {
+			s.Errorf("a folder without sessions has %v", none)
+		}
+	}
+	s.must(store.Change(ctx, "s000", func(r *sessionstore.Record) error { r.Updated = began.Add(time.Hour); return nil }))
+	s.must(store.Append(ctx, "s001", text("appending does not move a session")))
+	want = append([]acp.SessionID{"s000"}, want[:n-1]...)
+	s.equal("after a change", s.listed(other, sessionstore.Query{}), want)
+}
+
+// Sessions that are not changed are on one page, whatever happens to the others between the pages.
+func (s *suite) listWhileChanging() {
+	ctx, store, other := s.Context(), s.store(), s.store()
+	const n = 60
+	for i := range n {
+		s.must(store.Create(ctx, record(acp.SessionID(fmt.Sprintf("s%02d", i)), i)))
+	}
+	seen := map[acp.SessionID]int{}
+	q := sessionstore.Query{Limit: 5}
+	for page := 0; ; page++ {
+		got, err := store.List(ctx, q)
+		s.must(err)
+		for _, info := range got.Sessions {
+			seen[info.ID]++
+		}
+		if q.Cursor = got.Next; q.Cursor == "" {
+			break
+		}
+		// Even sessions come and go: the last one of this page, one behind it, and a new one at the top.
+		last := got.Sessions[len(got.Sessions)-1]
+		if (n-1-(page*5+4))%2 == 0 {
+			s.must(other.Delete(ctx, last.ID))
+		}
+		s.must(other.Change(ctx, "s00", func(r *sessionstore.Record) error {
+			r.Updated = began.Add(time.Duration(n+page) * time.Second)
+			return nil
+		}))
+		s.must(other.Create(ctx, record(acp.SessionID(fmt.Sprintf("new%02d", page)), n+page)))
+	}
+	for i := 1; i < n; i += 2 {
+		if id := acp.SessionID(fmt.Sprintf("s%02d", i)); seen[id] != 1 {
+			s.Errorf("%s was listed %d times", id, seen[id])
+		}
+	}
+}
+
+// A cursor that the store has not made is refused.
+func (s *suite) cursors() {
+	ctx, store := s.Context(), s.store()
+	s.must(store.Create(ctx, record("s", 0)))
+	for _, cursor := range []string{"bogus", "!", "0", "{}", "\x00", "e30", strings.Repeat("A", 1<<20), "../s"} {
+		_, err := store.List(ctx, sessionstore.Query{Cursor: cursor})
+		if !errors.Is(err, sessionstore.ErrCursor) {
+			s.Errorf("the cursor %.20q: got the error %v", cursor, err)
+		}
+	}
+}
+
+// A fork begins with the other's state and updates, and goes its own way.
+func (s *suite) fork() {
+	ctx, store := s.Context(), s.store()
+	r := record("s", 0)
+	r.State, r.Title = json.RawMessage(`{"a":1}`), "old"
+	s.must(store.Create(ctx, r))
+	var want []string
+	for i := range 200 {
+		s.must(store.Append(ctx, "s", text("%d", i)))
+		want = append(want, fmt.Sprint(i))
+	}
+	to := record("t", 1)
+	to.Title = "new"
+	s.want(sessionstore.Fork(ctx, store, "none", to.Info), sessionstore.ErrNotFound)
+	s.want(sessionstore.Fork(ctx, store, "s", record("s", 0).Info), sessionstore.ErrExists)
+	s.must(sessionstore.Fork(ctx, store, "s", to.Info))
+	s.must(store.Append(ctx, "t", text("own")))
+	s.equal("the first", s.history(store, "s"), want)
+	s.equal("the fork", s.history(store, "t"), append(want, "own"))
+	got, err := store.Get(ctx, "t")
+	s.must(err)
+	to.State = r.State
+	s.equal("the fork", got, to)
+}
+
+// What is asked for with a context that has ended fails with its cause.
+func (s *suite) context() {
+	store := s.store()
+	s.must(store.Create(s.Context(), record("s", 0)))
+	s.must(store.Append(s.Context(), "s", text("x"), text("y")))
+	cause := errors.New("given up")
+	ctx, cancel := context.WithCancelCause(s.Context())
+	defer cancel(nil)
+	seen := 0
+	for _, err := range store.Updates(ctx, "s") {
+		if err == nil {
+			seen++
+		} else if !errors.Is(err, cause) {
+			s.Errorf("the loop ends with %v", err)
+		}
+		cancel(cause)
+	}
+	if seen == 0 {
+		s.Error("the loop had nothing")
+	}
+	s.want(store.Create(ctx, record("t", 0)), cause)
+	_, err := store.Get(ctx, "s")
+	s.want(err, cause)
+	s.want(store.Append(ctx, "s", text("x")), cause)
+	s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), cause)
+	_, err = store.List(ctx, sessionstore.Query{})
+	s.want(err, cause)
+	s.want(store.Delete(ctx, "s"), cause)
+	_, err = history(ctx, store, "s")
+	s.want(err, cause)
+	s.equal("the updates", s.history(store, "s"), []string{"x", "y"})
+	s.equal("the list", s.listed(store, sessionstore.Query{}), []string{"s"})
+}
+
+// A store that is closed says so, and another handle goes on.
+func (s *suite) close() {
+	ctx, store, other := s.Context(), s.store(), s.store()
+	s.must(store.Create(ctx, record("s", 0)))
+	s.must(store.Close())
+	s.want(store.Close(), sessionstore.ErrClosed)
+	s.want(store.Create(ctx, record("t", 0)), sessionstore.ErrClosed)
+	_, err := store.Get(ctx, "s")
+	s.want(err, sessionstore.ErrClosed)
+	s.want(store.Append(ctx, "s", text("x")), sessionstore.ErrClosed)
+	s.want(store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }), sessionstore.ErrClosed)
+	_, err = history(ctx, store, "s")
+	s.want(err, sessionstore.ErrClosed)
+	_, err = store.List(ctx, sessionstore.Query{})
+	s.want(err, sessionstore.ErrClosed)
+	s.want(store.Delete(ctx, "s"), sessionstore.ErrClosed)
+	s.equal("the list", s.listed(other, sessionstore.Query{}), []string{"s"})
+}
