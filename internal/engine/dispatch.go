@@ -88,6 +88,9 @@ func (c *Conn) admit(id ID, route *Route, method string, value any, params []byt
 	in.Context, in.cancel = context.WithCancelCause(c.base)
 	if route.Turn {
 		in.done = make(chan struct{})
+		if c.opts.ConcurrentTurns {
+			in.entered = make(chan struct{})
+		}
 	}
 	session := sessionOf(c.decode, params)
 
@@ -396,6 +399,7 @@ type inbound struct {
 	ends    []*inbound                 // the turns that end first
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // of a turn: closed when the answer was sent, and the turn is over
+	entered chan struct{} // of a turn beside others: closed when EnterTurn has called for it
 
 	reserved atomic.Int64 // for the answer; changed by the rules of reserving
 

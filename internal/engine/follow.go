@@ -192,13 +192,7 @@ func AwaitTurn(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	in.conn.mu.Lock()
-	before := slices.Clone(in.session.incoming)
-	in.conn.mu.Unlock()
-	if i := slices.Index(before, in); i >= 0 {
-		before = before[:i]
-	}
-	for _, turn := range before {
+	for _, turn := range in.earlier() {
 		select {
 		case <-turn.done:
 		case <-ctx.Done():
@@ -207,6 +201,43 @@ func AwaitTurn(ctx context.Context) error {
 	}
 	return nil
 }
+
+// EnterTurn calls enter for the turn that ctx belongs to, after it was called for all turns of the session that came
+// before, or those were over: handlers run at the same time, and with it they know in which order their turns came. It
+// returns the cause of ctx if that ends first. It is called once for a turn, when Options.ConcurrentTurns is set, and
+// enter must be quick.
+func EnterTurn(ctx context.Context, enter func()) error {
+	in, ok := ctx.Value(inboundKey{}).(*inbound)
+	if !ok || in.entered == nil {
+		enter()
+		return nil
+	}
+	for _, turn := range in.earlier() {
+		if turn.entered == nil { // one that no request has asked for
+			continue
+		}
+		select {
+		case <-turn.entered:
+		case <-turn.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	enter()
+	close(in.entered)
+	return nil
+}
+
+// earlier are the turns of the session that came before this one and are not over, the first one first.
+func (in *inbound) earlier() []*inbound {
+	in.conn.mu.Lock()
+	defer in.conn.mu.Unlock()
+	turns := slices.Clone(in.session.incoming)
+	return turns[:max(0, slices.Index(turns, in))]
+}
+
+// TakesConcurrentTurns reports whether a session may have more than one turn of the peer's at a time.
+func (c *Conn) TakesConcurrentTurns() bool { return c.opts.ConcurrentTurns }
 
 // carryOn runs what is left of a turn that was answered.
 func (in *inbound) carryOn() {

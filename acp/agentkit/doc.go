@@ -1,0 +1,36 @@
+// Package agentkit has what authors of agents otherwise write again and again: sessions with a state of the author's own
+// type, which are stored, listed and loaded; turns that wait for one another, or take in what the user says meanwhile;
+// tool calls as values; and streams of text. It does not talk to a model, does not run tools, does not ask for
+// permission by itself, and does not start MCP servers. It is for version 1 of the protocol: package acp.
+//
+// [Sessions] is the beginning. Its [Sessions.Handlers] serve an agent:
+//
+//	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Open: open, Prompt: prompt})
+//	defer sessions.Close()
+//	err := acp.ServeAgent(ctx, acp.Stdio(), sessions.Handlers(), sessions.Options(nil))
+//
+// # What is stored
+//
+// Of what goes through [Session.Update], and of the prompts, that is stored which a client must see again when it loads
+// the session: messages and thoughts, with their chunks joined, tool calls with their updates, plans, compactions, and
+// what this package does not know. The title and the current mode are stored as such. Not stored are notices and usage,
+// which are about the moment, commands and config options, which [Config].Open gives anew, and questions to the user. A
+// prompt is stored when its turn begins. Chunks reach the store when another kind of update follows, when the turn ends,
+// and at the latest a second after the first of them was sent: if the process is killed, that second of text may be lost.
+//
+// # A session that is open
+//
+// Loading or resuming a session that is open on the same connection closes it first, and opens it with what the request
+// says: the client has named its directories and MCP servers anew. While a prompt runs or waits, it is refused instead,
+// because a history that grows cannot be replayed. If it then fails, the session is closed. While a session is being
+// opened, closed or deleted, all other requests about it are refused. Deleting an open session cancels its turn, closes
+// it and deletes it. A session that another connection or another process has open may be loaded: each then knows what it
+// says itself, and the store has both.
+//
+// # A prompt while one runs
+//
+// [WhileBusy] says what happens. Whatever it is, session/cancel is about all that the session does, because it names
+// nothing else: the prompt that runs and those that wait are all answered with the stop reason cancelled, and none of
+// those that wait is begun. $/cancel_request names one request: a prompt that waits is taken out of the line and
+// answered with the code -32800, and nothing else changes.
+package agentkit

@@ -1,0 +1,407 @@
+// This file owns a session: its life, its modes, and what it has in the store.
+
+package agentkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+)
+
+// Session is an open session. Its methods are safe for concurrent use. State is the author's: prompts run one at a time,
+// but other handlers run beside them.
+type Session[S any] struct {
+	*acp.AgentSession
+
+	// State is what Config.Open makes it, or what SaveState has stored.
+	State S
+
+	sessions *Sessions[S]
+	cwd      string
+	roots    []string
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	freed    chan struct{} // closed when nobody uses it any more, and Config.Close has returned
+
+	out  sync.Mutex // held while an update is recorded and sent, so that both are in one order
+	said recorder
+
+	mu      sync.Mutex
+	users   int // handlers that run
+	closed  bool
+	mode    acp.SessionModeID
+	modes   []acp.SessionMode
+	titled  bool
+	turn    *Turn[S]     // that runs, or waits for the answer to the one before
+	waiting []*prompt[S] // behind it
+}
+
+func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *Session[S] {
+	s := &Session[S]{
+		AgentSession: session,
+		sessions:     ss,
+		cwd:          o.Cwd,
+		roots:        slices.Clone(o.AdditionalDirectories),
+		freed:        make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.said = recorder{store: ss.config.Store, id: session.ID(), out: &s.out, failed: func(err error) {
+		s.logger().Error("not stored", "error", err)
+	}}
+	return s
+}
+
+// Context ends when the session is closed, with the cause ErrSessionClosed. It is for what belongs to the session
+// and not to a turn.
+func (s *Session[S]) Context() context.Context { return s.ctx }
+
+// Cwd is the session's working directory.
+func (s *Session[S]) Cwd() string { return s.cwd }
+
+// AdditionalDirectories are the session's other directories. The result must not be changed.
+func (s *Session[S]) AdditionalDirectories() []string { return s.roots }
+
+// Mode is the session's current mode, or "" if it has no modes.
+func (s *Session[S]) Mode() acp.SessionModeID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mode
+}
+
+func (s *Session[S]) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
+
+// acquire notes that a handler uses the session, unless it is closed.
+func (s *Session[S]) acquire() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.users++
+	return true
+}
+
+// release notes that the handler has ended.
+func (s *Session[S]) release() {
+	s.mu.Lock()
+	s.users--
+	last := s.closed && s.users == 0
+	s.mu.Unlock()
+	if last {
+		s.free()
+	}
+}
+
+// within returns ctx as one that also ends when the session is closed.
+func (s *Session[S]) within(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(ErrSessionClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// close ends the session; what it holds is freed when no handler uses it any more.
+func (s *Session[S]) close() {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	last := first && s.users == 0
+	s.mu.Unlock()
+	if first {
+		s.cancel(ErrSessionClosed)
+	}
+	if last {
+		s.free()
+	}
+}
+
+// free is called once.
+func (s *Session[S]) free() {
+	defer close(s.freed)
+	if err := s.said.close(); err != nil {
+		s.logger().Error("the end of the session was not stored", "error", err)
+	}
+	if s.sessions.config.Close != nil {
+		s.sessions.config.Close(s)
+	}
+}
+
+// busy reports whether a prompt runs or waits.
+func (s *Session[S]) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn != nil
+}
+
+// prepare makes the session what the store and the author make it.
+func (s *Session[S]) prepare(ctx context.Context, o *Opening) error {
+	if o.Reason != Created {
+		if err := s.restore(ctx, o); err != nil {
+			return err
+		}
+	}
+	if open := s.sessions.config.Open; open != nil {
+		if err := open(ctx, s, o); err != nil {
+			return err
+		}
+	}
+	s.setModes(o)
+	return nil
+}
+
+// introduce has the store and the client know the session.
+func (s *Session[S]) introduce(ctx context.Context, o *Opening) error {
+	if err := s.keep(ctx, o); err != nil {
+		return err
+	}
+	if o.Reason == Loaded {
+		return s.replay(ctx, o)
+	}
+	if len(o.Commands) == 0 {
+		return nil
+	}
+	// Clients drop what is about a session that they do not know yet.
+	acp.AfterResponse(ctx, func(ctx context.Context) {
+		err := s.AgentSession.Update(ctx, acp.CommandsUpdate(o.Commands...))
+		if err != nil && !errors.Is(err, acp.ErrClosed) {
+			s.logger().Warn("commands not sent", "error", err)
+		}
+	})
+	return nil
+}
+
+// restore gives the session what the store has of it.
+func (s *Session[S]) restore(ctx context.Context, o *Opening) error {
+	r, err := s.said.store.Get(ctx, s.ID())
+	if err != nil {
+		return s.sessions.answer(s.ID(), err)
+	}
+	s.titled = r.Title != ""
+	if r.State == nil {
+		return nil
+	}
+	var state saved
+	if err := json.Unmarshal(r.State, &state); err != nil {
+		return fmt.Errorf("the state that was stored: %w", err)
+	}
+	o.Mode = state.Mode
+	if state.State == nil {
+		return nil
+	}
+	if err := json.Unmarshal(state.State, &s.State); err != nil {
+		return fmt.Errorf("the state that was stored: %w", err)
+	}
+	return nil
+}
+
+// keep has the store know the session as it was opened.
+func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
+	store, now := s.said.store, time.Now()
+	if store == nil {
+		return nil
+	}
+	if o.Reason != Created {
+		err := s.changeStored(ctx, func(r *sessionstore.Record, _ *saved) error {
+			r.Cwd, r.AdditionalDirectories = s.cwd, s.roots
+			return nil
+		})
+		return s.sessions.answer(s.ID(), err)
+	}
+	r := sessionstore.Record{Info: sessionstore.Info{
+		ID: s.ID(), Cwd: s.cwd, AdditionalDirectories: s.roots, Created: now, Updated: now,
+	}}
+	return s.sessions.answer(s.ID(), store.Create(ctx, r))
+}
+
+// replay sends the history, and then the commands. Nothing else of the session is sent meanwhile.
+func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
+	s.out.Lock()
+	defer s.out.Unlock()
+	for update, err := range s.said.store.Updates(ctx, s.ID()) {
+		if err != nil {
+			return s.sessions.answer(s.ID(), err)
+		}
+		if err := s.AgentSession.Update(ctx, update); err != nil && !errors.Is(err, acp.ErrUnsupported) {
+			return fmt.Errorf("replaying: %w", err)
+		}
+	}
+	if len(o.Commands) == 0 {
+		return nil
+	}
+	return s.AgentSession.Update(ctx, acp.CommandsUpdate(o.Commands...))
+}
+
+// changeStored changes what the store has of the session beside its updates.
+func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore.Record, *saved) error) error {
+	return s.said.store.Change(ctx, s.ID(), func(r *sessionstore.Record) error {
+		var state saved
+		if r.State != nil {
+			if err := json.Unmarshal(r.State, &state); err != nil {
+				return fmt.Errorf("the state that was stored: %w", err)
+			}
+		}
+		if err := change(r, &state); err != nil {
+			return err
+		}
+		data, err := json.Marshal(state)
+		if err != nil {
+			return fmt.Errorf("the state: %w", err)
+		}
+		r.State = data
+		return nil
+	})
+}
+
+// SaveState stores State, as encoding/json writes it: it is there again before Config.Open is called for the session the next
+// time. The author keeps others from changing it meanwhile. Without a store it does nothing.
+func (s *Session[S]) SaveState(ctx context.Context) error {
+	if s.said.store == nil {
+		return nil
+	}
+	data, err := json.Marshal(s.State)
+	if err != nil {
+		return fmt.Errorf("the state: %w", err)
+	}
+	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) error {
+		state.State = data
+		return nil
+	})
+}
+
+// History yields what the store has of the conversation, in order, as it would be replayed: an agent makes of it what its
+// model must know of a session that was loaded or resumed. Without a store it is empty. It ends after an error.
+func (s *Session[S]) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, error] {
+	return func(yield func(acp.SessionUpdate, error) bool) {
+		if s.said.store == nil {
+			return
+		}
+		if err := s.flush(); err != nil {
+			yield(acp.SessionUpdate{}, err)
+			return
+		}
+		s.said.store.Updates(ctx, s.ID())(yield)
+	}
+}
+
+// ErrNotStored is what an error of Session.Update matches when the update could not be stored. It was sent.
+var ErrNotStored = errors.New("the update was not stored")
+
+// Update stores an update, if it belongs to the conversation, and sends it; see the package's description, and
+// acp.AgentSession.Update. Updates are stored and sent in one order, also those of several goroutines. An update that
+// changes the title or the current mode is taken note of.
+//
+// An update that cannot be stored is sent all the same, and the error matches ErrNotStored. Because chunks are joined, it
+// may be about an earlier update.
+func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
+	s.out.Lock()
+	defer s.out.Unlock()
+	stored := s.record(ctx, update)
+	sent := s.AgentSession.Update(ctx, update)
+	if stored == nil {
+		return sent
+	}
+	return errors.Join(sent, fmt.Errorf("%w: %w", ErrNotStored, stored))
+}
+
+// Record stores an update without sending it. It is for what the client knows already in another form: a tool call's
+// output, for example, that it has shown as a terminal, which will be gone when the session is loaded.
+func (s *Session[S]) Record(ctx context.Context, update acp.SessionUpdate) error {
+	s.out.Lock()
+	defer s.out.Unlock()
+	if err := s.record(ctx, update); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotStored, err)
+	}
+	return nil
+}
+
+// record stores what an update means; out is held.
+func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate) error {
+	switch u := update.Variant.(type) {
+	case *acp.SessionUpdateSessionInfoUpdate:
+		return s.retitle(context.WithoutCancel(ctx), u.Title)
+	case *acp.SessionUpdateCurrentModeUpdate:
+		return s.switchMode(context.WithoutCancel(ctx), u.CurrentModeID)
+	}
+	return s.said.add(ctx, update)
+}
+
+// retitle takes note of a title.
+func (s *Session[S]) retitle(ctx context.Context, title acp.Opt[string]) error {
+	if title.IsZero() {
+		return nil // it stays as it is
+	}
+	s.mu.Lock()
+	s.titled = title.Present()
+	s.mu.Unlock()
+	if s.said.store == nil {
+		return nil
+	}
+	return s.changeStored(ctx, func(r *sessionstore.Record, _ *saved) error {
+		r.Title = shortened(title.Value())
+		return nil
+	})
+}
+
+// shortened keeps a title within what a store takes.
+func shortened(title string) string {
+	const longest = 1000
+	if len(title) <= longest {
+		return title
+	}
+	return strings.ToValidUTF8(title[:longest], "") + "…"
+}
+
+// setModes takes the modes that Config.Open gave.
+func (s *Session[S]) setModes(o *Opening) {
+	s.modes, s.mode = o.Modes, o.Mode
+	if !s.hasMode(s.mode) {
+		s.mode = ""
+		if len(s.modes) > 0 {
+			s.mode = s.modes[0].ID
+		}
+	}
+}
+
+func (s *Session[S]) hasMode(id acp.SessionModeID) bool {
+	return slices.ContainsFunc(s.modes, func(m acp.SessionMode) bool { return m.ID == id })
+}
+
+func (s *Session[S]) modeState() (state acp.Opt[acp.SessionModeState]) {
+	if len(s.modes) == 0 {
+		return state
+	}
+	return acp.Some(acp.SessionModeState{CurrentModeID: s.Mode(), AvailableModes: s.modes})
+}
+
+// switchMode makes a mode the current one.
+func (s *Session[S]) switchMode(ctx context.Context, mode acp.SessionModeID) error {
+	s.mu.Lock()
+	s.mode = mode
+	s.mu.Unlock()
+	if s.said.store == nil {
+		return nil
+	}
+	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) error {
+		state.Mode = mode
+		return nil
+	})
+}
+
+// flush stores what was said and is not stored yet.
+func (s *Session[S]) flush() error {
+	s.out.Lock()
+	defer s.out.Unlock()
+	return s.said.flush()
+}

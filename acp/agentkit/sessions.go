@@ -1,0 +1,534 @@
+// This file owns the sessions of an agent: which are open, what opens and closes them, and the handlers.
+
+package agentkit
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/engine"
+)
+
+// Config says what an agent does with its sessions. S is the author's state of a session.
+type Config[S any] struct {
+	// Prompt answers a prompt. It is required. For its context the same holds as for that of acp.AgentHandlers.Prompt.
+	// One turn of a session runs at a time.
+	Prompt func(ctx context.Context, t *Turn[S], req *acp.PromptRequest) (*acp.PromptResponse, error)
+
+	// Open, if set, prepares a session that was created, loaded or resumed: it fills in State and what o asks for. An
+	// error is answered to the client, and the session is not open; Close is not called for it then. Updates that
+	// it sends for a new session would come before the client knows the session: send commands by o.Commands, and other
+	// updates by acp.AfterResponse.
+	Open func(ctx context.Context, s *Session[S], o *Opening) error
+
+	// Close, if set, is called once for each session that Open has prepared, when the session was closed, deleted,
+	// or loaded again, or its connection has ended, and none of its handlers runs any more. Updates cannot be sent any more.
+	Close func(s *Session[S])
+
+	// SetMode, if set, is called when the client chooses a mode, one of those that Open gave, before it is the current
+	// one. An error refuses it. Without it every mode of the list is accepted.
+	SetMode func(ctx context.Context, s *Session[S], mode acp.SessionModeID) error
+
+	// Title makes the title of a session of its first prompt; nil means the first words of its text. The title is sent
+	// to the client at the end of that turn. "" is none, and the next prompt is asked. An agent with better titles
+	// sends them by acp.TitleUpdate.
+	Title func(prompt []acp.ContentBlock) string
+
+	// Store keeps the sessions. Without one they end with their connection, and the client cannot list, load, resume
+	// or delete any. It is not closed.
+	Store sessionstore.Store
+
+	// WhileBusy says what to do with a prompt that comes while one runs. Default Refuse.
+	WhileBusy WhileBusy
+	// MaxWaiting is how many prompts of a session may wait. One more is refused. Default 16.
+	MaxWaiting int
+	// MaxSessions is how many sessions of a connection may be open. One more is refused. Default 256.
+	MaxSessions int
+	// PageSize is how many sessions an answer to session/list has at most. Default 50.
+	PageSize int
+	// Logger is told of what goes wrong and no caller hears of. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// WhileBusy says what to do with a prompt that comes while another one of its session runs.
+type WhileBusy int
+
+const (
+	// Refuse answers it with an error at once: -32600, the session is busy.
+	Refuse WhileBusy = iota
+
+	// Queue has it wait until all prompts are answered that came before it. Its turn begins after the answer to the
+	// turn before, so that the client knows which updates belong to which.
+	Queue
+
+	// Steer offers it to the turn that runs: see Turn.Take. A prompt that was taken is answered when that turn ends, with the same stop
+	// reason or error, because the client takes an answer to mean that the agent is done with it. A prompt that
+	// the turn did not take before it ended is not lost: it becomes the next turn, as with Queue.
+	Steer
+)
+
+// ErrSessionClosed is the cause of contexts that end because their session was closed.
+var ErrSessionClosed = errors.New("the session was closed")
+
+// Reason says why a session is being opened.
+type Reason int
+
+// The reasons.
+const (
+	Created Reason = iota // session/new: it is new
+	Loaded                // session/load: its history is replayed after Open
+	Resumed               // session/resume: its history is not replayed
+	Forked                // Sessions.Fork: it is new, with the history of another one
+)
+
+// Opening is what the client says of a session that it opens, and what Config.Open says of it.
+type Opening struct {
+	Reason                Reason
+	Cwd                   string
+	AdditionalDirectories []string // all of them: those of an earlier opening do not count
+	MCPServers            []acp.MCPServer
+	Meta                  acp.Meta // of the request
+
+	// Config.Open fills in what follows. All of it may be left out.
+
+	// Modes are the session's modes, and Mode the current one. Mode is set before Open is called if one was stored; if
+	// Modes do not have it, the first one is the current one.
+	Modes []acp.SessionMode
+	Mode  acp.SessionModeID
+	// ConfigOptions are the session's config options with their current values.
+	ConfigOptions []acp.SessionConfigOption
+	// Commands are sent to the client: after the answer for a session that was created or resumed, and before it, behind
+	// the history, for one that was loaded.
+	Commands []acp.AvailableCommand
+}
+
+// Sessions are the sessions of an agent. One Sessions may serve several connections, which do not see each other's open
+// sessions, and share those that are stored. Its methods are safe for concurrent use.
+type Sessions[S any] struct {
+	config Config[S]
+
+	mu       sync.Mutex
+	conns    map[*acp.AgentConn]*sessionsOf[S]
+	closed   bool
+	done     chan struct{} // closed by Close
+	watchers sync.WaitGroup
+}
+
+// sessionsOf are the sessions of a connection.
+type sessionsOf[S any] struct {
+	open     map[acp.SessionID]*Session[S]
+	changing map[acp.SessionID]bool // being opened, closed or deleted
+}
+
+// NewSessions makes the sessions of an agent. It panics without Config.Prompt.
+func NewSessions[S any](config Config[S]) *Sessions[S] {
+	if config.Prompt == nil {
+		panic("agentkit: NewSessions without Config.Prompt")
+	}
+	config.MaxWaiting = cmp.Or(config.MaxWaiting, 16)
+	config.MaxSessions = cmp.Or(config.MaxSessions, 256)
+	if config.Title == nil {
+		config.Title = firstWords
+	}
+	return &Sessions[S]{
+		config: config,
+		conns:  map[*acp.AgentConn]*sessionsOf[S]{},
+		done:   make(chan struct{}),
+	}
+}
+
+// Handlers returns the handlers of an agent, to which its author may add. Those of stored sessions are there if
+// there is a store. Use [Bind] for handlers that the author adds for a session.
+func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
+	h := acp.AgentHandlers{
+		NewSession:     ss.newSession,
+		CloseSession:   ss.closeSession,
+		SetSessionMode: Bind(ss, ss.setMode),
+		Prompt:         ss.prompt,
+	}
+	if ss.config.Store != nil {
+		h.LoadSession = ss.loadSession
+		h.ResumeSession = ss.resumeSession
+		h.ListSessions = ss.listSessions
+		h.DeleteSession = ss.deleteSession
+	}
+	return h
+}
+
+// Options returns a copy of opts with what WhileBusy needs; opts may be nil. With Queue and Steer, an agent must be served
+// with it: otherwise no session can be opened.
+func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
+	var o acp.AgentOptions
+	if opts != nil {
+		o = *opts
+	}
+	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
+	return &o
+}
+
+// Close closes all sessions, and waits until Config.Close has returned for each, but for sessions with handlers that still
+// run. Call it when the connections are over. No session can be opened afterwards.
+func (ss *Sessions[S]) Close() {
+	ss.mu.Lock()
+	if !ss.closed {
+		ss.closed = true
+		close(ss.done)
+	}
+	ss.mu.Unlock()
+	ss.watchers.Wait()
+}
+
+// Bind makes a handler of the protocol one that is given the open session of the request's id, with its state. The request is
+// refused if there is none. The handler's context ends when the session is closed.
+func Bind[S, P, R any](
+	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
+) func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
+	return func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
+		s, err := ss.acquire(session)
+		if err != nil {
+			return nil, err
+		}
+		defer s.release()
+		ctx, end := s.within(ctx)
+		defer end()
+		return handler(ctx, s, req)
+	}
+}
+
+// Lookup returns an open session of a connection, or an error that answers the client that there is none.
+func (ss *Sessions[S]) Lookup(session *acp.AgentSession) (*Session[S], error) {
+	s, err := ss.acquire(session)
+	if err == nil {
+		s.release()
+	}
+	return s, err
+}
+
+// acquire finds an open session for a handler, which calls its release.
+func (ss *Sessions[S]) acquire(session *acp.AgentSession) (*Session[S], error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	of := ss.conns[session.Conn()]
+	if of == nil {
+		return nil, acp.SessionNotFound(session.ID())
+	}
+	if of.changing[session.ID()] {
+		return nil, errChanging
+	}
+	s := of.open[session.ID()]
+	if s == nil || !s.acquire() {
+		return nil, acp.SessionNotFound(session.ID())
+	}
+	return s, nil
+}
+
+var (
+	errChanging = acp.ErrInvalidRequest.WithMessagef("Invalid request: the session is being opened, closed or deleted")
+	errBusy     = acp.ErrInvalidRequest.WithMessagef("Invalid request: the session is busy with another turn")
+	errOptions  = errors.New("agentkit: WhileBusy needs the options that Sessions.Options returns")
+)
+
+// change keeps others from opening, closing, deleting and using a session until done is called. It returns the session
+// if it is open.
+func (ss *Sessions[S]) change(session *acp.AgentSession) (s *Session[S], done func(), err error) {
+	conn, id := session.Conn(), session.ID()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.closed {
+		return nil, nil, acp.ErrClosed
+	}
+	of := ss.conns[conn]
+	if of == nil {
+		of = &sessionsOf[S]{open: map[acp.SessionID]*Session[S]{}, changing: map[acp.SessionID]bool{}}
+		ss.conns[conn] = of
+		ss.watchers.Go(func() { ss.watch(conn) })
+	}
+	if of.changing[id] {
+		return nil, nil, errChanging
+	}
+	of.changing[id] = true
+	return of.open[id], func() {
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		delete(of.changing, id)
+	}, nil
+}
+
+// room refuses one session too many; those that are being opened count.
+func (ss *Sessions[S]) room(conn *acp.AgentConn) error {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if of := ss.conns[conn]; of != nil && len(of.open)+len(of.changing) > ss.config.MaxSessions {
+		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d sessions are open, which is the most: close one", len(of.open))
+	}
+	return nil
+}
+
+// put makes a session one that handlers find. It reports false when the connection is over, and closes are no longer
+// waited for.
+func (ss *Sessions[S]) put(s *Session[S]) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	of := ss.conns[s.Conn()]
+	if of == nil {
+		return false
+	}
+	of.open[s.ID()] = s
+	return true
+}
+
+// shut takes a session away from handlers, and waits until those that use it have ended.
+func (ss *Sessions[S]) shut(ctx context.Context, s *Session[S]) error {
+	if s == nil {
+		return nil
+	}
+	ss.mu.Lock()
+	if of := ss.conns[s.Conn()]; of != nil && of.open[s.ID()] == s {
+		delete(of.open, s.ID())
+	}
+	ss.mu.Unlock()
+	s.close()
+	select {
+	case <-s.freed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// watch closes the sessions of a connection when that is over.
+func (ss *Sessions[S]) watch(conn *acp.AgentConn) {
+	select {
+	case <-conn.Done():
+	case <-ss.done:
+	}
+	ss.mu.Lock()
+	open := slices.Collect(maps.Values(ss.conns[conn].open))
+	delete(ss.conns, conn)
+	ss.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, s := range open {
+		closing.Go(s.close)
+	}
+	closing.Wait()
+}
+
+// opening opens a session.
+func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o *Opening) (*Session[S], error) {
+	if ss.config.WhileBusy != Refuse && !(*engine.Conn)(session.RPC()).TakesConcurrentTurns() {
+		return nil, errOptions
+	}
+	old, done, err := ss.change(session)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if old != nil && old.busy() {
+		return nil, errBusy
+	}
+	if err := ss.shut(ctx, old); err != nil {
+		return nil, err
+	}
+	if err := ss.room(session.Conn()); err != nil {
+		return nil, err
+	}
+	s := newSession(ss, session, o)
+	if err := s.prepare(ctx, o); err != nil {
+		s.cancel(err)
+		return nil, err
+	}
+	err = s.introduce(ctx, o)
+	if err == nil && !ss.put(s) {
+		err = acp.ErrClosed
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// newID makes an id that nobody guesses. It has no upper case, so that it may be the name of a file anywhere.
+func newID() acp.SessionID { return acp.SessionID("sess_" + strings.ToLower(rand.Text())) }
+
+func (ss *Sessions[S]) newSession(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+	o := &Opening{
+		Reason: Created, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+	}
+	s, err := ss.opening(ctx, conn.Session(newID()), o)
+	if err != nil {
+		return nil, err
+	}
+	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: o.configOptions()}, nil
+}
+
+func (ss *Sessions[S]) loadSession(
+	ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest,
+) (*acp.LoadSessionResponse, error) {
+	o := &Opening{
+		Reason: Loaded, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+	}
+	s, err := ss.opening(ctx, session, o)
+	if err != nil {
+		return nil, err
+	}
+	return &acp.LoadSessionResponse{Modes: s.modeState(), ConfigOptions: o.configOptions()}, nil
+}
+
+func (ss *Sessions[S]) resumeSession(
+	ctx context.Context, session *acp.AgentSession, req *acp.ResumeSessionRequest,
+) (*acp.ResumeSessionResponse, error) {
+	o := &Opening{
+		Reason: Resumed, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+	}
+	s, err := ss.opening(ctx, session, o)
+	if err != nil {
+		return nil, err
+	}
+	return &acp.ResumeSessionResponse{Modes: s.modeState(), ConfigOptions: o.configOptions()}, nil
+}
+
+func (o *Opening) configOptions() acp.Opt[[]acp.SessionConfigOption] {
+	if o.ConfigOptions == nil {
+		return acp.Opt[[]acp.SessionConfigOption]{}
+	}
+	return acp.Some(o.ConfigOptions)
+}
+
+// Fork makes and opens a session that begins with the history and the state of another one that is stored, which it may
+// name although it is open. It needs a store. It is for agents that offer this in a way of their own, because
+// session/fork is not yet in version 1; the client knows the new session's id from the answer that the
+// agent then gives, or from session/list.
+func (ss *Sessions[S]) Fork(
+	ctx context.Context, conn *acp.AgentConn, from acp.SessionID, req *acp.NewSessionRequest,
+) (*acp.NewSessionResponse, error) {
+	store := ss.config.Store
+	if store == nil {
+		return nil, fmt.Errorf("agentkit: Fork: %w", errors.ErrUnsupported)
+	}
+	if s, err := ss.Lookup(conn.Session(from)); err == nil {
+		if err := s.flush(); err != nil {
+			return nil, err
+		}
+	}
+	info, err := store.Get(ctx, from)
+	if err != nil {
+		return nil, ss.answer(from, err)
+	}
+	id, now := newID(), time.Now()
+	err = sessionstore.Fork(ctx, store, from, sessionstore.Info{
+		ID: id, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, Title: info.Title, Created: now, Updated: now,
+	})
+	if err != nil {
+		return nil, ss.answer(from, err)
+	}
+	o := &Opening{
+		Reason: Forked, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
+	}
+	s, err := ss.opening(ctx, conn.Session(id), o)
+	if err != nil {
+		return nil, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))
+	}
+	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: o.configOptions()}, nil
+}
+
+func (ss *Sessions[S]) closeSession(
+	ctx context.Context, session *acp.AgentSession, _ *acp.CloseSessionRequest,
+) (*acp.CloseSessionResponse, error) {
+	s, done, err := ss.change(session)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if s == nil {
+		return nil, acp.SessionNotFound(session.ID())
+	}
+	return &acp.CloseSessionResponse{}, ss.shut(ctx, s)
+}
+
+// deleteSession succeeds whether there was a session or not.
+func (ss *Sessions[S]) deleteSession(
+	ctx context.Context, session *acp.AgentSession, _ *acp.DeleteSessionRequest,
+) (*acp.DeleteSessionResponse, error) {
+	s, done, err := ss.change(session)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := ss.shut(ctx, s); err != nil {
+		return nil, err
+	}
+	return &acp.DeleteSessionResponse{}, ss.answer(session.ID(), ss.config.Store.Delete(ctx, session.ID()))
+}
+
+func (ss *Sessions[S]) listSessions(
+	ctx context.Context, _ *acp.AgentConn, req *acp.ListSessionsRequest,
+) (*acp.ListSessionsResponse, error) {
+	page, err := ss.config.Store.List(ctx, sessionstore.Query{
+		Cwd: req.Cwd.Value(), Cursor: req.Cursor.Value(), Limit: ss.config.PageSize,
+	})
+	switch {
+	case errors.Is(err, sessionstore.ErrCursor), req.Cursor.Present() && req.Cursor.Value() == "":
+		return nil, acp.InvalidParamsf("no such cursor")
+	case err != nil:
+		return nil, err
+	}
+	res := &acp.ListSessionsResponse{Sessions: make([]acp.SessionInfo, 0, len(page.Sessions))}
+	for i := range page.Sessions {
+		res.Sessions = append(res.Sessions, page.Sessions[i].SessionInfo())
+	}
+	if page.Next != "" {
+		res.NextCursor = acp.Some(page.Next)
+	}
+	return res, nil
+}
+
+func (ss *Sessions[S]) setMode(
+	ctx context.Context, s *Session[S], req *acp.SetSessionModeRequest,
+) (*acp.SetSessionModeResponse, error) {
+	if !s.hasMode(req.ModeID) {
+		return nil, acp.InvalidParamsf("the session has no mode %.64q", req.ModeID)
+	}
+	if ss.config.SetMode != nil {
+		if err := ss.config.SetMode(ctx, s, req.ModeID); err != nil {
+			return nil, err
+		}
+	}
+	return &acp.SetSessionModeResponse{}, s.switchMode(ctx, req.ModeID)
+}
+
+// answer is what a client gets when the store has failed about a session.
+func (ss *Sessions[S]) answer(id acp.SessionID, err error) error {
+	switch {
+	case errors.Is(err, sessionstore.ErrNotFound):
+		return acp.SessionNotFound(id)
+	case errors.Is(err, sessionstore.ErrTooLarge):
+		return errors.Join(acp.ErrInvalidRequest.WithMessagef("Invalid request: this is too large for the session to be stored"), err)
+	}
+	return err
+}
+
+// saved is what is stored as the state of a session.
+type saved struct {
+	Mode  acp.SessionModeID `json:"mode,omitempty"`
+	State json.RawMessage   `json:"state,omitempty"`
+}
+
+func (ss *Sessions[S]) logger() *slog.Logger {
+	if ss.config.Logger == nil {
+		return slog.Default()
+	}
+	return ss.config.Logger
+}

@@ -1,0 +1,365 @@
+// This file owns turns: in which order prompts become turns, what a running turn may do with those that wait, and what
+// is done before a turn's answer.
+
+package agentkit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/engine"
+)
+
+// Turn is a prompt being answered, in its session. Its methods are safe for concurrent use, until Config.Prompt
+// returns.
+type Turn[S any] struct {
+	*Session[S]
+
+	more chan struct{} // has a token when there may be a prompt to take
+	over chan struct{} // closed when the turn has ended, but for its answer
+
+	// Set before over is closed.
+	begun    bool
+	response *acp.PromptResponse
+	err      error
+
+	// Guarded by Session.mu.
+	ended bool
+	ends  []*atEnd
+}
+
+type atEnd struct{ do func(context.Context) error }
+
+// prompt is a request that wants to become a turn.
+type prompt[S any] struct {
+	req     *acp.PromptRequest
+	ctx     context.Context
+	decided chan struct{} // closed when it does not wait any more
+
+	// Guarded by Session.mu.
+	turn  *Turn[S] // the one that it has become, or that has taken it
+	taken bool
+}
+
+// AtEnd has do called when Config.Prompt has returned, before the answer, so that what it sends comes before it. The one
+// that was given last is called first. The context of do does not end with that of the turn, but after ten seconds; with
+// it updates are sent also when the turn was cancelled. What do returns is logged. stop takes it back, and reports
+// whether that came in time. When the turn has ended already, AtEnd does nothing, and stop returns false.
+func (t *Turn[S]) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return func() bool { return false }
+	}
+	end := &atEnd{do}
+	t.ends = append(t.ends, end)
+	return func() bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		i := slices.Index(t.ends, end)
+		if i < 0 {
+			return false
+		}
+		t.ends = slices.Delete(t.ends, i, i+1)
+		return true
+	}
+}
+
+// Waiting returns a channel from which the turn may receive when there may be a prompt to Take. Nobody else receives
+// from it. It is never closed, and never ready unless WhileBusy is Steer.
+func (t *Turn[S]) Waiting() <-chan struct{} { return t.more }
+
+// Take takes the first prompt that came since the turn began into the turn, or returns nil if there is none. It is stored as a message of the
+// user's, and answered when the turn ends. Unless WhileBusy is Steer there is none.
+func (t *Turn[S]) Take() *acp.PromptRequest {
+	if t.sessions.config.WhileBusy != Steer {
+		return nil
+	}
+	p := t.takeFirst()
+	if p == nil {
+		return nil
+	}
+	if err := t.recordPrompt(p.ctx, p.req); err != nil {
+		t.logger().Error("a prompt was not stored", "error", err)
+	}
+	return p.req
+}
+
+func (t *Turn[S]) takeFirst() *prompt[S] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for !t.ended && len(t.waiting) > 0 {
+		p := t.waiting[0]
+		t.waiting = slices.Delete(t.waiting, 0, 1)
+		if p.ctx.Err() != nil {
+			continue // its handler sees that too
+		}
+		p.turn, p.taken = t, true
+		close(p.decided)
+		return p
+	}
+	return nil
+}
+
+func newTurn[S any](s *Session[S]) *Turn[S] {
+	return &Turn[S]{Session: s, more: make(chan struct{}, 1), over: make(chan struct{})}
+}
+
+// prompt serves session/prompt.
+func (ss *Sessions[S]) prompt(
+	ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest,
+) (*acp.PromptResponse, error) {
+	s, err := ss.acquire(session)
+	if err != nil {
+		return nil, err
+	}
+	defer s.release()
+	ctx, end := s.within(ctx)
+	defer end()
+	p := &prompt[S]{req: req, ctx: ctx, decided: make(chan struct{})}
+	var refused error
+	if err := engine.EnterTurn(ctx, func() { refused = s.enter(p) }); err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	select {
+	case <-p.decided:
+	case <-ctx.Done():
+		if s.leave(p) {
+			return nil, context.Cause(ctx)
+		}
+	}
+	if p.taken {
+		return p.turn.answer(ctx)
+	}
+	return p.turn.run(ctx, req)
+}
+
+// enter makes a prompt a turn, or has it wait, or refuses it. Prompts enter in the order in which they came.
+func (s *Session[S]) enter(p *prompt[S]) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	config := &s.sessions.config
+	switch {
+	case s.turn == nil:
+		p.turn = newTurn(s)
+		s.turn = p.turn
+		close(p.decided)
+	case config.WhileBusy == Refuse:
+		return errBusy
+	case len(s.waiting) >= config.MaxWaiting:
+		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d prompts wait, which is the most", len(s.waiting))
+	default:
+		s.waiting = append(s.waiting, p)
+		s.offer()
+	}
+	return nil
+}
+
+// offer tells the running turn that a prompt waits; mu is held.
+func (s *Session[S]) offer() {
+	if s.sessions.config.WhileBusy != Steer || len(s.waiting) == 0 {
+		return
+	}
+	select {
+	case s.turn.more <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// leave takes a prompt out of the line, and reports false if that is too late.
+func (s *Session[S]) leave(p *prompt[S]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.turn != nil {
+		return false
+	}
+	if i := slices.Index(s.waiting, p); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
+	return true
+}
+
+// run runs the turn.
+func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	t.err = errTurnLost // unless the handler returns
+	defer t.finish(ctx, req)
+	// The answer to the turn before must be on its way, or the client would take what this one says for what that one does.
+	if err := engine.AwaitTurn(ctx); err != nil {
+		t.err = err
+	} else if ctx.Err() != nil {
+		t.err = context.Cause(ctx)
+	} else if err := t.begin(ctx, req); err != nil {
+		t.err = err
+	} else {
+		t.begun = true
+		t.response, t.err = t.sessions.config.Prompt(ctx, t, req)
+	}
+	return t.response, t.err
+}
+
+// errTurnLost is the error of prompts that a turn has taken whose handler has panicked.
+var errTurnLost = errors.New("the handler of the turn did not return")
+
+// begin has the store know the prompt.
+func (t *Turn[S]) begin(ctx context.Context, req *acp.PromptRequest) error {
+	if t.said.store == nil {
+		return nil
+	}
+	err := t.recordPrompt(ctx, req)
+	if err == nil {
+		err = t.changeStored(context.WithoutCancel(ctx), func(r *sessionstore.Record, _ *saved) error {
+			r.Updated = time.Now()
+			return nil
+		})
+	}
+	if err == nil {
+		return nil
+	}
+	t.logger().Error("a prompt was not stored, and not answered", "error", err)
+	if answer := t.sessions.answer(t.ID(), err); !errors.Is(err, answer) {
+		return answer
+	}
+	return errors.Join(rpc.Errorf(rpc.ErrInternal, "Internal error: the prompt could not be stored"), err)
+}
+
+// recordPrompt stores what the user said, as one message.
+func (s *Session[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) error {
+	message := acp.Some(acp.MessageID("msg_" + strings.ToLower(rand.Text())))
+	updates := make([]acp.SessionUpdate, 0, len(req.Prompt))
+	for _, block := range req.Prompt {
+		updates = append(updates, acp.NewSessionUpdateUserMessageChunk(acp.ContentChunk{Content: block, MessageID: message}))
+	}
+	s.out.Lock()
+	defer s.out.Unlock()
+	return s.said.put(context.WithoutCancel(ctx), updates)
+}
+
+// endTime bounds what is done at the end of a turn.
+const endTime = 10 * time.Second
+
+// finish does what comes between the handler's return and the answer, and lets the next prompt become a turn.
+func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
+	defer t.pass()
+	if !t.begun {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	for do := t.nextEnd(); do != nil; do = t.nextEnd() {
+		t.report("the end of a turn", do(ctx))
+	}
+	t.report("the title", t.title(ctx, req))
+	if t.said.store == nil {
+		return
+	}
+	t.report("the end of a turn", t.flush())
+	t.report("the time of a turn", t.changeStored(ctx, func(r *sessionstore.Record, _ *saved) error {
+		r.Updated = time.Now()
+		return nil
+	}))
+}
+
+// report logs what has failed at the end of a turn, where no caller hears of it. That the connection is over is no news.
+func (t *Turn[S]) report(what string, err error) {
+	if err != nil && !errors.Is(err, acp.ErrClosed) {
+		t.logger().Error(what+": failed", "error", err)
+	}
+}
+
+// nextEnd takes the function that AtEnd was given last, or, when there is none, ends the turn.
+func (t *Turn[S]) nextEnd() func(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(t.ends)
+	if n == 0 {
+		t.ended = true
+		return nil
+	}
+	end := t.ends[n-1]
+	t.ends = t.ends[:n-1]
+	return end.do
+}
+
+// title gives a session a title that has none, and tells the client.
+func (t *Turn[S]) title(ctx context.Context, req *acp.PromptRequest) error {
+	t.mu.Lock()
+	titled := t.titled
+	t.mu.Unlock()
+	if titled {
+		return nil
+	}
+	title := t.sessions.config.Title(req.Prompt)
+	if title == "" {
+		return nil
+	}
+	return t.Update(ctx, acp.TitleUpdate(title))
+}
+
+// firstWords makes a title of a prompt: its first words on one line.
+func firstWords(prompt []acp.ContentBlock) string {
+	const longest, enough = 60, 1000
+	var text string
+	for _, block := range prompt {
+		if b, ok := block.Variant.(*acp.ContentBlockText); ok {
+			text += " " + b.Text[:min(len(b.Text), enough)]
+		}
+		if len(text) > enough {
+			break
+		}
+	}
+	runes := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "))
+	if len(runes) > longest {
+		runes = append(runes[:longest-1], '…')
+	}
+	return string(runes)
+}
+
+// pass ends the turn, and makes the first prompt that waits the next one.
+func (t *Turn[S]) pass() {
+	s := t.Session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.ended = true
+	close(t.over)
+	s.turn = nil
+	if len(s.waiting) == 0 {
+		return
+	}
+	next := s.waiting[0]
+	s.waiting = slices.Delete(s.waiting, 0, 1)
+	next.turn = newTurn(s)
+	s.turn = next.turn
+	close(next.decided)
+	s.offer() // the others wait for that one
+}
+
+// answer is the answer to a prompt that the turn has taken: that of the turn.
+func (t *Turn[S]) answer(ctx context.Context) (*acp.PromptResponse, error) {
+	select {
+	case <-t.over:
+	case <-ctx.Done():
+		cause := context.Cause(ctx)
+		if !errors.Is(cause, acp.ErrTurnCancelled) {
+			return nil, cause
+		}
+		<-t.over // it was cancelled too, and its last updates come before this answer
+	}
+	if t.err != nil {
+		return nil, t.err
+	}
+	if t.response == nil {
+		return nil, nil
+	}
+	res := *t.response
+	return &res, nil
+}
