@@ -44,6 +44,8 @@ var untapped = map[string]string{
 
 	"acp/children_test.go child":                                            "a process of its own; who drives it validates what it sends",
 	"acp/property_test.go startAgent":                                       "its callers tap",
+	"acp/agentkit/harness_test.go connect":                                 "the client's end is tapped",
+	"acp/agentkit/harness_test.go serve":                                   "a process of its own; the client's end is tapped",
 	"acp/negotiate/negotiate_test.go agent":                                 "its callers tap",
 	"acp/negotiate/negotiate_test.go newClient":                             "its callers tap",
 	"acp/reconnect/client_test.go TestMain":                                 "a process of its own; the client's end is tapped",
