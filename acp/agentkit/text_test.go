@@ -1,0 +1,478 @@
+package agentkit_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/internal/gentest"
+)
+
+// sink is a session that keeps what it is sent. It is busy between hold and release.
+type sink struct {
+	mu      sync.Mutex
+	busy    chan struct{}
+	fail    error
+	updates []acp.SessionUpdate
+}
+
+func (s *sink) Update(ctx context.Context, update acp.SessionUpdate) error {
+	s.mu.Lock()
+	busy := s.busy
+	s.mu.Unlock()
+	if busy != nil {
+		<-busy
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return s.fail
+	}
+	s.updates = append(s.updates, update)
+	return nil
+}
+
+func (s *sink) RequestPermission(context.Context, acp.ToolCallUpdate, ...acp.PermissionOption) (acp.RequestPermissionOutcome, error) {
+	return acp.RequestPermissionOutcome{}, errors.New("nobody is asked here")
+}
+
+func (s *sink) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = make(chan struct{})
+}
+
+func (s *sink) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.busy)
+	s.busy = nil
+}
+
+func (s *sink) failWith(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = err
+}
+
+func (s *sink) sent() []acp.SessionUpdate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updates
+}
+
+// chunks are the texts of the message chunks that were sent.
+func (s *sink) chunks() []string {
+	var texts []string
+	for _, u := range s.sent() {
+		if text, ok := u.AgentText(); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+func (s *sink) text() string { return strings.Join(s.chunks(), "") }
+
+// What arrives is what a conversion to runes makes of the bytes, however they were cut, and each piece is whole.
+func TestTextKeepsCharactersWhole(t *testing.T) {
+	for _, text := range []string{
+		"", "plain", "größer", "日本語", "🙂👍🏽", "e\u0301", "\x00\n\"\\",
+		"\xff", "a\xffb", "\xe2\x82", "\xe2\x82A", "\xe2A\x82", "\xf0\x9f\x98", "\xf0\x9f\x98\x41", "\xc0\x80", "\xed\xa0\x80",
+		"\xf4\x90\x80\x80", "\x80\x80\x80\x80\x80", "\xf0\xf0\xf0\x9f\x99\x82", "日\xe6\x97",
+	} {
+		for size := 1; size <= 5; size++ {
+			s := &sink{}
+			message := agentkit.NewMessage(t.Context(), s)
+			for rest := []byte(text); len(rest) > 0; {
+				n := min(size, len(rest))
+				part := append([]byte(nil), rest[:n]...)
+				if got, err := message.Write(part); got != n || err != nil {
+					t.Fatalf("%q: wrote %d bytes of %d, %v", text, got, n, err)
+				}
+				clear(part) // Write must not keep it
+				if err := message.Flush(); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			if err := message.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := s.text(), string([]rune(text)); got != want {
+				t.Errorf("%q in pieces of %d: got %q, want %q", text, size, got, want)
+			}
+			for _, chunk := range s.chunks() {
+				if !utf8.ValidString(chunk) || chunk == "" {
+					t.Errorf("%q in pieces of %d: sent %q", text, size, chunk)
+				}
+			}
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add([]byte("größer 🙂 \xff\xe2\x82"), uint64(1))
+	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		s := &sink{}
+		message := agentkit.NewMessage(t.Context(), s)
+		for rest := text; len(rest) > 0; {
+			n := 1 + random.IntN(min(len(rest), 1+random.IntN(10_000)))
+			if _, err := message.Write(rest[:n]); err != nil {
+				t.Fatal(err)
+			}
+			if random.IntN(4) == 0 {
+				if err := message.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rest = rest[n:]
+		}
+		if err := message.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := s.text(), string([]rune(string(text))); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		for _, chunk := range s.chunks() {
+			if !utf8.ValidString(chunk) {
+				t.Errorf("sent %q", chunk)
+			}
+		}
+	})
+}
+
+// One message is one id; another one has another.
+func TestTextIDs(t *testing.T) {
+	s := &sink{}
+	message, thought := agentkit.NewMessage(t.Context(), s), agentkit.NewThought(t.Context(), s)
+	for _, text := range []*agentkit.Text{message, thought, message} {
+		if _, err := io.WriteString(text, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := text.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := s.sent()[0].Variant.(*acp.SessionUpdateAgentMessageChunk)
+	second := s.sent()[1].Variant.(*acp.SessionUpdateAgentThoughtChunk)
+	third := s.sent()[2].Variant.(*acp.SessionUpdateAgentMessageChunk)
+	if first.MessageID.Value() != message.ID() || third.MessageID != first.MessageID || second.MessageID == first.MessageID {
+		t.Errorf("got ids %v, %v, %v", first.MessageID, second.MessageID, third.MessageID)
+	}
+}
+
+// What one goroutine writes while the connection is busy is joined; what it writes to an idle one is sent without a Flush.
+func TestTextIsJoinedWhileTheWriterIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		message := agentkit.NewMessage(t.Context(), s)
+		write := func(text string) {
+			if _, err := message.WriteString(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("first ")
+		synctest.Wait()
+		s.hold()
+		write("second ")
+		synctest.Wait()
+		for range 1000 {
+			write("more ")
+		}
+		if got := s.text(); got != "first " {
+			t.Errorf("sent %q", got)
+		}
+		s.release()
+		synctest.Wait()
+		if got := len(s.chunks()); got != 3 {
+			t.Errorf("sent %d pieces, want 3", got)
+		}
+		if got, want := s.text(), "first second "+strings.Repeat("more ", 1000); got != want {
+			t.Errorf("sent %q", got)
+		}
+		if err := message.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// The buffer is bounded, also when all of it grows to U+FFFD, and a Write waits for room.
+func TestTextWaitsForRoom(t *testing.T) {
+	for _, filler := range []string{"x", "é", "\xff"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &sink{}
+			s.hold()
+			message := agentkit.NewMessage(t.Context(), s)
+			text := strings.Repeat(filler, 300_000)
+			written := make(chan error, 1)
+			go func() {
+				_, err := message.WriteString(text)
+				written <- err
+			}()
+			synctest.Wait()
+			select {
+			case err := <-written:
+				t.Fatalf("%d bytes were taken, %v", len(text), err)
+			default:
+			}
+			s.release()
+			if err := <-written; err != nil {
+				t.Fatal(err)
+			}
+			if err := message.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if s.text() != string([]rune(text)) {
+				t.Error("the text is another one")
+			}
+			for _, chunk := range s.chunks() {
+				if len(chunk) > 64<<10 {
+					t.Errorf("a piece has %d bytes", len(chunk))
+				}
+			}
+		})
+	}
+}
+
+// The end of the context ends a Write that waits; what was taken before is still sent.
+func TestTextEndOfContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		s.hold()
+		why := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		message := agentkit.NewMessage(ctx, s)
+		text := strings.Repeat("x", 300_000)
+		written, taken := make(chan error, 1), 0
+		go func() {
+			var err error
+			taken, err = message.WriteString(text)
+			written <- err
+		}()
+		synctest.Wait()
+		cancel(why)
+		if err := <-written; !errors.Is(err, why) {
+			t.Errorf("the Write ended with %v", err)
+		}
+		s.release()
+		if err := message.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(s.text()); got != taken || taken == 0 || taken == len(text) {
+			t.Errorf("took %d bytes, sent %d", taken, got)
+		}
+		if _, err := message.WriteString("y"); !errors.Is(err, agentkit.ErrEnded) {
+			t.Errorf("a Write after Close: %v", err)
+		}
+	})
+}
+
+// blocked is a session whose connection takes nothing.
+type blocked struct{ agentkit.Asker }
+
+func (blocked) Update(ctx context.Context, _ acp.SessionUpdate) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// blockedLater takes the first update.
+type blockedLater struct {
+	blocked
+	taken bool
+}
+
+func (b *blockedLater) Update(ctx context.Context, update acp.SessionUpdate) error {
+	if !b.taken {
+		b.taken = true
+		return nil
+	}
+	return b.blocked.Update(ctx, update)
+}
+
+// A connection that never takes anything holds nothing up for longer than ten seconds after the end of the context.
+func TestEndsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, acp.ErrTurnCancelled)
+		defer cancel()
+		message := agentkit.NewMessage(ctx, blocked{})
+		if _, err := message.WriteString("hello"); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := message.Close(); !errors.Is(err, acp.ErrTurnCancelled) {
+			t.Errorf("closing the text: %v", err)
+		}
+		if took := time.Since(began) - time.Hour; took != 10*time.Second {
+			t.Errorf("closing took %v after the end of the context", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, acp.ErrTurnCancelled)
+		defer cancel()
+		call, err := agentkit.StartToolCall(ctx, &blockedLater{}, "Tool")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := call.Close(); !errors.Is(err, acp.ErrTurnCancelled) {
+			t.Errorf("closing the call: %v", err)
+		}
+		if took := time.Since(began) - time.Hour; took != 10*time.Second {
+			t.Errorf("closing took %v after the end of the context", took)
+		}
+	})
+}
+
+// The error of sending is what the next calls return.
+func TestTextErrors(t *testing.T) {
+	s, lost := &sink{}, errors.New("lost")
+	message := agentkit.NewMessage(t.Context(), s)
+	if _, err := message.WriteString("a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := message.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	s.failWith(lost)
+	if _, err := message.WriteString("b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := message.Flush(); !errors.Is(err, lost) {
+		t.Errorf("Flush: %v", err)
+	}
+	if _, err := message.WriteString("c"); !errors.Is(err, lost) {
+		t.Errorf("Write: %v", err)
+	}
+	for range 2 {
+		if err := message.Close(); !errors.Is(err, lost) {
+			t.Errorf("Close: %v", err)
+		}
+	}
+}
+
+// Many goroutines write: nothing is lost, and what one Write got stays together.
+func TestTextConcurrentWrites(t *testing.T) {
+	s := &sink{}
+	message := agentkit.NewMessage(t.Context(), s)
+	const writers, lines = 8, 200
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			line := strings.Repeat(string(rune('a'+i)), 100+i*2000) + "é\n"
+			for range lines {
+				if _, err := message.WriteString(line); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := message.Close(); err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for line := range strings.Lines(s.text()) {
+		count[line]++
+	}
+	if len(count) != writers {
+		t.Errorf("got %d different lines, want %d", len(count), writers)
+	}
+	for line, n := range count {
+		if n != lines {
+			t.Errorf("a line of %d bytes came %d times", len(line), n)
+		}
+	}
+}
+
+// BenchmarkText writes pieces of 64 bytes as a model does, to a session that takes all of them.
+func BenchmarkText(b *testing.B) {
+	piece := []byte(strings.Repeat("The quick brown fox jumps over. ", 2))
+	message := agentkit.NewMessage(b.Context(), nothing{})
+	b.SetBytes(int64(len(piece)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := message.Write(piece); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := message.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// nothing is a session whose updates go nowhere.
+type nothing struct{}
+
+func (nothing) Update(context.Context, acp.SessionUpdate) error { return nil }
+
+// BenchmarkTextEach is BenchmarkText with a pause after each piece, so that none are joined.
+func BenchmarkTextEach(b *testing.B) {
+	piece := []byte(strings.Repeat("The quick brown fox jumps over. ", 2))
+	message := agentkit.NewMessage(b.Context(), nothing{})
+	b.SetBytes(int64(len(piece)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := message.Write(piece); err != nil {
+			b.Fatal(err)
+		}
+		if err := message.Flush(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := message.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// A piece that is joined to others costs its share of their text; one that is sent alone costs as much as an update, and a
+// goroutine.
+func TestAllocationsText(t *testing.T) {
+	if gentest.Race {
+		t.Skip("the race detector allocates")
+	}
+	message := agentkit.NewMessage(t.Context(), nothing{})
+	piece := []byte(strings.Repeat("x", 64))
+	write := func() {
+		if _, err := message.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alone := testing.AllocsPerRun(200, func() {
+		write()
+		if err := message.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s := &sink{}
+	s.hold()
+	joined := agentkit.NewMessage(t.Context(), s)
+	together := testing.AllocsPerRun(500, func() {
+		if _, err := joined.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s.release()
+	for _, text := range []*agentkit.Text{message, joined} {
+		if err := text.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("alone: %.1f allocations, joined: %.1f", alone, together)
+	if alone > 4.5 || together > 0.5 {
+		t.Errorf("alone: %.1f allocations, want 4; joined: %.1f, want none", alone, together)
+	}
+}

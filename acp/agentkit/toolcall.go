@@ -1,0 +1,452 @@
+// This file owns tool calls as values: what the client knows of one, and what may be said next.
+
+package agentkit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+)
+
+// ToolCall is a tool call that the client has been told of. It knows what the client knows, so that each message about
+// it carries what the protocol asks for: content replaces all that was shown before, and a request for permission says
+// everything, because the client may show nothing else.
+//
+// A call ends by Done, by Fail, or by an Update with a status that ends it. One that is open at the end of its turn is
+// closed as failed before the prompt is answered; see HandlePrompt for what belongs to a turn. Elsewhere, defer Close.
+// When the call has ended, all methods but Close, ID and State return an error that matches ErrEnded, and send nothing.
+//
+// The methods send with the context that the call was started with, and Ask with its own; when it has ended they return
+// its cause. Done, Fail and Close work for ten seconds longer. Their errors are those of sending: a message that the client would refuse, such as a
+// relative path, or a connection that is lost. What was not sent has changed nothing.
+//
+// The methods are safe for concurrent use. What they send comes one after the other.
+//
+// What a call shows is bounded, because all of it is sent each time that it changes. Of the texts of Progress it is the
+// last 64 KiB, and the last 200 texts; that earlier ones are missing is said in their place. Diffs and other content
+// are never cut: beyond 8 MiB in all, methods return an error that matches ErrTooLarge.
+type ToolCall struct {
+	session Asker
+	ctx     context.Context
+	open    *open // of the turn, or nil
+	id      acp.ToolCallID
+
+	// sending has room for one: who puts something in may use what follows.
+	sending chan struct{}
+	call    acp.ToolCall // as the client knows it
+	shown   []shown      // its content
+	ended   bool
+}
+
+// shown is a piece of a tool call's content.
+type shown struct {
+	acp.ToolCallContent
+	progress bool // a text of Progress, which may be dropped
+}
+
+const (
+	maxProgress      = 64 << 10 // bytes of the texts of Progress
+	maxProgressTexts = 200
+	maxShown         = 8 << 20 // bytes of everything
+)
+
+// leftOut stands for texts of Progress that are not shown any more.
+const leftOut = "(Earlier output is not shown.)"
+
+// WithToolCallID gives a tool call an id of the agent's own, for [StartToolCall], in place of one that is made up. No
+// other call of the session may have it, also none before the session was loaded.
+func WithToolCallID(id acp.ToolCallID) acp.ToolCallOption {
+	return func(u *acp.ToolCallUpdate) { u.ToolCallID = id }
+}
+
+// StartToolCall tells the client that a tool call begins. ctx is the turn's, or another one that bounds the call. The
+// call is pending unless an option says otherwise; use acp.WithStatus(acp.ToolCallStatusInProgress) for a tool that runs
+// at once. acp.WithInput gives the input of the tool, any value that encoding/json encodes.
+//
+// Nothing is started in a turn that was cancelled: it returns the cause of ctx then.
+func StartToolCall(ctx context.Context, session Asker, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	u := acp.AboutToolCall("", options...)
+	if u.ToolCallID == "" {
+		u.ToolCallID = acp.ToolCallID("call_" + rand.Text())
+	}
+	c := &ToolCall{session: session, ctx: ctx, open: openOf(ctx), id: u.ToolCallID, sending: make(chan struct{}, 1)}
+	next := acp.ToolCall{ToolCallID: c.id, Title: title, Status: acp.ToolCallStatusPending}
+	next.Apply(u)
+	show := others(next.Content)
+	if err := check(show); err != nil {
+		return nil, err
+	}
+	c.sending <- struct{}{}
+	defer c.unlock()
+	if err := c.open.addCall(c); err != nil {
+		return nil, err
+	}
+	c.open.flush()
+	if err := session.Update(ctx, acp.NewSessionUpdateToolCall(next)); err != nil {
+		c.ended = true
+		c.open.removeCall(c)
+		return nil, err
+	}
+	c.took(next, show)
+	return c, nil
+}
+
+// ID is the id of the call in the session.
+func (c *ToolCall) ID() acp.ToolCallID { return c.id }
+
+// State is the call as the client knows it. It waits while something is sent. The result must not be changed.
+func (c *ToolCall) State() acp.ToolCall {
+	c.sending <- struct{}{}
+	defer c.unlock()
+	return c.call
+}
+
+// Progress shows a text behind what the call shows already. A call that is pending is in progress from then on.
+func (c *ToolCall) Progress(text string) error {
+	return c.send(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, show []shown) []shown {
+		c.begin(u)
+		return withProgress(show, text)
+	})
+}
+
+// Diff shows a change of a file, in place of an earlier one of that file, and the file as a location of the call. The path
+// is absolute. With an empty oldText the change creates the file. The status stays as it is: a diff may be what the user
+// is asked about.
+func (c *ToolCall) Diff(path, oldText, newText string) error {
+	diff := acp.ToolEdit(path, oldText, newText)
+	if oldText == "" {
+		diff = acp.ToolDiff(path, newText)
+	}
+	return c.send(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, show []shown) []shown {
+		if !slices.ContainsFunc(c.call.Locations, func(l acp.ToolCallLocation) bool { return l.Path == path }) {
+			u.Locations = acp.Some(append(slices.Clip(c.call.Locations), acp.ToolCallLocation{Path: path}))
+		}
+		return replace(show, diff, func(v acp.ToolCallContentVariant) bool {
+			old, ok := v.(*acp.ToolCallContentDiff)
+			return ok && old.Path == path
+		})
+	})
+}
+
+// Terminal shows what a command in a terminal of the client's writes, as it comes; *acp.TerminalHandle is a terminal.
+// Call it before the terminal is closed. A call that is pending is in progress from then on.
+func (c *ToolCall) Terminal(terminal interface{ ID() acp.TerminalID }) error {
+	id := terminal.ID()
+	return c.send(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, show []shown) []shown {
+		c.begin(u)
+		return replace(show, acp.ToolTerminal(id), func(v acp.ToolCallContentVariant) bool {
+			old, ok := v.(*acp.ToolCallContentTerminal)
+			return ok && old.TerminalID == id
+		})
+	})
+}
+
+// Update says anything else about the call. What the options name is replaced, and everything else stays as it is.
+func (c *ToolCall) Update(options ...acp.ToolCallOption) error {
+	return c.send(c.ctx, acp.AboutToolCall(c.id, options...), nil)
+}
+
+// Ask asks the user whether the call may go on, for at most as long as ctx lasts. The request has the whole call as the
+// client knows it. Without options the user may allow and reject it, once.
+//
+// It returns the option that the user chose, and no error only if that is one that allows the call, which is in progress
+// from then on. Otherwise the error is ErrRejected, for the other options and for answers that nobody offered or knows;
+// ErrDismissed if there was no answer, after which agents usually end the turn; or what kept the question from being
+// asked, such as acp.ErrTurnCancelled. All of them can be given to Fail.
+func (c *ToolCall) Ask(ctx context.Context, options ...acp.PermissionOption) (acp.PermissionOption, error) {
+	if len(options) == 0 {
+		options = []acp.PermissionOption{acp.AllowOnce("allow", "Allow"), acp.RejectOnce("reject", "Reject")}
+	}
+	whole, err := c.whole(ctx)
+	if err != nil {
+		return acp.PermissionOption{}, err
+	}
+	outcome, err := c.session.RequestPermission(ctx, whole, options...)
+	if err != nil {
+		return acp.PermissionOption{}, err
+	}
+	if _, dismissed := outcome.Variant.(*acp.RequestPermissionOutcomeCancelled); dismissed {
+		return acp.PermissionOption{}, ErrDismissed
+	}
+	id, ok := outcome.Selected()
+	i := slices.IndexFunc(options, func(o acp.PermissionOption) bool { return o.OptionID == id })
+	if !ok || i < 0 {
+		return acp.PermissionOption{}, ErrRejected
+	}
+	chosen := options[i]
+	switch chosen.Kind {
+	case acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways:
+		return chosen, c.send(ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, _ []shown) []shown {
+			c.begin(u)
+			return nil
+		})
+	default:
+		return chosen, ErrRejected
+	}
+}
+
+// Done ends the call: it is completed. Options may say more, such as acp.WithOutput.
+func (c *ToolCall) Done(options ...acp.ToolCallOption) error {
+	ctx, release := outlive(c.ctx, func() {})
+	defer release()
+	u := acp.AboutToolCall(c.id, options...)
+	u.Status = acp.Some(acp.ToolCallStatusCompleted)
+	return c.send(ctx, u, nil)
+}
+
+// Fail ends the call: it has failed. A tool that fails is no reason to end the turn, so the error that Fail returns is not
+// err.
+//
+// The client shows of err what it would see if a handler returned it: the text of an error of acp.Public or of an
+// acp.Error, which may be wrapped, and of this package's own; "cancelled" if the turn was cancelled; of any other error
+// only that the tool failed, because its text may hold what is not for others. Log that one. With a nil error nothing is
+// added to what the call shows.
+func (c *ToolCall) Fail(err error) error {
+	ctx, release := outlive(c.ctx, func() {})
+	defer release()
+	failed := acp.ToolCallUpdate{Status: acp.Some(acp.ToolCallStatusFailed)}
+	return c.send(ctx, failed, func(_ *acp.ToolCallUpdate, show []shown) []shown {
+		if err == nil {
+			return nil
+		}
+		return withProgress(show, visible(err))
+	})
+}
+
+// Close closes the call as failed if it is open, and does nothing otherwise: defer it where the end of a turn does not do
+// so.
+func (c *ToolCall) Close() error { return c.close(errLeftOpen) }
+
+func (c *ToolCall) close(why error) error {
+	if err := c.Fail(why); !errors.Is(err, ErrEnded) {
+		return err
+	}
+	return nil
+}
+
+// visible is what the client may see of an error.
+func visible(err error) string {
+	if errors.Is(err, acp.ErrTurnCancelled) || errors.Is(err, context.Canceled) {
+		err = errCancelled
+	}
+	e := rpc.ErrorOf(err)
+	if neutral := rpc.ErrorOf(rpc.ErrInternal); e.Code == neutral.Code && e.Message == neutral.Message {
+		return "The tool failed."
+	}
+	return e.Message
+}
+
+// begin makes a call that is pending one in progress.
+func (c *ToolCall) begin(u *acp.ToolCallUpdate) {
+	if c.call.Status == acp.ToolCallStatusPending {
+		u.Status = acp.Some(acp.ToolCallStatusInProgress)
+	}
+}
+
+// send sends an update, which change may add to, and remembers what the client then knows. change gets the content, and
+// returns what it is to be, or nil if it stays.
+func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*acp.ToolCallUpdate, []shown) []shown) error {
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	defer c.unlock()
+	u.ToolCallID = c.id
+	show := c.shown
+	if content, ok := u.Content.Get(); ok {
+		show = others(content)
+	}
+	if change != nil {
+		if changed := change(&u, show); changed != nil {
+			show = changed
+			u.Content = acp.Some(contents(show))
+		}
+		if !u.Status.Present() && !u.Content.Present() { // nothing is new
+			return nil
+		}
+	}
+	if u.Content.Present() {
+		if err := check(show); err != nil {
+			return err
+		}
+	}
+	next := c.call
+	next.Apply(u)
+	c.open.flush()
+	if err := c.session.Update(ctx, acp.NewSessionUpdateToolCallUpdate(u)); err != nil {
+		return err
+	}
+	c.took(next, show)
+	return nil
+}
+
+// whole is the call as the client knows it, as a request for permission has it.
+func (c *ToolCall) whole(ctx context.Context) (acp.ToolCallUpdate, error) {
+	if err := c.lock(ctx); err != nil {
+		return acp.ToolCallUpdate{}, err
+	}
+	defer c.unlock()
+	u := acp.ToolCallUpdate{
+		ToolCallID: c.id,
+		Title:      acp.Some(c.call.Title),
+		Status:     acp.Some(c.call.Status),
+		Name:       c.call.Name,
+		RawInput:   c.call.RawInput,
+		RawOutput:  c.call.RawOutput,
+		Meta:       c.call.Meta,
+	}
+	if c.call.Kind != "" {
+		u.Kind = acp.Some(c.call.Kind)
+	}
+	if len(c.call.Content) > 0 {
+		u.Content = acp.Some(c.call.Content)
+	}
+	if len(c.call.Locations) > 0 {
+		u.Locations = acp.Some(c.call.Locations)
+	}
+	c.open.flush()
+	return u, nil
+}
+
+// lock waits until nobody else sends, and refuses a call that has ended.
+func (c *ToolCall) lock(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case c.sending <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if c.ended {
+		c.unlock()
+		return fmt.Errorf("tool call %.64q: %w", c.call.Title, ErrEnded)
+	}
+	return nil
+}
+
+func (c *ToolCall) unlock() { <-c.sending }
+
+// took takes note of what the client knows now.
+func (c *ToolCall) took(call acp.ToolCall, show []shown) {
+	c.call, c.shown = call, show
+	if call.Status == acp.ToolCallStatusCompleted || call.Status == acp.ToolCallStatusFailed {
+		c.ended = true
+		c.open.removeCall(c)
+	}
+}
+
+// withProgress adds a text of Progress, and drops the oldest ones when there are too many.
+func withProgress(show []shown, text string) []shown {
+	show = slices.Clone(show)
+	if len(text) > maxProgress {
+		text = "…" + strings.ToValidUTF8(text[len(text)-maxProgress:], "")
+	}
+	show = append(show, shown{acp.ToolText(text), true})
+	texts, bytes := 0, 0
+	for i := len(show) - 1; i >= 0; i-- {
+		if !show[i].progress {
+			continue
+		}
+		text, _ := show[i].Text()
+		texts++
+		bytes += len(text)
+		if texts > 1 && (texts > maxProgressTexts || bytes > maxProgress) {
+			return dropped(show, i)
+		}
+	}
+	return show
+}
+
+// dropped is show without its texts of Progress up to index last, and says so.
+func dropped(show []shown, last int) []shown {
+	said := false
+	kept := show[:0]
+	for i, s := range show {
+		switch {
+		case !s.progress || i > last:
+			kept = append(kept, s)
+		case !said:
+			said = true
+			kept = append(kept, shown{acp.ToolText(leftOut), true})
+		}
+	}
+	return kept
+}
+
+// replace puts content where there is other content that it replaces, or behind everything.
+func replace(show []shown, content acp.ToolCallContent, old func(acp.ToolCallContentVariant) bool) []shown {
+	show = slices.Clone(show)
+	i := slices.IndexFunc(show, func(s shown) bool { return old(s.Variant) })
+	if i < 0 {
+		return append(show, shown{ToolCallContent: content})
+	}
+	show[i].ToolCallContent = content
+	return show
+}
+
+// others is content that does not come from Progress.
+func others(content []acp.ToolCallContent) []shown {
+	show := make([]shown, len(content))
+	for i := range content {
+		show[i].ToolCallContent = content[i]
+	}
+	return show
+}
+
+// contents is what the client is sent.
+func contents(show []shown) []acp.ToolCallContent {
+	content := make([]acp.ToolCallContent, len(show))
+	for i := range show {
+		content[i] = show[i].ToolCallContent
+	}
+	return content
+}
+
+// check refuses too much content.
+func check(show []shown) error {
+	bytes := 0
+	for _, s := range show {
+		if !s.progress { // which is bounded by itself, so that a call can always fail
+			bytes += length(s.ToolCallContent)
+		}
+	}
+	if bytes > maxShown {
+		return fmt.Errorf("%w: %d bytes, and %d is the most", ErrTooLarge, bytes, maxShown)
+	}
+	return nil
+}
+
+// length is how many bytes content takes, about.
+func length(content acp.ToolCallContent) int {
+	const item = 64 // its names and short members
+	switch v := content.Variant.(type) {
+	case *acp.ToolCallContentDiff:
+		return item + len(v.Path) + len(v.OldText.Value()) + len(v.NewText)
+	case *acp.ToolCallContentContent:
+		switch b := v.Content.Variant.(type) {
+		case *acp.ContentBlockText:
+			return item + len(b.Text)
+		case *acp.ContentBlockImage:
+			return item + len(b.Data)
+		case *acp.ContentBlockAudio:
+			return item + len(b.Data)
+		case *acp.ContentBlockResource:
+			switch r := b.Resource.Variant.(type) {
+			case *acp.TextResourceContents:
+				return item + len(r.Text)
+			case *acp.BlobResourceContents:
+				return item + len(r.Blob)
+			}
+		}
+	}
+	return item
+}
