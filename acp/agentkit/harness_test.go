@@ -9,24 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/conformance"
 )
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("ACP_TEST_STORE"); dir != "" {
-		if err := serve(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
 
 // state is the state of sessions in tests.
 type state struct {

@@ -101,6 +101,11 @@ func withOpen(ctx context.Context) (context.Context, *open) {
 	return context.WithValue(ctx, openKey{}, o), o
 }
 
+// withoutOpen returns a context for what the texts of a turn send themselves, which must not wait for them.
+func withoutOpen(ctx context.Context) context.Context {
+	return context.WithValue(ctx, openKey{}, (*open)(nil))
+}
+
 // openOf is what the turn of ctx has open, or nil.
 func openOf(ctx context.Context) *open {
 	o, _ := ctx.Value(openKey{}).(*open)

@@ -73,7 +73,7 @@ func newText(ctx context.Context, session Sender, chunk func(acp.ContentChunk) a
 	} else {
 		t.out = newOutbox()
 	}
-	t.lasting, t.release = outlive(ctx, t.out.wake)
+	t.lasting, t.release = outlive(withoutOpen(ctx), t.out.wake)
 	if err := t.open.addText(t); err != nil {
 		t.closed = true
 		t.release()

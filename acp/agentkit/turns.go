@@ -48,7 +48,8 @@ type prompt[S any] struct {
 	taken bool
 }
 
-// AtEnd has do called when Config.Prompt has returned, before the answer, so that what it sends comes before it. The one
+// AtEnd has do called when Config.Prompt has returned, before texts and tool calls that were left open are closed and
+// before the answer, so that what it sends comes before those. The one
 // that was given last is called first. The context of do does not end with that of the turn, but after ten seconds; with
 // it updates are sent also when the turn was cancelled. What do returns is logged. stop takes it back, and reports
 // whether that came in time. When the turn has ended already, AtEnd does nothing, and stop returns false.
@@ -70,6 +71,12 @@ func (t *Turn[S]) AtEnd(do func(ctx context.Context) error) (stop func() bool) {
 		t.ends = slices.Delete(t.ends, i, i+1)
 		return true
 	}
+}
+
+// Update is Session.Update, behind the texts of the turn that ctx belongs to.
+func (t *Turn[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
+	openOf(ctx).flush()
+	return t.Session.Update(ctx, update)
 }
 
 // Waiting returns a channel from which the turn may receive when there may be a prompt to Take. Nobody else receives
@@ -192,7 +199,8 @@ func (s *Session[S]) leave(p *prompt[S]) bool {
 // run runs the turn.
 func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	t.err = errTurnLost // unless the handler returns
-	defer t.finish(ctx, req)
+	ctx, opened := withOpen(ctx)
+	defer t.finish(ctx, opened, req)
 	// The answer to the turn before must be on its way, or the client would take what this one says for what that one does.
 	if err := engine.AwaitTurn(ctx); err != nil {
 		t.err = err
@@ -248,16 +256,18 @@ func (s *Session[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) e
 const endTime = 10 * time.Second
 
 // finish does what comes between the handler's return and the answer, and lets the next prompt become a turn.
-func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
+func (t *Turn[S]) finish(ctx context.Context, opened *open, req *acp.PromptRequest) {
 	defer t.pass()
 	if !t.begun {
 		return
 	}
+	turn := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	for do := t.nextEnd(); do != nil; do = t.nextEnd() {
 		t.report("the end of a turn", do(ctx))
 	}
+	t.report("texts and tool calls that were left open", opened.end(turn))
 	t.report("the title", t.title(ctx, req))
 	if t.said.store == nil {
 		return

@@ -10,7 +10,8 @@ import (
 	"hash/fnv"
 	"os"
 	"sync"
-	"time"
+
+	"github.com/acpgo/sdk/internal/filelock"
 )
 
 const (
@@ -27,26 +28,32 @@ type locks struct {
 // lock is one lock file. Whoever takes the token may lock it.
 type lock struct {
 	token chan struct{}
-	file  *os.File
+	path  string
 }
 
-func openLocks(d *Dir) (l *locks, err error) {
-	l = &locks{}
+func openLocks(d *Dir) (*locks, error) {
+	l := &locks{}
 	for i := range l.each {
-		file, _, openErr := d.open(fmt.Sprintf("%s%d", lockPrefix, i), os.O_RDWR|os.O_CREATE)
-		err = errors.Join(err, openErr)
-		l.each[i] = lock{make(chan struct{}, 1), file}
+		name := fmt.Sprint(lockPrefix, i)
+		file, _, err := d.open(name, os.O_RDWR|os.O_CREATE) // which refuses what is no regular file
+		if err != nil {
+			return nil, err
+		}
+		if err := file.Close(); err != nil {
+			return nil, err
+		}
+		l.each[i] = lock{make(chan struct{}, 1), d.file(name)}
 		l.each[i].token <- struct{}{}
 	}
-	if err == nil { // does the file system have locks?
-		if _, err = tryLock(l.each[0].file); err == nil {
-			err = unlock(l.each[0].file)
-		}
+	// Has the file system locks?
+	held, err := filelock.Try(l.each[0].path)
+	switch {
+	case errors.Is(err, filelock.ErrLocked):
+		return l, nil
+	case err != nil:
+		return nil, err
 	}
-	if err != nil {
-		l.close()
-	}
-	return l, err
+	return l, held.Unlock()
 }
 
 func (l *locks) closed() bool {
@@ -66,9 +73,6 @@ func (l *locks) close() bool {
 	}
 	for i := range l.each {
 		<-l.each[i].token // and does not give it back
-		if file := l.each[i].file; file != nil {
-			_ = file.Close() // nothing was written to it
-		}
 		close(l.each[i].token)
 	}
 	return true
@@ -80,43 +84,21 @@ func (d *Dir) locked(ctx context.Context, name string, f func() error) (err erro
 	_, _ = sum.Write([]byte(name)) // it does not fail
 	l := &d.locks.each[sum.Sum32()%lockCount]
 
-	limit := time.NewTimer(d.opts.LockTime)
-	defer limit.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.LockTime, errBusy)
+	defer cancel()
 	select {
 	case _, ok := <-l.token:
 		if !ok {
 			return ErrClosed
 		}
-	case <-limit.C:
-		return errBusy
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	defer func() { l.token <- struct{}{} }()
-	// The systems' waits for locks cannot be given up, so ask again and again. Another process holds a lock for
-	// the time of a write.
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		locked, err := tryLock(l.file)
-		if err != nil {
-			return fmt.Errorf("locking: %w", err)
-		}
-		if locked {
-			break
-		}
-		again := time.NewTimer(wait)
-		select {
-		case <-again.C:
-		case <-limit.C:
-			return errBusy
-		case <-ctx.Done():
-			again.Stop()
-			return context.Cause(ctx)
-		}
+	held, err := filelock.Wait(ctx, l.path)
+	if err != nil {
+		return err
 	}
-	defer func() {
-		if unlockErr := unlock(l.file); unlockErr != nil {
-			err = errors.Join(err, fmt.Errorf("unlocking: %w", unlockErr))
-		}
-	}()
+	defer func() { err = errors.Join(err, held.Unlock()) }()
 	return f()
 }
