@@ -139,10 +139,10 @@ func line(u acp.SessionUpdate) string {
 }
 
 // connect connects a client to an agent in memory. Both end with the test, the client first.
-func connect[S any](t *testing.T, sessions *agentkit.Sessions[S], tap *conformance.TapOptions) *client {
+func connect[S any](t *testing.T, sessions *agentkit.Sessions[S], opts *acp.AgentOptions, tap *conformance.TapOptions) *client {
 	t.Helper()
 	theirs, ours := acp.Pipe()
-	agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil))
+	agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(opts))
 	if err != nil {
 		t.Fatal(err)
 	}

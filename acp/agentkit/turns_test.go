@@ -67,7 +67,7 @@ func onStage(t *testing.T, busy agentkit.WhileBusy, play map[string]func(*scene)
 				"PRM-15": "prompts that come while one runs are what is tested",
 			},
 		}
-		x.client = connect(t, x.Sessions, tap)
+		x.client = connect(t, x.Sessions, &acp.AgentOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Serve: slow}}}, tap)
 		session, err := x.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
 		if err != nil {
 			t.Fatal(err)
@@ -76,6 +76,15 @@ func onStage(t *testing.T, busy agentkit.WhileBusy, play map[string]func(*scene)
 		test(t, x)
 		x.wg.Wait()
 	})
+}
+
+// slow is middleware that holds the answers to prompts back a while.
+func slow(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
+	err := next(ctx)
+	if call.Method == acp.MethodPrompt {
+		time.Sleep(time.Second) // of the bubble
+	}
+	return err
 }
 
 // see notes what passes the client: updates, and answers to prompts.
