@@ -83,7 +83,7 @@ type Dir struct {
 	opts  Options
 	locks *locks
 	index index
-	cut   func(data []byte) // set by tests: called with what is about to be written
+	cut   func(file *os.File, at int64, data []byte) // set by tests: called before each change of a file
 }
 
 var _ Store = (*Dir)(nil)
@@ -340,6 +340,7 @@ func (d *Dir) append(name string, data []byte) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	end, err := d.whole(file, name, size)
 	if err == nil && end < size {
+		d.cutting(nil, 0, nil)
 		err = file.Truncate(end)
 	}
 	if err != nil {
@@ -348,7 +349,7 @@ func (d *Dir) append(name string, data []byte) (err error) {
 	if end+int64(len(data)) > d.opts.MaxSession {
 		return fmt.Errorf("%w: the session has %d bytes of updates, and may have %d", ErrTooLarge, end, d.opts.MaxSession)
 	}
-	d.cutting(data)
+	d.cutting(file, end, data)
 	if _, err = file.WriteAt(data, end); err != nil {
 		return errors.Join(err, file.Truncate(end)) // for want of room, for example
 	}

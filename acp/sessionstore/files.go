@@ -87,14 +87,14 @@ func (d *Dir) replace(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	d.cutting(data)
+	d.cutting(file, 0, data)
 	_, err = file.Write(data)
 	if err == nil {
 		err = d.sync(file)
 	}
 	err = errors.Join(err, file.Close())
 	if err == nil {
-		d.cutting(nil)
+		d.cutting(nil, 0, nil)
 		err = d.root.Rename(temp, name)
 	}
 	if err != nil {
@@ -105,21 +105,17 @@ func (d *Dir) replace(name string, data []byte) error {
 
 // remove removes a file; there being none is success.
 func (d *Dir) remove(name string) error {
-	if d.cut != nil {
-		if _, err := d.root.Lstat(name); err == nil {
-			d.cutting(nil)
-		}
-	}
+	d.cutting(nil, 0, nil)
 	if err := d.root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// cutting is called before each change of a file.
-func (d *Dir) cutting(data []byte) {
+// cutting is called before each change of a file, with what is about to be written where, if that is the change.
+func (d *Dir) cutting(file *os.File, at int64, data []byte) {
 	if d.cut != nil {
-		d.cut(data)
+		d.cut(file, at, data)
 	}
 }
 
