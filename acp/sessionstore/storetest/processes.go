@@ -24,7 +24,7 @@ import (
 type Processes struct {
 	// Kills is how many processes are killed while they write. Default 20.
 	Kills int
-	// Updates is how many each of two processes appends at the same time. Default 300.
+	// Updates is how many each of two processes appends at the same time. Default 100.
 	Updates int
 }
 
@@ -37,7 +37,7 @@ const (
 // store at once. It starts the test that calls it again, as processes of their own, in which it does not return.
 // Open must fit both.
 func RunProcesses(t *testing.T, open Open, opts *Processes) {
-	p := Processes{Kills: 20, Updates: 300}
+	p := Processes{Kills: 20, Updates: 100}
 	if opts != nil {
 		p.Kills, p.Updates = max(p.Kills, opts.Kills), max(p.Updates, opts.Updates)
 	}
