@@ -1,0 +1,260 @@
+// This file owns the database: opening it, its tables, and waiting for other processes that write to it.
+
+package sqlitestore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlitecodes "modernc.org/sqlite/lib"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+)
+
+// Options tune a Store. Nil, and the zero value of each field, mean the defaults.
+type Options struct {
+	// MaxSession is how many bytes the updates of a session may take. Default 256 MiB.
+	MaxSession int64
+	// MaxUpdate is how many bytes one update may take. Default 32 MiB.
+	MaxUpdate int
+	// LockTime is how long to wait for another process that is writing to the database; then a method fails. The wait
+	// also ends with its context. Default 10 s.
+	LockTime time.Duration
+	// Sync has what was written reach the disk before a method returns, so that it outlives a failure of the power
+	// supply. Without it, it outlives the end of the process, and the database stays whole in any case.
+	Sync bool
+}
+
+// Store is a sessionstore.Store in an SQLite database. Its methods are safe for concurrent use.
+type Store struct {
+	db      *sql.DB
+	opts    Options
+	writing chan struct{} // has room for one: the transaction of this process that writes
+	closed  atomic.Bool
+}
+
+var _ sessionstore.Store = (*Store)(nil)
+
+// application marks the file as one of this package: "ACPs". version is that of the tables.
+const (
+	application = 0x41435073
+	version     = 1
+)
+
+const tables = `
+CREATE TABLE session (
+	key         INTEGER PRIMARY KEY AUTOINCREMENT,
+	id          BLOB NOT NULL UNIQUE,
+	cwd         TEXT NOT NULL,
+	title       TEXT NOT NULL,
+	directories TEXT NOT NULL,
+	created     INTEGER NOT NULL,
+	updated     INTEGER NOT NULL,
+	size        INTEGER NOT NULL DEFAULT 0,
+	state       BLOB
+) STRICT;
+CREATE INDEX session_by_time ON session (updated DESC, id DESC);
+CREATE INDEX session_by_cwd ON session (cwd, updated DESC, id DESC);
+CREATE TABLE session_update (
+	key     INTEGER PRIMARY KEY AUTOINCREMENT,
+	session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+	json    TEXT NOT NULL
+) STRICT;
+CREATE INDEX session_update_by_session ON session_update (session, key);
+`
+
+// Open opens the database in a file, and makes the file and its folder if they are not there. It fails for a database
+// of another program, or of a newer version of this package. ctx bounds opening only.
+func Open(ctx context.Context, path string, opts *Options) (store *Store, err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{writing: make(chan struct{}, 1)}
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.opts.MaxSession = cmp.Or(s.opts.MaxSession, 256<<20)
+	s.opts.MaxUpdate = cmp.Or(s.opts.MaxUpdate, 32<<20)
+	s.opts.LockTime = cmp.Or(s.opts.LockTime, 10*time.Second)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("opening the session store: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would let others read it
+	if err != nil {
+		return nil, fmt.Errorf("opening the session store: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return nil, fmt.Errorf("opening the session store: %w", err)
+	}
+	if s.db, err = sql.Open("sqlite", source(path, s.opts.Sync)); err != nil {
+		return nil, fmt.Errorf("opening the session store: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			store, err = nil, errors.Join(fmt.Errorf("opening the session store %s: %w", path, err), s.db.Close())
+		}
+	}()
+	// Readers then do not wait for who writes. The file remembers it.
+	err = s.retry(ctx, func() error {
+		var mode string
+		if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode = wal").Scan(&mode); err != nil {
+			return err
+		}
+		if mode != "wal" {
+			return fmt.Errorf("the database stays in the mode %q: it needs a local disk", mode)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var ready bool
+	err = s.retry(ctx, func() (err error) {
+		ready, err = check(ctx, s.db)
+		return err
+	})
+	if err == nil && !ready {
+		err = s.transact(ctx, func(tx *sql.Tx) error { return prepare(ctx, tx) })
+	}
+	return s, err
+}
+
+// source is how database/sql names the file.
+func source(path string, sync bool) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") { // C:/…
+		path = "/" + path
+	}
+	// Waiting is done by retry, which contexts end; the driver waits as long as a transaction usually takes.
+	pragmas := []string{"busy_timeout(20)", "foreign_keys(on)", "synchronous(normal)"}
+	if sync {
+		pragmas[2] = "synchronous(full)"
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}.Encode()}
+	return u.String()
+}
+
+// check reports whether the tables are there, and refuses those of others.
+func check(ctx context.Context, q querier) (ready bool, err error) {
+	var app, v, others int
+	err = q.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
+		(SELECT count(*) FROM sqlite_schema)`).Scan(&app, &v, &others)
+	switch {
+	case err != nil:
+		return false, err
+	case app == application && v == version:
+		return true, nil
+	case app == application && v > version:
+		return false, fmt.Errorf("the tables have the version %d, and this program knows %d", v, version)
+	case app != 0 || v != 0 || others > 0:
+		return false, errors.New("the database is another program's")
+	}
+	return false, nil
+}
+
+// prepare makes the tables, unless another process has done so meanwhile.
+func prepare(ctx context.Context, tx *sql.Tx) error {
+	if ready, err := check(ctx, tx); ready || err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", tables, application, version))
+	return err
+}
+
+// Close implements sessionstore.Store.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return sessionstore.ErrClosed
+	}
+	return s.db.Close()
+}
+
+// write runs a transaction that writes, of which there is one at a time. What did it, and to which session, stands in
+// the error.
+func (s *Store) write(ctx context.Context, doing string, id acp.SessionID, do func(*sql.Tx) error) error {
+	return s.explain(ctx, doing, id, s.transact(ctx, do))
+}
+
+// read runs statements that only read.
+func (s *Store) read(ctx context.Context, doing string, id acp.SessionID, do func() error) error {
+	return s.explain(ctx, doing, id, s.retry(ctx, do))
+}
+
+// explain makes of an error what callers look for.
+func (s *Store) explain(ctx context.Context, doing string, id acp.SessionID, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case s.closed.Load():
+		return sessionstore.ErrClosed
+	case ctx.Err() != nil: // of the statement that it has ended, the driver says so in its own words
+		return context.Cause(ctx)
+	case id == "":
+		return fmt.Errorf("%s sessions: %w", doing, err)
+	}
+	return fmt.Errorf("%s session %q: %w", doing, id, err)
+}
+
+func (s *Store) transact(ctx context.Context, do func(*sql.Tx) error) error {
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	var tx *sql.Tx
+	err := s.retry(ctx, func() (err error) {
+		tx, err = s.db.BeginTx(ctx, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		if back := tx.Rollback(); back != nil && !errors.Is(back, sql.ErrTxDone) {
+			err = errors.Join(err, back)
+		}
+		return err
+	}
+	return tx.Commit()
+}
+
+// retry does something until no other process is in the way, for at most as long as LockTime says.
+func (s *Store) retry(ctx context.Context, do func() error) error {
+	const longest = 50 * time.Millisecond
+	end := time.Now().Add(s.opts.LockTime)
+	for wait := time.Millisecond; ; wait = min(2*wait, longest) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := do()
+		if !busy(err) || time.Now().After(end) {
+			return err
+		}
+		timer := time.NewTimer(wait/2 + rand.N(wait))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// busy says that another process is in the way.
+func busy(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (e.Code()&0xff == sqlitecodes.SQLITE_BUSY || e.Code()&0xff == sqlitecodes.SQLITE_LOCKED)
+}

@@ -1,0 +1,271 @@
+// This file owns the methods of a store, each of which is a statement or a transaction.
+
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
+	"github.com/acpgo/sdk/acp/sessionstore"
+)
+
+// Create implements sessionstore.Store.
+func (s *Store) Create(ctx context.Context, r sessionstore.Record) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	return s.write(ctx, "creating", r.ID, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `INSERT INTO session (id, cwd, title, directories, created, updated, state) VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (id) DO NOTHING`, []byte(r.ID), r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Created.UnixMicro(), r.Updated.UnixMicro(), state(r.State))
+		if err != nil {
+			return err
+		}
+		return changedOne(res, sessionstore.ErrExists)
+	})
+}
+
+// Get implements sessionstore.Store.
+func (s *Store) Get(ctx context.Context, id acp.SessionID) (r sessionstore.Record, err error) {
+	err = s.read(ctx, "reading", id, func() error {
+		r, err = get(ctx, s.db, id)
+		return err
+	})
+	return r, err
+}
+
+// querier is a database or a transaction.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+const infoColumns = "id, cwd, title, directories, created, updated"
+
+func get(ctx context.Context, q querier, id acp.SessionID) (r sessionstore.Record, err error) {
+	row := q.QueryRowContext(ctx, "SELECT "+infoColumns+", state FROM session WHERE id = ?", []byte(id))
+	var raw []byte
+	if r.Info, err = scan(row, &raw); errors.Is(err, sql.ErrNoRows) {
+		return r, sessionstore.ErrNotFound
+	}
+	if len(raw) > 0 {
+		r.State = raw
+	}
+	return r, err
+}
+
+// scan reads an Info, and what follows in the row.
+func scan(row interface{ Scan(...any) error }, more ...any) (info sessionstore.Info, err error) {
+	var id, dirs []byte
+	var created, updated int64
+	err = row.Scan(append([]any{&id, &info.Cwd, &info.Title, &dirs, &created, &updated}, more...)...)
+	if err != nil {
+		return sessionstore.Info{}, err
+	}
+	info.ID = acp.SessionID(id)
+	info.Created, info.Updated = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
+	if err := json.Unmarshal(dirs, &info.AdditionalDirectories); err != nil {
+		return sessionstore.Info{}, fmt.Errorf("the directories: %w", err)
+	}
+	return info, nil
+}
+
+// directories and state are how the columns hold these.
+func directories(dirs []string) string {
+	if len(dirs) == 0 {
+		return "null"
+	}
+	text, _ := json.Marshal(dirs) // of strings, which cannot fail
+	return string(text)
+}
+
+func state(raw json.RawMessage) any {
+	if len(raw) == 0 {
+		return nil
+	}
+	return []byte(raw)
+}
+
+// changedOne is none if a statement has changed no row.
+func changedOne(res sql.Result, none error) error {
+	n, err := res.RowsAffected()
+	if err == nil && n == 0 {
+		err = none
+	}
+	return err
+}
+
+// Change implements sessionstore.Store.
+func (s *Store) Change(ctx context.Context, id acp.SessionID, change func(*sessionstore.Record) error) error {
+	return s.write(ctx, "changing", id, func(tx *sql.Tx) error {
+		r, err := get(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		created := r.Created
+		if err := change(&r); err != nil {
+			return err
+		}
+		r.ID, r.Created = id, created
+		if err := r.Check(); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE session SET cwd = ?, title = ?, directories = ?, updated = ?, state = ? WHERE id = ?",
+			r.Cwd, r.Title, directories(r.AdditionalDirectories), r.Updated.UnixMicro(), state(r.State), []byte(id))
+		return err
+	})
+}
+
+// Append implements sessionstore.Store. All updates are added, or none.
+func (s *Store) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
+	lines := make([][]byte, len(updates))
+	var added int64
+	for i := range updates {
+		line, err := codec.Append(nil, &updates[i])
+		if err != nil {
+			return fmt.Errorf("appending to session %q: update %d: %w", id, i, err)
+		}
+		if len(line) > s.opts.MaxUpdate {
+			return fmt.Errorf("appending to session %q: %w: an update of %d bytes", id, sessionstore.ErrTooLarge, len(line))
+		}
+		lines[i] = line
+		added += int64(len(line))
+	}
+	return s.write(ctx, "appending to", id, func(tx *sql.Tx) error {
+		var key, size int64
+		err := tx.QueryRowContext(ctx, "SELECT key, size FROM session WHERE id = ?", []byte(id)).Scan(&key, &size)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return sessionstore.ErrNotFound
+		case err != nil:
+			return err
+		case len(lines) == 0:
+			return nil
+		case size+added > s.opts.MaxSession:
+			return fmt.Errorf("%w: the session has %d bytes of updates, and may have %d", sessionstore.ErrTooLarge, size, s.opts.MaxSession)
+		}
+		for _, line := range lines {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO session_update (session, json) VALUES (?, ?)", key, string(line)); err != nil {
+				return err
+			}
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE session SET size = size + ? WHERE key = ?", added, key)
+		return err
+	})
+}
+
+// pageBytes is about how much Updates reads at once. Between its pages nothing in the database is held.
+const pageBytes = 1 << 20
+
+// Updates implements sessionstore.Store.
+func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.SessionUpdate, error] {
+	return func(yield func(acp.SessionUpdate, error) bool) {
+		var session, last int64
+		err := s.read(ctx, "reading", id, func() error {
+			err := s.db.QueryRowContext(ctx, "SELECT key FROM session WHERE id = ?", []byte(id)).Scan(&session)
+			if errors.Is(err, sql.ErrNoRows) {
+				return sessionstore.ErrNotFound
+			}
+			return err
+		})
+		for err == nil {
+			var lines [][]byte
+			from := last
+			err = s.read(ctx, "reading", id, func() (err error) {
+				lines, last, err = s.page(ctx, session, from)
+				return err
+			})
+			if err == nil && len(lines) == 0 {
+				return
+			}
+			for _, line := range lines {
+				var update acp.SessionUpdate
+				if err := codec.Unmarshal(line, &update); err != nil {
+					yield(acp.SessionUpdate{}, fmt.Errorf("reading session %q: an update: %w", id, err))
+					return
+				}
+				if ctx.Err() != nil {
+					yield(acp.SessionUpdate{}, context.Cause(ctx))
+					return
+				}
+				if !yield(update, nil) {
+					return
+				}
+			}
+		}
+		yield(acp.SessionUpdate{}, err)
+	}
+}
+
+// page reads updates of a session behind the one with the key from, and returns the key of the last one.
+func (s *Store) page(ctx context.Context, session, from int64) (lines [][]byte, last int64, err error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT key, json FROM session_update WHERE session = ? AND key > ? ORDER BY key", session, from)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for bytes := 0; bytes < pageBytes && rows.Next(); {
+		var line []byte
+		if err := rows.Scan(&last, &line); err != nil {
+			return nil, 0, err
+		}
+		bytes += len(line)
+		lines = append(lines, line)
+	}
+	return lines, last, rows.Err()
+}
+
+// List implements sessionstore.Store.
+func (s *Store) List(ctx context.Context, q sessionstore.Query) (page sessionstore.Page, err error) {
+	where, args := "", []any{}
+	if q.Cwd != "" {
+		where, args = "WHERE cwd = ?", append(args, q.Cwd)
+	}
+	if q.Cursor != "" {
+		after, err := sessionstore.ParseCursor(q.Cursor)
+		if err != nil {
+			return page, err
+		}
+		and := "WHERE"
+		if where != "" {
+			and = " AND"
+		}
+		where, args = where+and+" (updated, id) < (?, ?)", append(args, after.Updated.UnixMicro(), []byte(after.ID))
+	}
+	query := "SELECT " + infoColumns + " FROM session " + where + " ORDER BY updated DESC, id DESC LIMIT ?"
+	args = append(args, q.Size()+1)
+	err = s.read(ctx, "listing", "", func() (err error) {
+		rows, err := s.db.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		page = sessionstore.Page{}
+		for rows.Next() {
+			if len(page.Sessions) == q.Size() {
+				page.Next = page.Sessions[len(page.Sessions)-1].Position().Cursor()
+				break
+			}
+			info, err := scan(rows)
+			if err != nil {
+				return err
+			}
+			page.Sessions = append(page.Sessions, info)
+		}
+		return rows.Err()
+	})
+	return page, err
+}
+
+// Delete implements sessionstore.Store.
+func (s *Store) Delete(ctx context.Context, id acp.SessionID) error {
+	return s.write(ctx, "deleting", id, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM session WHERE id = ?", []byte(id))
+		return err
+	})
+}

@@ -1,0 +1,295 @@
+package sqlitestore_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/acp/sessionstore/storetest"
+	"github.com/acpgo/sdk/contrib/sqlitestore"
+)
+
+var (
+	kills    = flag.Int("kills", 0, "how many processes are killed while they write (default: a few)")
+	appends  = flag.Int("appends", 0, "how many updates each of two processes appends (default: a few)")
+	sessions = flag.Int("sessions", 500, "how many sessions TestListIsFlat makes")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	goleak.VerifyTestMain(m)
+}
+
+func open(tb testing.TB, dir string) sessionstore.Store {
+	tb.Helper()
+	return openWith(tb, filepath.Join(dir, "sessions.db"), nil)
+}
+
+func openWith(tb testing.TB, path string, opts *sqlitestore.Options) *sqlitestore.Store {
+	tb.Helper()
+	store, err := sqlitestore.Open(tb.Context(), path, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := store.Close(); err != nil && !errors.Is(err, sessionstore.ErrClosed) {
+			tb.Errorf("closing: %v", err)
+		}
+	})
+	return store
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func record(id string, seconds int64) sessionstore.Record {
+	at := time.Unix(1_800_000_000+seconds, 0)
+	return sessionstore.Record{Info: sessionstore.Info{ID: acp.SessionID(id), Cwd: "/w", Created: at, Updated: at}}
+}
+
+func TestStore(t *testing.T) { storetest.Run(t, open) }
+
+func TestStoreProcesses(t *testing.T) {
+	storetest.RunProcesses(t, open, &storetest.Processes{Kills: *kills, Updates: *appends})
+}
+
+// Of a file name nothing is taken for an option of the database, and the file is for its owner only.
+func TestFile(t *testing.T) {
+	name := "a?mode=memory&b#c%41 é.db"
+	if runtime.GOOS == "windows" {
+		name = "a&b#c%41 é.db"
+	}
+	path := filepath.Join(t.TempDir(), "new", "folder", name)
+	store := openWith(t, path, &sqlitestore.Options{Sync: true})
+	must(t, store.Create(t.Context(), record("s", 0)))
+	if runtime.GOOS != "windows" {
+		files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
+		must(t, err)
+		if len(files) != 3 {
+			t.Errorf("the files are %q", files)
+		}
+		for _, file := range append(files, filepath.Dir(path)) {
+			info, err := os.Stat(file)
+			must(t, err)
+			if info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s may be used by others: %v", file, info.Mode())
+			}
+		}
+	}
+	must(t, store.Close())
+	entries, err := os.ReadDir(filepath.Dir(path))
+	must(t, err)
+	if len(entries) != 1 || entries[0].Name() != name {
+		t.Errorf("closed, the files are %v", entries)
+	}
+	if _, err := openWith(t, path, nil).Get(t.Context(), "s"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Databases of others are left alone.
+func TestForeignDatabases(t *testing.T) {
+	for name, test := range map[string]struct{ statement, want string }{
+		"tables":      {"CREATE TABLE session (id)", "another program's"},
+		"application": {"PRAGMA application_id = 7", "another program's"},
+		"newer":       {"PRAGMA application_id = 1094930547; PRAGMA user_version = 2", "version 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "x.db")
+			db, err := sql.Open("sqlite", path)
+			must(t, err)
+			_, err = db.ExecContext(t.Context(), test.statement)
+			must(t, err)
+			must(t, db.Close())
+			store, err := sqlitestore.Open(t.Context(), path, nil)
+			if store != nil || err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got %v, %v", store, err)
+			}
+		})
+	}
+	path := filepath.Join(t.TempDir(), "text")
+	must(t, os.WriteFile(path, []byte(strings.Repeat("no database ", 100)), 0o600))
+	if store, err := sqlitestore.Open(t.Context(), path, nil); store != nil || err == nil {
+		t.Errorf("a text was opened: %v", err)
+	}
+	if store, err := sqlitestore.Open(t.Context(), t.TempDir(), nil); store != nil || err == nil {
+		t.Errorf("a folder was opened: %v", err)
+	}
+}
+
+// What is too large is refused as a whole.
+func TestBounds(t *testing.T) {
+	ctx := t.Context()
+	store := openWith(t, filepath.Join(t.TempDir(), "x.db"), &sqlitestore.Options{MaxUpdate: 1000, MaxSession: 5000})
+	must(t, store.Create(ctx, record("s", 0)))
+	small, large := acp.AgentMessageText(strings.Repeat("x", 800)), acp.AgentMessageText(strings.Repeat("x", 1000))
+	count := func() (n int) {
+		for _, err := range store.Updates(ctx, "s") {
+			must(t, err)
+			n++
+		}
+		return n
+	}
+	for _, updates := range [][]acp.SessionUpdate{{small, large}, {small, small, small, small, small, small}} {
+		if err := store.Append(ctx, "s", updates...); !errors.Is(err, sessionstore.ErrTooLarge) {
+			t.Errorf("got the error %v", err)
+		}
+		if n := count(); n != 0 {
+			t.Errorf("%d updates were kept", n)
+		}
+	}
+	kept := 0
+	for store.Append(ctx, "s", small) == nil {
+		kept++
+	}
+	if n := count(); n != kept || kept != 5 {
+		t.Errorf("%d updates were kept, and %d are there", kept, n)
+	}
+	must(t, store.Delete(ctx, "s"))
+	must(t, store.Create(ctx, record("s", 0)))
+	must(t, store.Append(ctx, "s", small))
+}
+
+// While somebody else writes, opening and reading go on, and writing waits for as long as was said, or up to the end of its context.
+func TestLocked(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "x.db")
+	store := openWith(t, path, &sqlitestore.Options{LockTime: 50 * time.Millisecond})
+	patient := openWith(t, path, &sqlitestore.Options{LockTime: time.Hour})
+	must(t, store.Create(ctx, record("s", 0)))
+	inside, leave := make(chan struct{}), make(chan struct{})
+	changed := make(chan error, 1)
+	go func() {
+		changed <- patient.Change(ctx, "s", func(r *sessionstore.Record) error {
+			close(inside)
+			<-leave
+			r.Title = "changed"
+			return nil
+		})
+	}()
+	<-inside
+	if r, err := store.Get(ctx, "s"); err != nil || r.Title != "" {
+		t.Errorf("reading meanwhile: %+v, %v", r, err)
+	}
+	if err := store.Append(ctx, "s", acp.AgentMessageText("x")); err == nil || !strings.Contains(err.Error(), "locked") {
+		t.Errorf("writing meanwhile: %v", err)
+	}
+	late := errors.New("too late")
+	soon, cancel := context.WithTimeoutCause(ctx, 50*time.Millisecond, late)
+	defer cancel()
+	other := openWith(t, path, &sqlitestore.Options{LockTime: time.Hour})
+	if err := other.Delete(soon, "s"); !errors.Is(err, late) {
+		t.Errorf("waiting for another store: %v", err)
+	}
+	if err := patient.Delete(soon, "s"); !errors.Is(err, late) {
+		t.Errorf("waiting within a store: %v", err)
+	}
+	close(leave)
+	must(t, <-changed)
+	if r, err := store.Get(ctx, "s"); err != nil || r.Title != "changed" {
+		t.Errorf("afterwards: %+v, %v", r, err)
+	}
+}
+
+// A page of a list is read by an index, and none of the updates or states: its time does not grow with them.
+func TestListIsFlat(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "x.db")
+	store := openWith(t, path, nil)
+	for i := range *sessions {
+		r := record(fmt.Sprint("s", i), int64(i))
+		r.Cwd = fmt.Sprint("/", i%2)
+		r.State = []byte(`"` + strings.Repeat("x", 10_000) + `"`)
+		must(t, store.Create(ctx, r))
+		must(t, store.Append(ctx, r.ID, acp.AgentMessageText(strings.Repeat("x", 10_000))))
+	}
+	began := time.Now()
+	pages, n := 0, 0
+	for q := (sessionstore.Query{}); ; pages++ {
+		page, err := store.List(ctx, q)
+		must(t, err)
+		n += len(page.Sessions)
+		if q.Cursor = page.Next; q.Cursor == "" {
+			break
+		}
+	}
+	t.Logf("%d sessions in %d pages: %v", n, pages+1, time.Since(began))
+	db, err := sql.Open("sqlite", path)
+	must(t, err)
+	defer db.Close()
+	for query, index := range map[string]string{
+		"SELECT title FROM session ORDER BY updated DESC, id DESC LIMIT 51":                                                 "session_by_time",
+		"SELECT title FROM session WHERE (updated, id) < (1, x'00') ORDER BY updated DESC, id DESC LIMIT 51":                "session_by_time",
+		"SELECT title FROM session WHERE cwd = '/1' ORDER BY updated DESC, id DESC LIMIT 51":                                "session_by_cwd",
+		"SELECT title FROM session WHERE cwd = '/1' AND (updated, id) < (1, x'00') ORDER BY updated DESC, id DESC LIMIT 51": "session_by_cwd",
+		"SELECT key, json FROM session_update WHERE session = 1 AND key > 7 ORDER BY key":                                   "session_update_by_session",
+	} {
+		rows, err := db.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query)
+		must(t, err)
+		plan := ""
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			must(t, rows.Scan(&id, &parent, &unused, &detail))
+			plan += detail + "\n"
+		}
+		must(t, rows.Err())
+		if !strings.Contains(plan, index) || strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("%s: the plan is\n%s", query, plan)
+		}
+	}
+}
+
+// BenchmarkAppend appends an update of 64 bytes.
+func BenchmarkAppend(b *testing.B) {
+	store := open(b, b.TempDir())
+	must(b, store.Create(b.Context(), record("s", 0)))
+	update := acp.AgentMessageText(strings.Repeat("x", 64))
+	b.ReportAllocs()
+	for b.Loop() {
+		must(b, store.Append(b.Context(), "s", update))
+	}
+}
+
+// BenchmarkLoad reads a session of 100,000 updates.
+func BenchmarkLoad(b *testing.B) {
+	const n = 100_000
+	ctx := b.Context()
+	store := open(b, b.TempDir())
+	must(b, store.Create(ctx, record("s", 0)))
+	updates := make([]acp.SessionUpdate, 1000)
+	for i := range updates {
+		updates[i] = acp.AgentMessageText(strings.Repeat("x", 64))
+	}
+	for range n / len(updates) {
+		must(b, store.Append(ctx, "s", updates...))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		got := 0
+		for _, err := range store.Updates(ctx, "s") {
+			must(b, err)
+			got++
+		}
+		if got != n {
+			b.Fatalf("%d updates", got)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/update")
+}
