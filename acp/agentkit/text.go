@@ -1,16 +1,30 @@
-// This file owns texts: streams of an agent's words that are sent in pieces.
+// This file owns texts: what the user wrote, and streams of an agent's words that are sent in pieces.
 
 package agentkit
 
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
 )
+
+// PromptText is what the user wrote: the text blocks of a prompt, with a newline between them. Attached files and other
+// blocks are not in it.
+func PromptText(req *acp.PromptRequest) string {
+	var texts []string
+	for _, block := range req.Prompt {
+		if text, ok := block.Text(); ok {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
 
 // Text is an io.Writer and io.StringWriter whose text the client gets as one message, or as one thought, in pieces as it
 // is written.
@@ -26,13 +40,14 @@ import (
 // # Order
 //
 // The texts of one turn are sent in the order in which they were written, and what the turn's tool calls send comes after
-// the text before it; see HandlePrompt for what belongs to a turn. So does what a Turn sends. To send anything else
-// behind a text, call Flush first: an update that is sent by an acp.AgentSession, and other work outside of a turn, knows
-// nothing of the text.
+// the text before it; see HandlePrompt for what belongs to a turn. So does what is sent by the methods of a Turn. Before
+// anything else that is to come behind a text, call Flush: an update that is sent by an acp.AgentSession or a Session, or
+// a call to the client such as for a file, knows nothing of the text.
 //
 // # Errors
 //
-// When text cannot be sent, the Write that follows, and Flush and Close, return the error. When the context has ended,
+// When text cannot be sent, the Write that follows, and Flush and Close, return the error. When it was sent and could not
+// be stored, Flush and Close do, and the error matches ErrNotStored. When the context has ended,
 // Write returns its cause, and what was written before is still sent, for at most ten seconds.
 //
 // The methods are safe for concurrent use. The text of one Write stays together.
@@ -53,6 +68,7 @@ type Text struct {
 	holds  int
 	closed bool
 	err    error // why text could not be sent
+	kept   error // why text could not be stored that was sent
 }
 
 // NewMessage returns a Text that is a message of the agent. ctx is the turn's, or another one that bounds it. Close it at
@@ -114,9 +130,14 @@ func write[T string | []byte](t *Text, p T) (n int, err error) {
 // written.
 func (t *Text) Flush() error {
 	t.out.flush()
+	return t.result()
+}
+
+// result is what was wrong with text that was written.
+func (t *Text) result() error {
 	t.out.mu.Lock()
 	defer t.out.mu.Unlock()
-	return t.err
+	return errors.Join(t.err, t.kept)
 }
 
 // Close ends the text and waits until all of it is on its way. A character that was not written to its end becomes
@@ -133,9 +154,7 @@ func (t *Text) Close() error {
 	t.out.flush()
 	t.release()
 	t.open.removeText(t)
-	t.out.mu.Lock()
-	defer t.out.mu.Unlock()
-	return t.err
+	return t.result()
 }
 
 // send sends a piece.
@@ -266,7 +285,11 @@ func (o *outbox) run() {
 			o.mu.Unlock()
 			err := p.text.send(text)
 			o.mu.Lock()
-			p.text.err = err
+			if errors.Is(err, ErrNotStored) {
+				p.text.kept = err
+			} else {
+				p.text.err = err
+			}
 		}
 		o.sent += int64(p.len)
 		o.changed.Broadcast()

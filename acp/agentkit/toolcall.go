@@ -42,6 +42,7 @@ type ToolCall struct {
 	call    acp.ToolCall // as the client knows it
 	shown   []shown      // its content
 	ended   bool
+	outputs map[acp.TerminalID]string // of commands that have ended
 }
 
 // shown is a piece of a tool call's content.
@@ -69,7 +70,8 @@ func WithToolCallID(id acp.ToolCallID) acp.ToolCallOption {
 // call is pending unless an option says otherwise; use acp.WithStatus(acp.ToolCallStatusInProgress) for a tool that runs
 // at once. acp.WithInput gives the input of the tool, any value that encoding/json encodes.
 //
-// Nothing is started in a turn that was cancelled: it returns the cause of ctx then.
+// Nothing is started in a turn that was cancelled: it returns the cause of ctx then. With an error there is no call, unless
+// the error matches ErrNotStored.
 func StartToolCall(ctx context.Context, session Asker, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -91,13 +93,14 @@ func StartToolCall(ctx context.Context, session Asker, title string, options ...
 		return nil, err
 	}
 	c.open.flush()
-	if err := session.Update(ctx, acp.NewSessionUpdateToolCall(next)); err != nil {
+	err := session.Update(ctx, acp.NewSessionUpdateToolCall(next))
+	if err != nil && !errors.Is(err, ErrNotStored) {
 		c.ended = true
 		c.open.removeCall(c)
 		return nil, err
 	}
 	c.took(next, show)
-	return c, nil
+	return c, err
 }
 
 // ID is the id of the call in the session.
@@ -148,6 +151,49 @@ func (c *ToolCall) Terminal(terminal interface{ ID() acp.TerminalID }) error {
 			return ok && old.TerminalID == id
 		})
 	})
+}
+
+// Run runs a command in a terminal of the client's, shows the terminal, and waits for the command's end; see
+// acp.AgentSession.CreateTerminal for req. The result says what the command has written, the last 64 KiB of it unless
+// req says otherwise, and how it ended; a command that fails is no error. When ctx ends before the command, it is killed:
+// the error is the cause of ctx, and there is a result if the call goes on.
+//
+// In the place of the terminal, which is gone when the session is loaded, a Session stores what the command has written.
+// The call's session must be able to create terminals, as those of packages acp and agentkit are; Run fails with
+// acp.ErrUnsupported if it, or the client, has none.
+func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (res *acp.TerminalOutputResponse, err error) {
+	session, ok := c.session.(interface {
+		CreateTerminal(context.Context, *acp.CreateTerminalRequest) (*acp.TerminalHandle, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("%w: %T has no terminals", acp.ErrUnsupported, c.session)
+	}
+	own := *req
+	if !own.OutputByteLimit.Present() {
+		own.OutputByteLimit = acp.Some[uint64](maxProgress)
+	}
+	terminal, err := session.CreateTerminal(ctx, &own)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, terminal.Close(ctx)) }()
+	if err := c.Terminal(terminal); err != nil {
+		return nil, err
+	}
+	if _, err := terminal.Wait(ctx); err != nil {
+		if ctx.Err() == nil || c.ctx.Err() != nil {
+			return nil, err
+		}
+		if killed := terminal.Kill(c.ctx); killed != nil {
+			return nil, errors.Join(err, killed)
+		}
+		defer func() { err = errors.Join(context.Cause(ctx), err) }()
+	}
+	res, err = terminal.Output(c.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return res, c.keep(terminal.ID(), res.Output)
 }
 
 // Update says anything else about the call. What the options name is replaced, and everything else stays as it is.
@@ -222,6 +268,20 @@ func (c *ToolCall) Fail(err error) error {
 	})
 }
 
+// End ends the call with what its tool has returned: by Done if err is nil, else by Fail. It returns an error if the turn
+// should end: err, if the user has dismissed a question or the context of the call has ended, or that of sending. A tool that
+// fails for another reason does not end the turn, and End returns nil.
+func (c *ToolCall) End(err error) error {
+	if err == nil {
+		return c.Done()
+	}
+	failed := c.Fail(err)
+	if failed != nil || c.ctx.Err() != nil || errors.Is(err, ErrDismissed) {
+		return errors.Join(err, failed)
+	}
+	return nil
+}
+
 // Close closes the call as failed if it is open, and does nothing otherwise: defer it where the end of a turn does not do
 // so.
 func (c *ToolCall) Close() error { return c.close(errLeftOpen) }
@@ -281,11 +341,59 @@ func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*
 	next := c.call
 	next.Apply(u)
 	c.open.flush()
-	if err := c.session.Update(ctx, acp.NewSessionUpdateToolCallUpdate(u)); err != nil {
+	err := c.session.Update(ctx, acp.NewSessionUpdateToolCallUpdate(u))
+	if err != nil && !errors.Is(err, ErrNotStored) {
 		return err
 	}
 	c.took(next, show)
-	return nil
+	if u.Content.Present() {
+		err = errors.Join(err, c.record(ctx))
+	}
+	return err
+}
+
+// keep remembers what a command has written whose terminal the call shows.
+func (c *ToolCall) keep(id acp.TerminalID, output string) error {
+	if err := c.lock(c.ctx); err != nil {
+		return err
+	}
+	defer c.unlock()
+	if c.outputs == nil {
+		c.outputs = map[acp.TerminalID]string{}
+	}
+	c.outputs[id] = output
+	return c.record(c.ctx)
+}
+
+// record has a session that stores its updates store what the call shows with text in the place of terminals.
+func (c *ToolCall) record(ctx context.Context) error {
+	session, ok := c.session.(interface {
+		Record(context.Context, acp.SessionUpdate) error
+	})
+	if !ok || len(c.outputs) == 0 {
+		return nil
+	}
+	content := make([]acp.ToolCallContent, 0, len(c.shown))
+	for _, s := range c.shown {
+		if t, ok := s.Variant.(*acp.ToolCallContentTerminal); ok {
+			output, ended := c.outputs[t.TerminalID]
+			if !ended {
+				continue
+			}
+			s.ToolCallContent = acp.ToolText(fenced(output))
+		}
+		content = append(content, s.ToolCallContent)
+	}
+	return session.Record(ctx, acp.UpdateToolCall(c.id, acp.WithContent(content...)))
+}
+
+// fenced is a text as a block of code in Markdown.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
 }
 
 // whole is the call as the client knows it, as a request for permission has it.

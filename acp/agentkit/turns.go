@@ -79,6 +79,26 @@ func (t *Turn[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
 	return t.Session.Update(ctx, update)
 }
 
+// RequestPermission is acp.AgentSession.RequestPermission, behind the texts of the turn that ctx belongs to. ToolCall.Ask
+// asks about a tool call with all that it shows.
+func (t *Turn[S]) RequestPermission(
+	ctx context.Context, call acp.ToolCallUpdate, options ...acp.PermissionOption,
+) (acp.RequestPermissionOutcome, error) {
+	openOf(ctx).flush()
+	return t.Session.RequestPermission(ctx, call, options...)
+}
+
+// StartToolCall starts a tool call of the turn; see [StartToolCall]. ctx is the turn's or derived from it.
+func (t *Turn[S]) StartToolCall(ctx context.Context, title string, options ...acp.ToolCallOption) (*ToolCall, error) {
+	return StartToolCall(ctx, t, title, options...)
+}
+
+// NewMessage begins a message of the turn; see [NewMessage]. ctx is the turn's or derived from it.
+func (t *Turn[S]) NewMessage(ctx context.Context) *Text { return NewMessage(ctx, t) }
+
+// NewThought begins a thought of the turn; see [NewThought]. ctx is the turn's or derived from it.
+func (t *Turn[S]) NewThought(ctx context.Context) *Text { return NewThought(ctx, t) }
+
 // Waiting returns a channel from which the turn may receive when there may be a prompt to Take. Nobody else receives
 // from it. It is never closed, and never ready unless WhileBusy is Steer.
 func (t *Turn[S]) Waiting() <-chan struct{} { return t.more }

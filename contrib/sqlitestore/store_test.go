@@ -242,16 +242,16 @@ func TestListIsFlat(t *testing.T) {
 	} {
 		rows, err := db.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query)
 		must(t, err)
-		plan := ""
+		var plan strings.Builder
 		for rows.Next() {
 			var id, parent, unused int
 			var detail string
 			must(t, rows.Scan(&id, &parent, &unused, &detail))
-			plan += detail + "\n"
+			plan.WriteString(detail + "\n")
 		}
 		must(t, rows.Err())
-		if !strings.Contains(plan, index) || strings.Contains(plan, "TEMP B-TREE") {
-			t.Errorf("%s: the plan is\n%s", query, plan)
+		if !strings.Contains(plan.String(), index) || strings.Contains(plan.String(), "TEMP B-TREE") {
+			t.Errorf("%s: the plan is\n%s", query, plan.String())
 		}
 	}
 }

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/conformance"
+)
+
+const runAs = "KIT_AGENT_TEST_RUN_AS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runAs) == "agent" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// host is a client that drives the agent as a process of its own. What passes is judged, advice included.
+type host struct {
+	*acp.ClientConn
+	dir string // of the session
+
+	mu      sync.Mutex
+	answer  acp.PermissionOptionID // to questions; "" dismisses them
+	asked   []acp.ToolCallUpdate
+	updates []acp.SessionUpdate
+}
+
+func start(t *testing.T, state, dir string) *host {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-state", state)
+	cmd.Env = append(os.Environ(), runAs+"=agent", "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = t.Output()
+	h := &host{dir: dir, answer: "once"}
+	handlers := acp.ClientHandlers{SessionUpdate: h.take, RequestPermission: h.permit}
+	machine, err := local.Serve(&handlers, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{
+		Level:  conformance.Advice,
+		Accept: map[string]string{"CFG-19": "the example has modes only"},
+	})
+	h.ClientConn, err = acp.Connect(t.Context(), transport, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		h.stop(t)
+		if err := machine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// stop ends the agent, which must end by itself.
+func (h *host) stop(t *testing.T) {
+	t.Helper()
+	if err := h.Close(); err != nil {
+		t.Errorf("closing: %v", err)
+	}
+	if err := h.Wait(); err != nil {
+		t.Errorf("the agent ended with %v", err)
+	}
+}
+
+func (h *host) take(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.updates = append(h.updates, n.Update)
+	return nil
+}
+
+func (h *host) permit(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, req.ToolCall)
+	if h.answer == "" {
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+	}
+	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(h.answer)}, nil
+}
+
+func (h *host) answers(option acp.PermissionOptionID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answer = option
+}
+
+// told is what the client was told since the last call: a line for each message, tool call (as it is in the end), plan (the last
+// one) and title. questions are the tool calls that it was asked about.
+func (h *host) told() (lines []string, questions []acp.ToolCallUpdate) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var calls []acp.ToolCall
+	plan := ""
+	say := func(who string, c acp.ContentChunk) {
+		text, _ := c.Content.Text()
+		if last := len(lines) - 1; last >= 0 && strings.HasPrefix(lines[last], who+": ") {
+			lines[last] += text
+			return
+		}
+		lines = append(lines, who+": "+text)
+	}
+	for _, u := range h.updates {
+		switch u := u.Variant.(type) {
+		case *acp.SessionUpdateUserMessageChunk:
+			say("user", acp.ContentChunk(*u))
+		case *acp.SessionUpdateAgentMessageChunk:
+			say("agent", acp.ContentChunk(*u))
+		case *acp.SessionUpdateAgentThoughtChunk:
+			say("thought", acp.ContentChunk(*u))
+		case *acp.SessionUpdateToolCall:
+			calls = append(calls, acp.ToolCall(*u))
+			lines = append(lines, "call")
+		case *acp.SessionUpdateToolCallUpdate:
+			i := slices.IndexFunc(calls, func(c acp.ToolCall) bool { return c.ToolCallID == u.ToolCallID })
+			calls[i].Apply(acp.ToolCallUpdate(*u))
+		case *acp.SessionUpdatePlan:
+			plan = "plan:"
+			for _, e := range u.Entries {
+				plan += fmt.Sprintf(" %s (%s)", e.Content, e.Status)
+			}
+		case *acp.SessionUpdateSessionInfoUpdate:
+			lines = append(lines, "title: "+u.Title.Value())
+		}
+	}
+	for i := range lines {
+		if lines[i] == "call" {
+			lines[i] = h.describe(calls[0])
+			calls = calls[1:]
+		}
+	}
+	if plan != "" {
+		lines = append(lines, plan)
+	}
+	questions = h.asked
+	h.updates, h.asked = nil, nil
+	return lines, questions
+}
+
+func (h *host) describe(call acp.ToolCall) string {
+	line := fmt.Sprintf("%s: %s, %s:", call.Kind, call.Title, call.Status)
+	for _, content := range call.Content {
+		switch v := content.Variant.(type) {
+		case *acp.ToolCallContentContent:
+			text, _ := v.Content.Text()
+			line += fmt.Sprintf(" %q", text)
+		case *acp.ToolCallContentDiff:
+			line += fmt.Sprintf(" diff of %s from %q to %q", strings.TrimPrefix(v.Path, h.dir), v.OldText.Value(), v.NewText)
+		case *acp.ToolCallContentTerminal:
+			line += " a terminal"
+		}
+	}
+	return line
+}
+
+func (h *host) wants(t *testing.T, what string, want ...string) (questions []acp.ToolCallUpdate) {
+	t.Helper()
+	got, questions := h.told()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+	return questions
+}
+
+func prompt(t *testing.T, s *acp.ClientSession, text string, want acp.StopReason) {
+	t.Helper()
+	res, err := s.Prompt(t.Context(), acp.TextBlock(text))
+	if err != nil || res.StopReason != want {
+		t.Fatalf("the prompt %q ended with %v, %v", text, res, err)
+	}
+}
+
+// A conversation with everything, and what another process makes of it.
+func TestConversation(t *testing.T) {
+	state, dir := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("the notes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := start(t, state, dir)
+	s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "plan, think, edit demo.txt, run `echo hello there`"
+	prompt(t, s, text, acp.StopReasonEndTurn)
+	first := []string{
+		"thought: There is no model here: the prompt says what comes next.",
+		fmt.Sprintf(`edit: Edit demo.txt, completed: diff of %cdemo.txt from "" to "The agent was here.\n"`, filepath.Separator),
+		"execute: Run echo hello there, completed: a terminal",
+		"agent: You said: " + text,
+	}
+	plan := "plan: Make a plan (completed) Think about it (completed) Edit a file (completed) Run a command (completed)"
+	asked := h.wants(t, "the first turn", append(slices.Clone(first), "title: "+text, plan)...)
+	if len(asked) != 2 || asked[0].Title.Value() != "Edit demo.txt" || len(asked[0].Content.Value()) != 1 || asked[1].Kind.Value() != acp.ToolKindExecute {
+		t.Errorf("asked %+v", asked)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "demo.txt")); string(got) != "The agent was here.\n" {
+		t.Errorf("the file has %q, %v", got, err)
+	}
+	if err := s.SetMode(t.Context(), "auto"); err != nil {
+		t.Fatal(err)
+	}
+	prompt(t, s, "edit demo.txt", acp.StopReasonEndTurn)
+	prompt(t, s, "read notes.txt", acp.StopReasonEndTurn)
+	second := []string{
+		strings.Replace(first[1], `from ""`, `from "The agent was here.\n"`, 1),
+		"agent: You said: edit demo.txt",
+		`read: Read notes.txt, completed: "the notes"`,
+		"agent: You said: read notes.txt",
+	}
+	second[0] = strings.Replace(second[0], `to "`, `to "The agent was here.\n`, 1)
+	if asked := h.wants(t, "the mode auto", second...); len(asked) != 0 {
+		t.Errorf("asked in the mode auto: %+v", asked)
+	}
+	h.stop(t)
+
+	h = start(t, state, dir)
+	var listed []string
+	for info, err := range h.Sessions(t.Context(), dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = append(listed, fmt.Sprint(info.SessionID, " ", info.Title.Value()))
+	}
+	if want := []string{string(s.ID()) + " " + text}; !slices.Equal(listed, want) {
+		t.Errorf("listed %q, want %q", listed, want)
+	}
+	loaded, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first[2] = "execute: Run echo hello there, completed: \"```\\nhello there\\n```\"" // in place of the terminal
+	replay := slices.Concat([]string{"user: " + text}, first, []string{"user: edit demo.txt"}, second[:2], []string{"user: read notes.txt"}, second[2:], []string{plan})
+	h.wants(t, "the replay", replay...)
+	if modes := loaded.Modes().Value(); modes.CurrentModeID != "auto" || len(modes.AvailableModes) != 2 {
+		t.Errorf("loaded with the modes %+v", modes)
+	}
+	if err := loaded.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: dir}); err == nil {
+		t.Error("a session was loaded that was deleted")
+	}
+}
+
+// What the user answers decides.
+func TestPermission(t *testing.T) {
+	h := start(t, t.TempDir(), t.TempDir())
+	s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(want acp.StopReason) string {
+		prompt(t, s, "run `echo x`", want)
+		lines, _ := h.told()
+		return strings.Join(lines, "\n")
+	}
+	h.answers("no")
+	if got := run(acp.StopReasonEndTurn); !strings.HasPrefix(got, "execute: Run echo x, failed: \"the user did not allow it\"\nagent: You said") {
+		t.Errorf("rejected: %s", got)
+	}
+	h.answers("")
+	if got := run(acp.StopReasonCancelled); got != "execute: Run echo x, failed: \"the question was dismissed\"" {
+		t.Errorf("dismissed: %s", got)
+	}
+	h.answers("always")
+	run(acp.StopReasonEndTurn)
+	h.answers("no")
+	if got := run(acp.StopReasonEndTurn); !strings.HasPrefix(got, "execute: Run echo x, completed") {
+		t.Errorf("allowed for good: %s", got)
+	}
+}
+
+// A turn is cancelled while it writes, and while a command runs, which is killed.
+func TestCancel(t *testing.T) {
+	h := start(t, t.TempDir(), t.TempDir())
+	s, err := h.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: h.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, until := range map[string]func(acp.SessionUpdate) bool{
+		"long": func(u acp.SessionUpdate) bool { _, ok := u.AgentText(); return ok },
+		"run `sleep 100`": func(u acp.SessionUpdate) bool {
+			call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
+			return ok && call.Content.Present()
+		},
+	} {
+		turn := s.Stream(t.Context(), acp.TextBlock(text))
+		failed := false
+		for u := range turn.Updates() {
+			if until(u) {
+				turn.Cancel()
+			}
+			call, ok := u.Variant.(*acp.SessionUpdateToolCallUpdate)
+			failed = failed || ok && call.Status.Value() == acp.ToolCallStatusFailed
+		}
+		if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+			t.Errorf("%s: %v, %v", text, res, err)
+		}
+		if failed != strings.HasPrefix(text, "run") {
+			t.Errorf("%s: a call has failed: %v", text, failed)
+		}
+	}
+}
+
+// The example stays as small as it is said to be.
+func TestLines(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), "\n"); n > 200 {
+		t.Errorf("main.go has %d lines, more than 200", n)
+	}
+}
