@@ -180,20 +180,21 @@ func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (res
 	if err := c.Terminal(terminal); err != nil {
 		return nil, err
 	}
+	var late error
 	if _, err := terminal.Wait(ctx); err != nil {
 		if ctx.Err() == nil || c.ctx.Err() != nil {
 			return nil, err
 		}
-		if killed := terminal.Kill(c.ctx); killed != nil {
-			return nil, errors.Join(err, killed)
+		late = context.Cause(ctx)
+		if err := terminal.Kill(c.ctx); err != nil {
+			return nil, errors.Join(late, err)
 		}
-		defer func() { err = errors.Join(context.Cause(ctx), err) }()
 	}
 	res, err = terminal.Output(c.ctx)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(late, err)
 	}
-	return res, c.keep(terminal.ID(), res.Output)
+	return res, errors.Join(late, c.keep(terminal.ID(), res.Output))
 }
 
 // Update says anything else about the call. What the options name is replaced, and everything else stays as it is.
