@@ -124,7 +124,7 @@ func TestTurnClosesWhatIsOpen(t *testing.T) {
 				}
 				return endTurn, nil
 			}})
-			c := connect(t, sessions, nil)
+			c := connect(t, sessions, nil, nil)
 			s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
 			if err != nil {
 				t.Fatal(err)
@@ -182,7 +182,7 @@ func TestNotStored(t *testing.T) {
 		want("Close", errors.Join(message.Close(), call.Done()))
 		return endTurn, nil
 	}})
-	c := connect(t, sessions, nil)
+	c := connect(t, sessions, nil, nil)
 	s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
 	if err != nil {
 		t.Fatal(err)
