@@ -130,6 +130,12 @@ func line(u acp.SessionUpdate) string {
 		return fmt.Sprint("call: ", u.ToolCallID, " ", u.Status.Value())
 	case *acp.SessionUpdateAvailableCommandsUpdate:
 		return fmt.Sprint("commands: ", len(u.AvailableCommands))
+	case *acp.SessionUpdateConfigOptionUpdate:
+		var values []string
+		for _, option := range u.ConfigOptions {
+			values = append(values, fmt.Sprint(option.ID, "=", option.Variant.(*acp.SessionConfigOptionSelect).CurrentValue))
+		}
+		return "options: " + strings.Join(values, " ")
 	case *acp.SessionUpdateCurrentModeUpdate:
 		return fmt.Sprint("mode: ", u.CurrentModeID)
 	case *acp.SessionUpdateSessionInfoUpdate:

@@ -46,6 +46,7 @@ func TestLife(t *testing.T) {
 	if err := s.SetMode(ctx, "loud"); err != nil {
 		t.Fatal(err)
 	}
+	wantLines(t, "told of the mode", c.heard(), "options: mode=loud")
 	infos := listed(t, c, cwd)
 	if len(infos) != 1 || infos[0].SessionID != s.ID() || infos[0].Title.Value() != "one two" || infos[0].Cwd != cwd || !infos[0].UpdatedAt.Present() {
 		t.Errorf("listed: %+v", infos)

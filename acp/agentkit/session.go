@@ -40,7 +40,8 @@ type Session[S any] struct {
 	users   int // handlers that run
 	closed  bool
 	mode    acp.SessionModeID
-	modes   []acp.SessionMode
+	modes   []acp.SessionMode         // not changed after Config.Open
+	options []acp.SessionConfigOption // the author's
 	titled  bool
 	turn    *Turn[S]     // that runs, or waits for the answer to the one before
 	waiting []*prompt[S] // behind it
@@ -70,13 +71,6 @@ func (s *Session[S]) Cwd() string { return s.cwd }
 
 // AdditionalDirectories are the session's other directories. The result must not be changed.
 func (s *Session[S]) AdditionalDirectories() []string { return s.roots }
-
-// Mode is the session's current mode, or "" if it has no modes.
-func (s *Session[S]) Mode() acp.SessionModeID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mode
-}
 
 func (s *Session[S]) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
 
@@ -300,7 +294,8 @@ var ErrNotStored = errors.New("the update was not stored")
 
 // Update stores an update, if it belongs to the conversation, and sends it; see the package's description, and
 // acp.AgentSession.Update. Updates are stored and sent in one order, also those of several goroutines. An update that
-// changes the title or the current mode is taken note of.
+// changes the title, the current mode or the config options is taken note of, and the client is told of the mode also as
+// a config option; see Opening.Modes.
 //
 // An update that cannot be stored is sent all the same, and the error matches ErrNotStored. Because chunks are joined, it
 // may be about an earlier update.
@@ -308,7 +303,7 @@ func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error
 	s.out.Lock()
 	defer s.out.Unlock()
 	stored := s.record(ctx, update)
-	sent := s.AgentSession.Update(ctx, update)
+	sent := s.send(ctx, update)
 	if stored == nil {
 		return sent
 	}
@@ -333,6 +328,8 @@ func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate) error
 		return s.retitle(context.WithoutCancel(ctx), u.Title)
 	case *acp.SessionUpdateCurrentModeUpdate:
 		return s.switchMode(context.WithoutCancel(ctx), u.CurrentModeID)
+	case *acp.SessionUpdateConfigOptionUpdate:
+		s.setOptions(u.ConfigOptions)
 	}
 	return s.said.add(ctx, update)
 }
@@ -361,42 +358,6 @@ func shortened(title string) string {
 		return title
 	}
 	return strings.ToValidUTF8(title[:longest], "") + "…"
-}
-
-// setModes takes the modes that Config.Open gave.
-func (s *Session[S]) setModes(o *Opening) {
-	s.modes, s.mode = o.Modes, o.Mode
-	if !s.hasMode(s.mode) {
-		s.mode = ""
-		if len(s.modes) > 0 {
-			s.mode = s.modes[0].ID
-		}
-	}
-}
-
-func (s *Session[S]) hasMode(id acp.SessionModeID) bool {
-	return slices.ContainsFunc(s.modes, func(m acp.SessionMode) bool { return m.ID == id })
-}
-
-func (s *Session[S]) modeState() (state acp.Opt[acp.SessionModeState]) {
-	if len(s.modes) == 0 {
-		return state
-	}
-	return acp.Some(acp.SessionModeState{CurrentModeID: s.Mode(), AvailableModes: s.modes})
-}
-
-// switchMode makes a mode the current one.
-func (s *Session[S]) switchMode(ctx context.Context, mode acp.SessionModeID) error {
-	s.mu.Lock()
-	s.mode = mode
-	s.mu.Unlock()
-	if s.said.store == nil {
-		return nil
-	}
-	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) error {
-		state.Mode = mode
-		return nil
-	})
 }
 
 // flush stores what was said and is not stored yet.

@@ -41,6 +41,10 @@ type Config[S any] struct {
 	// one. An error refuses it. Without it every mode of the list is accepted.
 	SetMode func(ctx context.Context, s *Session[S], mode acp.SessionModeID) error
 
+	// SetOption, if set, is called when the client sets a config option other than the one for the modes. It returns all
+	// of the author's options with their values, as they are then. Without it all are refused.
+	SetOption func(ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error)
+
 	// Title makes the title of a session of its first prompt; nil means the first words of its text. The title is sent
 	// to the client at the end of that turn. "" is none, and the next prompt is asked. An agent with better titles
 	// sends them by acp.TitleUpdate.
@@ -104,10 +108,11 @@ type Opening struct {
 	// Config.Open fills in what follows. All of it may be left out.
 
 	// Modes are the session's modes, and Mode the current one. Mode is set before Open is called if one was stored; if
-	// Modes do not have it, the first one is the current one.
+	// Modes do not have it, the first one is the current one. Clients also get them as a config option with the id
+	// and the category "mode", before the author's, unless the author has such an option.
 	Modes []acp.SessionMode
 	Mode  acp.SessionModeID
-	// ConfigOptions are the session's config options with their current values.
+	// ConfigOptions are the author's config options with their current values.
 	ConfigOptions []acp.SessionConfigOption
 	// Commands are sent to the client: after the answer for a session that was created or resumed, and before it, behind
 	// the history, for one that was loaded.
@@ -155,8 +160,10 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 	h := acp.AgentHandlers{
 		NewSession:     ss.newSession,
 		CloseSession:   ss.closeSession,
-		SetSessionMode: Bind(ss, ss.setMode),
 		Prompt:         ss.prompt,
+		SetSessionMode: Bind(ss, ss.setMode),
+
+		SetSessionConfigOption: Bind(ss, ss.setOption),
 	}
 	if ss.config.Store != nil {
 		h.LoadSession = ss.loadSession
@@ -371,7 +378,7 @@ func (ss *Sessions[S]) newSession(ctx context.Context, conn *acp.AgentConn, req 
 	if err != nil {
 		return nil, err
 	}
-	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: o.configOptions()}, nil
+	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }
 
 func (ss *Sessions[S]) loadSession(
@@ -384,7 +391,7 @@ func (ss *Sessions[S]) loadSession(
 	if err != nil {
 		return nil, err
 	}
-	return &acp.LoadSessionResponse{Modes: s.modeState(), ConfigOptions: o.configOptions()}, nil
+	return &acp.LoadSessionResponse{Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }
 
 func (ss *Sessions[S]) resumeSession(
@@ -397,14 +404,7 @@ func (ss *Sessions[S]) resumeSession(
 	if err != nil {
 		return nil, err
 	}
-	return &acp.ResumeSessionResponse{Modes: s.modeState(), ConfigOptions: o.configOptions()}, nil
-}
-
-func (o *Opening) configOptions() acp.Opt[[]acp.SessionConfigOption] {
-	if o.ConfigOptions == nil {
-		return acp.Opt[[]acp.SessionConfigOption]{}
-	}
-	return acp.Some(o.ConfigOptions)
+	return &acp.ResumeSessionResponse{Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }
 
 // Fork makes and opens a session that begins with the history and the state of another one that is stored, which it may
@@ -441,7 +441,7 @@ func (ss *Sessions[S]) Fork(
 	if err != nil {
 		return nil, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))
 	}
-	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: o.configOptions()}, nil
+	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }
 
 func (ss *Sessions[S]) closeSession(
@@ -493,20 +493,6 @@ func (ss *Sessions[S]) listSessions(
 		res.NextCursor = acp.Some(page.Next)
 	}
 	return res, nil
-}
-
-func (ss *Sessions[S]) setMode(
-	ctx context.Context, s *Session[S], req *acp.SetSessionModeRequest,
-) (*acp.SetSessionModeResponse, error) {
-	if !s.hasMode(req.ModeID) {
-		return nil, acp.InvalidParamsf("the session has no mode %.64q", req.ModeID)
-	}
-	if ss.config.SetMode != nil {
-		if err := ss.config.SetMode(ctx, s, req.ModeID); err != nil {
-			return nil, err
-		}
-	}
-	return &acp.SetSessionModeResponse{}, s.switchMode(ctx, req.ModeID)
 }
 
 // answer is what a client gets when the store has failed about a session.

@@ -412,7 +412,10 @@ func TestModes(t *testing.T) {
 	ctx, h, store := t.Context(), newHouse(), open(t, t.TempDir())
 	config := h.config(store)
 	modes := []acp.SessionMode{{ID: "a", Name: "A"}, {ID: "b", Name: "B"}}
-	config.Open = func(_ context.Context, _ *agentkit.Session[state], o *agentkit.Opening) error { o.Modes = modes; return nil }
+	config.Open = func(_ context.Context, _ *agentkit.Session[state], o *agentkit.Opening) error {
+		o.Modes = modes
+		return nil
+	}
 	config.Close = nil
 	config.SetMode = func(_ context.Context, s *agentkit.Session[state], mode acp.SessionModeID) error {
 		h.note("from %s to %s", s.Mode(), mode)
@@ -458,10 +461,100 @@ func TestModes(t *testing.T) {
 	load("a")
 }
 
+// A session with modes shows them as a config option too, before the author's, and tells of a change in both ways.
+func TestModesAsOption(t *testing.T) {
+	ctx, h, store := t.Context(), newHouse(), open(t, t.TempDir())
+	config := h.config(store)
+	size := func(value acp.SessionConfigValueID) acp.SessionConfigOption {
+		return acp.SelectOption("size", "Size", value, acp.SelectValue("s", "Small"), acp.SelectValue("l", "Large"))
+	}
+	prepare := config.Open
+	config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		o.ConfigOptions = []acp.SessionConfigOption{size("s")}
+		return prepare(ctx, s, o)
+	}
+	config.SetMode = func(_ context.Context, _ *agentkit.Session[state], mode acp.SessionModeID) error {
+		h.note("to %s", mode)
+		return nil
+	}
+	config.SetOption = func(_ context.Context, _ *agentkit.Session[state], req *acp.SetSessionConfigOptionRequest) ([]acp.SessionConfigOption, error) {
+		h.note("set %s", req.ConfigID)
+		return []acp.SessionConfigOption{size(req.Variant.(*acp.SetSessionConfigOptionRequestValueID).Value)}, nil
+	}
+	config.Prompt = func(ctx context.Context, t *agentkit.Turn[state], req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		update := acp.ModeUpdate("a")
+		if promptText(req) == "options" {
+			update = acp.ConfigUpdate(size("s"))
+		}
+		return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, t.Update(ctx, update)
+	}
+	config.Title = func([]acp.ContentBlock) string { return "" }
+	c := connect(t, agentkit.NewSessions(config), nil, &conformance.TapOptions{Level: conformance.Should, Accept: map[string]string{
+		"INI-3": "not what is tested", "INI-5": "not what is tested", "CFG-16": "a mode that is none is what is tested",
+	}})
+	s := begin(t, c, "/w")
+	now := func(want string) {
+		t.Helper()
+		var got []string
+		for _, option := range s.ConfigOptions().Value() {
+			got = append(got, fmt.Sprint(option.ID, "=", option.Variant.(*acp.SessionConfigOptionSelect).CurrentValue))
+		}
+		mode := fmt.Sprint("mode=", s.Modes().Value().CurrentModeID)
+		if text := strings.Join(got, " "); text != want || got[0] != mode {
+			t.Errorf("the client has the options %s and the %s, want %s", text, mode, want)
+		}
+	}
+	now("mode=a size=s")
+	if err := s.SetMode(ctx, "b"); err != nil {
+		t.Fatal(err)
+	}
+	now("mode=b size=s")
+	wantLines(t, "told", c.heard(), "options: mode=b size=s")
+	if err := s.SetConfigOption(ctx, "size", "l"); err != nil {
+		t.Fatal(err)
+	}
+	now("mode=b size=l")
+	if err := s.SetConfigOption(ctx, "mode", "a"); err != nil {
+		t.Fatal(err)
+	}
+	now("mode=a size=l")
+	wantLines(t, "told", c.heard(), "mode: a")
+	if err := s.SetConfigOption(ctx, "mode", "b"); err != nil {
+		t.Fatal(err)
+	}
+	c.heard()
+	ask(t, s, "mode")
+	now("mode=a size=l")
+	wantLines(t, "told", c.heard(), "mode: a", "options: mode=a size=l")
+	ask(t, s, "options")
+	now("mode=a size=s")
+	wantLines(t, "notes", h.noted()[1:], "to b", "set size", "to a", "to b")
+	for _, req := range []acp.SetSessionConfigOptionRequest{
+		acp.NewSetSessionConfigOptionRequestValueID(s.ID(), "mode", "z"), acp.NewSetSessionConfigOptionRequestBoolean(s.ID(), "mode", true),
+	} {
+		_, err := rpc.Call[acp.SetSessionConfigOptionResponse](ctx, c, acp.MethodSetSessionConfigOption, &req)
+		wantError(t, "a mode that is none", err, acp.ErrInvalidParams)
+	}
+	if err := s.SetMode(ctx, "b"); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s, err = c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	now("mode=b size=s")
+}
+
 // Bind gives the author's own handlers the session with its state, and ends them with it.
 func TestBind(t *testing.T) {
 	ctx, h := t.Context(), newHouse()
-	sessions := agentkit.NewSessions(h.config(nil))
+	config := h.config(nil)
+	prepare := config.Open
+	config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		o.ConfigOptions = []acp.SessionConfigOption{acp.SelectOption("x", "X", "y", acp.SelectValue("y", "Y"))}
+		return prepare(ctx, s, o)
+	}
+	sessions := agentkit.NewSessions(config)
 	handlers := sessions.Handlers()
 	handlers.SetSessionConfigOption = agentkit.Bind(sessions,
 		func(ctx context.Context, s *agentkit.Session[state], req *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {

@@ -1,0 +1,174 @@
+// This file owns the modes and the config options of a session. Clients of today show config options, and those of
+// yesterday modes: a session with modes has both, and what changes one is told about the other.
+
+package agentkit
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/sessionstore"
+)
+
+// modeOption is the id of the config option that shows the modes.
+const modeOption acp.SessionConfigID = "mode"
+
+// Mode is the session's current mode, or "" if it has no modes.
+func (s *Session[S]) Mode() acp.SessionModeID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mode
+}
+
+// ConfigOptions are the session's config options as the client knows them, with the one that shows the modes. The result
+// must not be changed.
+func (s *Session[S]) ConfigOptions() []acp.SessionConfigOption {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.showsModes() {
+		return s.options
+	}
+	values := make([]acp.SessionConfigSelectOption, len(s.modes))
+	for i, mode := range s.modes {
+		values[i] = acp.SessionConfigSelectOption{Value: acp.SessionConfigValueID(mode.ID), Name: mode.Name, Description: mode.Description}
+	}
+	option := acp.SelectOption(modeOption, "Mode", acp.SessionConfigValueID(s.mode), values...)
+	option.Category = acp.Some(acp.SessionConfigOptionCategoryMode)
+	return append([]acp.SessionConfigOption{option}, s.options...)
+}
+
+// showsModes reports whether there is an option for the modes beside the author's; mu is held.
+func (s *Session[S]) showsModes() bool {
+	return len(s.modes) > 0 && !slices.ContainsFunc(s.options, func(o acp.SessionConfigOption) bool {
+		return o.ID == modeOption || o.Category.Value() == acp.SessionConfigOptionCategoryMode
+	})
+}
+
+// setModes takes what Config.Open gave.
+func (s *Session[S]) setModes(o *Opening) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.modes, s.mode, s.options = o.Modes, o.Mode, o.ConfigOptions
+	if !s.hasMode(s.mode) {
+		s.mode = ""
+		if len(s.modes) > 0 {
+			s.mode = s.modes[0].ID
+		}
+	}
+}
+
+func (s *Session[S]) setOptions(options []acp.SessionConfigOption) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options = options
+}
+
+func (s *Session[S]) hasMode(id acp.SessionModeID) bool {
+	return slices.ContainsFunc(s.modes, func(m acp.SessionMode) bool { return m.ID == id })
+}
+
+func (s *Session[S]) modeState() (state acp.Opt[acp.SessionModeState]) {
+	if len(s.modes) == 0 {
+		return state
+	}
+	return acp.Some(acp.SessionModeState{CurrentModeID: s.Mode(), AvailableModes: s.modes})
+}
+
+func (s *Session[S]) optionState() (state acp.Opt[[]acp.SessionConfigOption]) {
+	options := s.ConfigOptions()
+	if options == nil {
+		return state
+	}
+	return acp.Some(options)
+}
+
+// switchMode makes a mode the current one, and stores it.
+func (s *Session[S]) switchMode(ctx context.Context, mode acp.SessionModeID) error {
+	s.mu.Lock()
+	s.mode = mode
+	s.mu.Unlock()
+	if s.said.store == nil {
+		return nil
+	}
+	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) error {
+		state.Mode = mode
+		return nil
+	})
+}
+
+// send sends an update, with what the client is told beside it; out is held.
+func (s *Session[S]) send(ctx context.Context, update acp.SessionUpdate) error {
+	switch update.Variant.(type) {
+	case *acp.SessionUpdateCurrentModeUpdate:
+		return errors.Join(s.AgentSession.Update(ctx, update), s.sendModeOption(ctx))
+	case *acp.SessionUpdateConfigOptionUpdate:
+		update = acp.ConfigUpdate(s.ConfigOptions()...)
+	}
+	return s.AgentSession.Update(ctx, update)
+}
+
+// sendModeOption tells the client of the options when the one for the modes has changed; out is held.
+func (s *Session[S]) sendModeOption(ctx context.Context) error {
+	s.mu.Lock()
+	shows := s.showsModes()
+	s.mu.Unlock()
+	if !shows {
+		return nil
+	}
+	return s.AgentSession.Update(ctx, acp.ConfigUpdate(s.ConfigOptions()...))
+}
+
+// choose makes a mode the current one because the client says so, and tells it beside the answer what else has changed by
+// that.
+func (s *Session[S]) choose(ctx context.Context, mode acp.SessionModeID, tell func(context.Context) error) error {
+	if set := s.sessions.config.SetMode; set != nil {
+		if err := set(ctx, s, mode); err != nil {
+			return err
+		}
+	}
+	s.out.Lock()
+	defer s.out.Unlock()
+	return errors.Join(s.switchMode(context.WithoutCancel(ctx), mode), tell(ctx))
+}
+
+// setMode serves session/set_mode.
+func (ss *Sessions[S]) setMode(
+	ctx context.Context, s *Session[S], req *acp.SetSessionModeRequest,
+) (*acp.SetSessionModeResponse, error) {
+	if !s.hasMode(req.ModeID) {
+		return nil, acp.InvalidParamsf("the session has no mode %.64q", req.ModeID)
+	}
+	return &acp.SetSessionModeResponse{}, s.choose(ctx, req.ModeID, s.sendModeOption)
+}
+
+// setOption serves session/set_config_option.
+func (ss *Sessions[S]) setOption(
+	ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest,
+) (*acp.SetSessionConfigOptionResponse, error) {
+	s.mu.Lock()
+	ours := req.ConfigID == modeOption && s.showsModes()
+	s.mu.Unlock()
+	switch {
+	case ours:
+		value, ok := req.Variant.(*acp.SetSessionConfigOptionRequestValueID)
+		if !ok || !s.hasMode(acp.SessionModeID(value.Value)) {
+			return nil, acp.InvalidParamsf("the session has no such mode")
+		}
+		mode := acp.SessionModeID(value.Value)
+		err := s.choose(ctx, mode, func(ctx context.Context) error { return s.AgentSession.Update(ctx, acp.ModeUpdate(mode)) })
+		if err != nil {
+			return nil, err
+		}
+	case ss.config.SetOption == nil:
+		return nil, acp.InvalidParamsf("the session has no option %.64q", req.ConfigID)
+	default:
+		options, err := ss.config.SetOption(ctx, s, req)
+		if err != nil {
+			return nil, err
+		}
+		s.setOptions(options)
+	}
+	return &acp.SetSessionConfigOptionResponse{ConfigOptions: s.ConfigOptions()}, nil
+}
