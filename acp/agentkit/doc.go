@@ -18,6 +18,12 @@
 // prompt is stored when its turn begins. Chunks reach the store when another kind of update follows, when the turn ends,
 // and at the latest a second after the first of them was sent: if the process is killed, that second of text may be lost.
 //
+// # Tool calls and texts
+//
+// [ToolCall] is a tool call that knows what the client knows of it, and [Text] is an io.Writer whose text is sent as one
+// message. Those of a turn are closed at its end, calls as failed, and keep the order in which the turn has said things.
+// Both also serve agents without Sessions: see [StartToolCall], [NewMessage] and [HandlePrompt].
+//
 // # A session that is open
 //
 // Loading or resuming a session that is open on the same connection closes it first, and opens it with what the request
