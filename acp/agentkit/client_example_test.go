@@ -11,16 +11,20 @@ func newSession(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.N
 	return &acp.NewSessionResponse{SessionID: "session-1"}, nil
 }
 
-// play is a client for the examples: it runs one turn of an agent, prints what it is told, and allows everything.
+// play runs one turn of an agent with a client for examples.
 func play(handlers acp.AgentHandlers) (acp.StopReason, error) {
-	ctx := context.Background()
 	agentEnd, clientEnd := acp.Pipe()
-	agent, err := acp.StartAgent(ctx, agentEnd, handlers, nil)
+	agent, err := acp.StartAgent(context.Background(), agentEnd, handlers, nil)
 	if err != nil {
 		return "", err
 	}
 	defer agent.Close()
-	known := acp.ToolCall{}
+	return turnWith(clientEnd)
+}
+
+// turnWith is the client: it runs one turn, prints what it is told, and allows everything.
+func turnWith(clientEnd acp.Transport) (acp.StopReason, error) {
+	ctx, known := context.Background(), acp.ToolCall{}
 	client, err := acp.Connect(ctx, clientEnd, acp.ClientHandlers{
 		RequestPermission: func(_ context.Context, _ *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 			fmt.Printf("asked: %s %s\n", req.ToolCall.Title.Value(), req.ToolCall.RawInput)

@@ -12,13 +12,14 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// Sender sends the updates of one session. *acp.AgentSession is one.
+// Sender sends the updates of one session. *acp.AgentSession is one, and so are Session and Turn. An agent of acp/unstable
+// makes one of its session in a few lines: see the example.
 type Sender interface {
 	// Update sends an update. Updates arrive in the order of the calls.
 	Update(ctx context.Context, update acp.SessionUpdate) error
 }
 
-// Asker sends the updates of one session, and asks its user. *acp.AgentSession is one.
+// Asker sends the updates of one session, and asks its user. *acp.AgentSession, Session and Turn are such.
 type Asker interface {
 	Sender
 	// RequestPermission asks whether a tool call may go on; see acp.AgentSession.
@@ -61,7 +62,8 @@ func outlive(ctx context.Context, ended func()) (lasting context.Context, releas
 	}
 }
 
-// HandlePrompt makes of a handler of prompts one that leaves nothing open, for acp.AgentHandlers.Prompt:
+// HandlePrompt makes of a handler of prompts one that leaves nothing open, for acp.AgentHandlers.Prompt, or for that of
+// acp/unstable:
 //
 //	acp.AgentHandlers{NewSession: a.newSession, Prompt: agentkit.HandlePrompt(a.prompt)}
 //
@@ -69,10 +71,10 @@ func outlive(ctx context.Context, ended func()) (lasting context.Context, releas
 // and before the prompt is answered, texts that are open are closed, and then tool calls that are open are closed as
 // failed; this also when the turn was cancelled, and when the handler panics. Nothing can be started with that context
 // afterwards. Sessions do this by themselves.
-func HandlePrompt(
-	prompt func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error),
-) func(context.Context, *acp.AgentSession, *acp.PromptRequest) (*acp.PromptResponse, error) {
-	return func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (res *acp.PromptResponse, err error) {
+func HandlePrompt[Session, Request, Response any](
+	prompt func(context.Context, Session, *Request) (*Response, error),
+) func(context.Context, Session, *Request) (*Response, error) {
+	return func(ctx context.Context, s Session, req *Request) (res *Response, err error) {
 		ctx, o := withOpen(ctx)
 		defer func() {
 			if ended := o.end(ctx); ended != nil {
