@@ -107,6 +107,14 @@ func Open(ctx context.Context, path string, opts *Options) (store *Store, err er
 			store, err = nil, errors.Join(fmt.Errorf("opening the session store %s: %w", path, err), s.db.Close())
 		}
 	}()
+	var ready bool // before anything is changed
+	err = s.retry(ctx, func() (err error) {
+		ready, err = check(ctx, s.db)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
 	// Readers then do not wait for who writes. The file remembers it.
 	err = s.retry(ctx, func() error {
 		var mode string
@@ -117,14 +125,6 @@ func Open(ctx context.Context, path string, opts *Options) (store *Store, err er
 			return fmt.Errorf("the database stays in the mode %q: it needs a local disk", mode)
 		}
 		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	var ready bool
-	err = s.retry(ctx, func() (err error) {
-		ready, err = check(ctx, s.db)
-		return err
 	})
 	if err == nil && !ready {
 		err = s.transact(ctx, func(tx *sql.Tx) error { return prepare(ctx, tx) })

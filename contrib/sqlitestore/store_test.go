@@ -1,6 +1,7 @@
 package sqlitestore_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -117,9 +118,16 @@ func TestForeignDatabases(t *testing.T) {
 			_, err = db.ExecContext(t.Context(), test.statement)
 			must(t, err)
 			must(t, db.Close())
+			before, err := os.ReadFile(path)
+			must(t, err)
 			store, err := sqlitestore.Open(t.Context(), path, nil)
 			if store != nil || err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %v, %v", store, err)
+			}
+			after, err := os.ReadFile(path)
+			must(t, err)
+			if !bytes.Equal(before, after) {
+				t.Error("the database was changed")
 			}
 		})
 	}
