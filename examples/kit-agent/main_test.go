@@ -55,10 +55,7 @@ func start(t *testing.T, state, dir string) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{
-		Level:  conformance.Advice,
-		Accept: map[string]string{"CFG-19": "the example has modes only"},
-	})
+	transport := conformance.Tap(t, conformance.Client, acp.Command(cmd), &conformance.TapOptions{Level: conformance.Advice})
 	h.ClientConn, err = acp.Connect(t.Context(), transport, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "test", Version: "0"}})
 	if err != nil {
 		t.Fatal(err)
