@@ -1,6 +1,7 @@
 package agentkit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -248,7 +249,26 @@ func TestToolCallRun(t *testing.T) {
 		}
 		return endTurn, call.Fail(nil)
 	}, handlers)
-	for _, call := range c.turn(acp.StopReasonEndTurn) {
+	all := c.turn(acp.StopReasonEndTurn)
+	released, gone := 0, map[string]bool{}
+	for _, m := range c.Messages() {
+		if bytes.Contains(m.Line, []byte(`"terminal/release"`)) {
+			released++
+			_, id, _ := strings.Cut(string(m.Line), `"terminalId":"`)
+			id, _, _ = strings.Cut(id, `"`)
+			gone[id] = true
+		} else if bytes.Contains(m.Line, []byte(`"session/update"`)) {
+			for id := range gone {
+				if bytes.Contains(m.Line, []byte(id)) {
+					t.Errorf("shown after its release: %s", m.Line)
+				}
+			}
+		}
+	}
+	if released != 3 {
+		t.Errorf("%d terminals were released", released)
+	}
+	for _, call := range all {
 		want := acp.ToolCallStatusCompleted
 		if call.Title == "slow" {
 			want = acp.ToolCallStatusFailed

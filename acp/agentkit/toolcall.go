@@ -43,6 +43,8 @@ type ToolCall struct {
 	shown   []shown      // its content
 	ended   bool
 	outputs map[acp.TerminalID]string // of commands that have ended
+
+	terminals []*acp.TerminalHandle // to be released at the end
 }
 
 // shown is a piece of a tool call's content.
@@ -113,6 +115,15 @@ func (c *ToolCall) State() acp.ToolCall {
 	return c.call
 }
 
+// Begin says that the tool runs now, if the call is still pending: for tools that need no permission, or have it already.
+// Progress, Terminal, Run, and Ask when the user allows the call, do so by themselves.
+func (c *ToolCall) Begin() error {
+	return c.send(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, _ []shown) []shown {
+		c.begin(u)
+		return nil
+	})
+}
+
 // Progress shows a text behind what the call shows already. A call that is pending is in progress from then on.
 func (c *ToolCall) Progress(text string) error {
 	return c.send(c.ctx, acp.ToolCallUpdate{}, func(u *acp.ToolCallUpdate, show []shown) []shown {
@@ -156,12 +167,13 @@ func (c *ToolCall) Terminal(terminal interface{ ID() acp.TerminalID }) error {
 // Run runs a command in a terminal of the client's, shows the terminal, and waits for the command's end; see
 // acp.AgentSession.CreateTerminal for req. The result says what the command has written, the last 64 KiB of it unless
 // req says otherwise, and how it ended; a command that fails is no error. When ctx ends before the command, it is killed:
-// the error is the cause of ctx, and there is a result if the call goes on.
+// the error is the cause of ctx, and there is a result if the context of the call goes on. The terminal is released when the
+// call has ended, because what a call shows may name no terminal that is gone.
 //
 // In the place of the terminal, which is gone when the session is loaded, a Session stores what the command has written.
 // The call's session must be able to create terminals, as those of packages acp and agentkit are; Run fails with
 // acp.ErrUnsupported if it, or the client, has none.
-func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (res *acp.TerminalOutputResponse, err error) {
+func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (*acp.TerminalOutputResponse, error) {
 	session, ok := c.session.(interface {
 		CreateTerminal(context.Context, *acp.CreateTerminalRequest) (*acp.TerminalHandle, error)
 	})
@@ -176,25 +188,39 @@ func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (res
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, terminal.Close(ctx)) }()
+	if err := c.take(ctx, terminal); err != nil {
+		return nil, errors.Join(err, terminal.Close(ctx))
+	}
 	if err := c.Terminal(terminal); err != nil {
 		return nil, err
 	}
 	var late error
 	if _, err := terminal.Wait(ctx); err != nil {
-		if ctx.Err() == nil || c.ctx.Err() != nil {
+		if ctx.Err() == nil {
 			return nil, err
 		}
 		late = context.Cause(ctx)
-		if err := terminal.Kill(c.ctx); err != nil {
+		lasting, release := outlive(c.ctx, func() {})
+		defer release()
+		if err := terminal.Kill(lasting); err != nil || c.ctx.Err() != nil {
 			return nil, errors.Join(late, err)
 		}
 	}
-	res, err = terminal.Output(c.ctx)
+	res, err := terminal.Output(c.ctx)
 	if err != nil {
 		return nil, errors.Join(late, err)
 	}
 	return res, errors.Join(late, c.keep(terminal.ID(), res.Output))
+}
+
+// take has the end of the call release a terminal.
+func (c *ToolCall) take(ctx context.Context, terminal *acp.TerminalHandle) error {
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	defer c.unlock()
+	c.terminals = append(c.terminals, terminal)
+	return nil
 }
 
 // Update says anything else about the call. What the options name is replaced, and everything else stays as it is.
@@ -319,7 +345,20 @@ func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*
 	if err := c.lock(ctx); err != nil {
 		return err
 	}
-	defer c.unlock()
+	err := c.update(ctx, u, change)
+	var over []*acp.TerminalHandle
+	if c.ended {
+		over, c.terminals = c.terminals, nil
+	}
+	c.unlock()
+	for _, terminal := range over {
+		err = errors.Join(err, terminal.Close(ctx))
+	}
+	return err
+}
+
+// update is send for who has locked the call.
+func (c *ToolCall) update(ctx context.Context, u acp.ToolCallUpdate, change func(*acp.ToolCallUpdate, []shown) []shown) error {
 	u.ToolCallID = c.id
 	show := c.shown
 	if content, ok := u.Content.Get(); ok {

@@ -36,7 +36,7 @@ func askForm(ctx context.Context, t *turn) error {
 		},
 		Required: acp.Some([]string{fieldName}),
 	}
-	res, err := t.client.ElicitForm(ctx, "Who are you?", schema)
+	res, err := t.ElicitForm(ctx, "Who are you?", schema)
 	accepted, err := t.accepted(ctx, res, err)
 	if accepted == nil {
 		return err
@@ -66,12 +66,12 @@ func readForm(content map[string]acp.ElicitationContentValue) (name, colour stri
 // askURL asks the user to open a page, and reports that what was to be done there is done (ELI-21).
 func askURL(ctx context.Context, t *turn) error {
 	id := acp.ElicitationID("elic_" + rand.Text())
-	res, err := t.client.ElicitURL(ctx, "Please look at this page.", id, "https://example.com/welcome")
+	res, err := t.ElicitURL(ctx, "Please look at this page.", id, "https://example.com/welcome")
 	accepted, err := t.accepted(ctx, res, err)
 	if accepted == nil {
 		return err
 	}
-	return t.client.Conn().CompleteElicitation(ctx, &acp.CompleteElicitationNotification{ElicitationID: id})
+	return t.Conn().CompleteElicitation(ctx, &acp.CompleteElicitationNotification{ElicitationID: id})
 }
 
 // accepted returns what the user gave. If that is nothing, it says so to the user, and returns nil and

@@ -75,7 +75,7 @@ func (t *turn) play(ctx context.Context) error {
 	planned := slices.Contains(words, "plan")
 	for i, sc := range chosen {
 		if planned {
-			if err := t.send(ctx, plan(chosen, i)); err != nil {
+			if err := t.Update(ctx, plan(chosen, i)); err != nil {
 				return err
 			}
 		}
@@ -87,7 +87,7 @@ func (t *turn) play(ctx context.Context) error {
 		}
 	}
 	if planned {
-		return t.send(ctx, plan(chosen, len(chosen)))
+		return t.Update(ctx, plan(chosen, len(chosen)))
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func writeVeryLong(ctx context.Context, t *turn) error {
 	defer tick.Stop()
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		chunk := acp.ContentChunk{Content: acp.TextBlock("On and on it goes. "), MessageID: message}
-		if err := t.send(ctx, acp.NewSessionUpdateAgentMessageChunk(chunk)); err != nil {
+		if err := t.Update(ctx, acp.NewSessionUpdateAgentMessageChunk(chunk)); err != nil {
 			return err
 		}
 		select {
@@ -145,7 +145,7 @@ func answer(ctx context.Context, t *turn) error {
 	}
 	for _, link := range t.links {
 		chunk := acp.ContentChunk{Content: link, MessageID: acp.Some(newMessageID())}
-		if err := t.send(ctx, acp.NewSessionUpdateAgentMessageChunk(chunk)); err != nil {
+		if err := t.Update(ctx, acp.NewSessionUpdateAgentMessageChunk(chunk)); err != nil {
 			return err
 		}
 	}
@@ -168,14 +168,14 @@ func switchMode(ctx context.Context, t *turn) error {
 		return err
 	}
 	return errors.Join(
-		t.client.Update(ctx, acp.ModeUpdate(now.Mode)),
-		t.client.Update(ctx, acp.ConfigUpdate(now.options(t.client.Conn())...)),
+		t.AgentSession.Update(ctx, acp.ModeUpdate(now.Mode)),
+		t.AgentSession.Update(ctx, acp.ConfigUpdate(now.options(t.Conn())...)),
 	)
 }
 
 // sendNotice sends a notice, which not every client takes (SCH-12).
 func sendNotice(ctx context.Context, t *turn) error {
-	err := t.client.Update(ctx, acp.NewSessionUpdateNotice(acp.Notice{
+	err := t.AgentSession.Update(ctx, acp.NewSessionUpdateNotice(acp.Notice{
 		Severity: acp.NoticeSeverityInfo, Title: "The script is at its notice",
 	}))
 	if errors.Is(err, acp.ErrUnsupported) {
@@ -194,7 +194,7 @@ func compact(ctx context.Context, t *turn) error {
 		}),
 		acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{CompactionID: id, Status: acp.CompactionStatusCompleted}),
 	} {
-		err := t.client.Update(ctx, update)
+		err := t.AgentSession.Update(ctx, update)
 		if errors.Is(err, acp.ErrUnsupported) {
 			return t.say(ctx, "The context was compacted.\n\n")
 		}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -16,69 +15,22 @@ import (
 	"time"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 )
-
-// How a tool call may end before it has begun.
-var (
-	errRejected  = errors.New("the user said no")
-	errDismissed = errors.New("the question was dismissed") // which ends the turn
-)
-
-// call is a tool call in progress.
-type call struct {
-	turn  *turn
-	id    acp.ToolCallID
-	kind  acp.ToolKind
-	title string
-	ended bool // its final status was sent
-}
 
 // use announces a tool call (TOL-1), runs it and sees to it that it ends (TOL-9). A tool that fails does
 // not end the turn; the end of the turn, by error or cancellation, is returned.
 func (t *turn) use(
-	ctx context.Context, kind acp.ToolKind, title string, about []acp.ToolCallOption, run func(ctx context.Context, c *call) error,
+	ctx context.Context, kind acp.ToolKind, title string, about []acp.ToolCallOption, run func(*agentkit.ToolCall) error,
 ) error {
-	c := &call{turn: t, id: acp.ToolCallID("call_" + rand.Text()), kind: kind, title: title}
-	if err := t.send(ctx, acp.StartToolCall(c.id, title, append(about, acp.WithKind(kind))...)); err != nil {
+	call, err := agentkit.StartToolCall(ctx, t, title, append(about, acp.WithKind(kind))...)
+	if err != nil {
 		return err
 	}
-	err := run(ctx, c)
-	if err != nil && !c.ended {
-		var why []acp.ToolCallContent
-		if ctx.Err() == nil {
-			why = append(why, acp.ToolText(err.Error()))
-		}
-		err = errors.Join(err, c.end(ctx, acp.ToolCallStatusFailed, why...))
+	if err = run(call); err != nil {
+		t.session.log.Debug("tool call failed", "title", title, "error", err)
 	}
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, errDismissed):
-		return err
-	case err != nil:
-		t.session.log.Debug("tool call failed", "title", c.title, "error", err)
-	}
-	return nil
-}
-
-// begin reports that the tool runs now (PRM-6), and what there is to see of it.
-func (c *call) begin(ctx context.Context, content ...acp.ToolCallContent) error {
-	return c.report(ctx, acp.ToolCallStatusInProgress, content)
-}
-
-// end reports how the tool ended.
-func (c *call) end(ctx context.Context, status acp.ToolCallStatus, content ...acp.ToolCallContent) error {
-	c.ended = true
-	return c.report(ctx, status, content)
-}
-
-// report sends a status, and what there is to see if that is new.
-func (c *call) report(ctx context.Context, status acp.ToolCallStatus, content []acp.ToolCallContent) error {
-	about := []acp.ToolCallOption{acp.WithStatus(status)}
-	if len(content) > 0 {
-		about = append(about, acp.WithContent(content...))
-	}
-	return c.turn.send(ctx, acp.UpdateToolCall(c.id, about...))
+	return call.End(acp.Public(err)) // the user may read why
 }
 
 // The answers that the user may choose from.
@@ -89,63 +41,42 @@ var permissionOptions = []acp.PermissionOption{
 }
 
 // permit asks the user, unless the mode says that there is no need, or the user once said so.
-func (c *call) permit(ctx context.Context, show ...acp.ToolCallContent) error {
-	s := c.turn.session
+func (t *turn) permit(ctx context.Context, c *agentkit.ToolCall) error {
+	s := t.session
 	s.mu.Lock()
-	granted := s.record.Settings.Mode == modeAuto || s.allowed[c.kind]
+	granted := s.record.Settings.Mode == modeAuto || s.allowed[c.State().Kind]
 	s.mu.Unlock()
 	if granted {
-		return nil
+		return c.Begin()
 	}
-	return c.ask(ctx, show...)
+	return t.ask(ctx, c)
 }
 
 // ask asks the user.
-func (c *call) ask(ctx context.Context, show ...acp.ToolCallContent) error {
-	about := []acp.ToolCallOption{acp.WithTitle(c.title), acp.WithKind(c.kind)}
-	if len(show) > 0 {
-		about = append(about, acp.WithContent(show...))
-	}
-	outcome, err := c.turn.client.RequestPermission(ctx, acp.AboutToolCall(c.id, about...), permissionOptions...)
-	if err != nil {
-		return err
-	}
-	if _, dismissed := outcome.Variant.(*acp.RequestPermissionOutcomeCancelled); dismissed {
-		return errDismissed
-	}
-	switch option, _ := outcome.Selected(); option {
-	case "allow":
-		return nil
-	case "always":
-		s := c.turn.session
+func (t *turn) ask(ctx context.Context, c *agentkit.ToolCall) error {
+	chosen, err := c.Ask(ctx, permissionOptions...)
+	if chosen.Kind == acp.PermissionOptionKindAllowAlways {
+		s := t.session
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.allowed[c.kind] = true
-		return nil
-	default: // also what nobody offered, and answers of a kind that nobody knows
-		return errRejected
+		s.allowed[c.State().Kind] = true
 	}
+	return err
 }
 
 // askPermission only asks.
 func askPermission(ctx context.Context, t *turn) error {
-	return t.use(ctx, acp.ToolKindDelete, "Delete everything (not really)", nil, func(ctx context.Context, c *call) error {
-		if err := c.ask(ctx); err != nil {
+	return t.use(ctx, acp.ToolKindDelete, "Delete everything (not really)", nil, func(c *agentkit.ToolCall) error {
+		if err := t.ask(ctx, c); err != nil {
 			return err
 		}
-		if err := c.begin(ctx); err != nil {
-			return err
-		}
-		return c.end(ctx, acp.ToolCallStatusCompleted, acp.ToolText("Nothing was deleted."))
+		return c.Progress("Nothing was deleted.")
 	})
 }
 
 func failTool(ctx context.Context, t *turn) error {
-	return t.use(ctx, acp.ToolKindOther, "Try the impossible", nil, func(ctx context.Context, c *call) error {
-		if err := c.begin(ctx); err != nil {
-			return err
-		}
-		return errors.New("it is impossible")
+	return t.use(ctx, acp.ToolKindOther, "Try the impossible", nil, func(c *agentkit.ToolCall) error {
+		return errors.Join(c.Begin(), errors.New("it is impossible"))
 	})
 }
 
@@ -153,15 +84,15 @@ func failTool(ctx context.Context, t *turn) error {
 func readFile(ctx context.Context, t *turn) error {
 	path := t.pathAfter("read", "notes.txt")
 	about := []acp.ToolCallOption{acp.WithLocation(path, 1)}
-	return t.use(ctx, acp.ToolKindRead, "Read "+filepath.Base(path), about, func(ctx context.Context, c *call) error {
-		if err := c.begin(ctx); err != nil {
+	return t.use(ctx, acp.ToolKindRead, "Read "+filepath.Base(path), about, func(c *agentkit.ToolCall) error {
+		if err := c.Begin(); err != nil {
 			return err
 		}
 		text, err := t.readText(ctx, path)
 		if err != nil {
 			return err
 		}
-		return c.end(ctx, acp.ToolCallStatusCompleted, acp.ToolText(shorten(text)))
+		return c.Progress(shorten(text))
 	})
 }
 
@@ -182,27 +113,19 @@ func shorten(text string) string {
 func editFile(ctx context.Context, t *turn) error {
 	path := t.pathAfter("edit", "demo.txt")
 	about := []acp.ToolCallOption{acp.WithLocation(path, 0)}
-	return t.use(ctx, acp.ToolKindEdit, "Edit "+filepath.Base(path), about, func(ctx context.Context, c *call) error {
+	return t.use(ctx, acp.ToolKindEdit, "Edit "+filepath.Base(path), about, func(c *agentkit.ToolCall) error {
 		old, err := t.readText(ctx, path)
-		missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, acp.ErrResourceNotFound)
-		if err != nil && !missing {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, acp.ErrResourceNotFound) {
 			return err
 		}
 		text := old + "The agent was here.\n"
-		diff := acp.ToolEdit(path, old, text)
-		if missing {
-			diff = acp.ToolDiff(path, text)
-		}
-		if err := c.permit(ctx, diff); err != nil {
+		if err := c.Diff(path, old, text); err != nil {
 			return err
 		}
-		if err := c.begin(ctx, diff); err != nil {
+		if err := t.permit(ctx, c); err != nil {
 			return err
 		}
-		if err := t.writeText(ctx, path, text); err != nil {
-			return err
-		}
-		return c.end(ctx, acp.ToolCallStatusCompleted)
+		return t.writeText(ctx, path, text)
 	})
 }
 
@@ -229,7 +152,7 @@ func (t *turn) readText(ctx context.Context, path string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s is outside the directories of the session", path)
 	}
-	res, err := t.client.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: path})
+	res, err := t.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: path})
 	if errors.Is(err, acp.ErrUnsupported) {
 		return readDisk(root, rel)
 	}
@@ -275,7 +198,7 @@ func (t *turn) writeText(ctx context.Context, path, text string) error {
 	if !ok {
 		return fmt.Errorf("%s is outside the directories of the session", path)
 	}
-	_, err := t.client.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: text})
+	_, err := t.WriteTextFile(ctx, &acp.WriteTextFileRequest{Path: path, Content: text})
 	if errors.Is(err, acp.ErrUnsupported) {
 		return writeDisk(root, rel, text)
 	}
@@ -296,59 +219,32 @@ const defaultCommandTime = time.Minute
 
 // runCommand runs the command that the prompt names in a terminal of the client's.
 func runCommand(ctx context.Context, t *turn) error {
-	if !t.client.Conn().Initialized().ClientCapabilities.Terminal {
+	if !t.Conn().Initialized().ClientCapabilities.Terminal {
 		return t.say(ctx, "I would run a command, but your client has no terminals.\n\n")
 	}
 	argv := t.command()
 	title := "Run `" + strings.Join(argv, " ") + "`"
 	about := []acp.ToolCallOption{acp.WithInput(map[string]any{"command": argv[0], "args": argv[1:]})}
-	return t.use(ctx, acp.ToolKindExecute, title, about, func(ctx context.Context, c *call) (err error) {
-		if err := c.permit(ctx); err != nil {
+	return t.use(ctx, acp.ToolKindExecute, title, about, func(c *agentkit.ToolCall) error {
+		if err := t.permit(ctx, c); err != nil {
 			return err
 		}
-		terminal, err := t.client.CreateTerminal(ctx, &acp.CreateTerminalRequest{
+		running, cancel := context.WithTimeout(ctx, t.commandTime)
+		defer cancel()
+		res, err := c.Run(running, &acp.CreateTerminalRequest{
 			Command: argv[0], Args: argv[1:], Cwd: acp.Some(t.session.cwd()), OutputByteLimit: acp.Some[uint64](maxShown),
 		})
-		if err != nil {
+		if res == nil {
 			return err
 		}
-		// Also when the turn was cancelled (TRM-7).
-		defer func() { err = errors.Join(err, terminal.Close(ctx)) }()
-		if err := c.begin(ctx, acp.ToolTerminal(terminal.ID())); err != nil {
-			return err
+		exit := res.ExitStatus.Value()
+		if code, ok := exit.ExitCode.Get(); ok && code != 0 {
+			return fmt.Errorf("the command exited with status %d", code)
+		} else if !ok {
+			return fmt.Errorf("the command was ended by %s", exit.Signal.Value())
 		}
-		return c.watch(ctx, terminal)
+		return c.Progress("The command exited with status 0.")
 	})
-}
-
-// watch waits for a command and reports how it ended, while the terminal is still there to be shown
-// (SCH-14).
-func (c *call) watch(ctx context.Context, terminal *acp.TerminalHandle) error {
-	waiting, cancel := context.WithTimeout(ctx, c.turn.commandTime)
-	defer cancel()
-	_, err := terminal.Wait(waiting)
-	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-		err = terminal.Kill(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	output, err := terminal.Output(ctx)
-	if err != nil {
-		return err
-	}
-	c.turn.outputs[terminal.ID()] = "```\n" + output.Output + "\n```"
-	status, how := acp.ToolCallStatusFailed, "did not end"
-	exit := output.ExitStatus.Value()
-	if code, ok := exit.ExitCode.Get(); ok {
-		how = fmt.Sprintf("exited with status %d", code)
-		if code == 0 {
-			status = acp.ToolCallStatusCompleted
-		}
-	} else if signal, ok := exit.Signal.Get(); ok {
-		how = "was ended by " + signal
-	}
-	return c.end(ctx, status, acp.ToolTerminal(terminal.ID()), acp.ToolText("The command "+how+"."))
 }
 
 // command is the command that the prompt names between backquotes.

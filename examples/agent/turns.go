@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
 )
 
 // contextSize is how many tokens this agent pretends to have room for.
@@ -21,8 +22,9 @@ const contextSize = 200_000
 
 // turn is a prompt being answered.
 type turn struct {
+	*acp.AgentSession
+
 	session *session
-	client  *acp.AgentSession
 	start   int // where the turn begins in the history
 
 	commandTime time.Duration
@@ -33,7 +35,6 @@ type turn struct {
 	text     string             // what the user wrote
 	attached []string           // what came with it, described
 	links    []acp.ContentBlock // of it
-	outputs  map[acp.TerminalID]string
 	stop     acp.StopReason
 }
 
@@ -45,9 +46,8 @@ func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, req *acp.P
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	t := &turn{
-		client:  client,
-		outputs: map[acp.TerminalID]string{},
-		stop:    acp.StopReasonEndTurn,
+		AgentSession: client,
+		stop:         acp.StopReasonEndTurn,
 
 		commandTime: a.commandTime,
 		end:         end,
@@ -61,7 +61,7 @@ func (a *agent) prompt(ctx context.Context, client *acp.AgentSession, req *acp.P
 		t.take(block)
 	}
 	err := t.play(ctx)
-	if errors.Is(err, errDismissed) {
+	if errors.Is(err, agentkit.ErrDismissed) {
 		t.stop, err = acp.StopReasonCancelled, nil
 	}
 	if err := t.finish(ctx); err != nil {
@@ -155,7 +155,7 @@ func (t *turn) finish(ctx context.Context) error {
 		updates = append(updates, acp.NewSessionUpdateUsageUpdate(acp.UsageUpdate{Used: used, Size: contextSize}))
 	}
 	for _, update := range updates {
-		err = errors.Join(err, t.client.Update(ctx, update))
+		err = errors.Join(err, t.AgentSession.Update(ctx, update))
 	}
 	return err
 }
@@ -169,31 +169,26 @@ func title(text string) string {
 	return string(runes)
 }
 
-// send sends an update and keeps it for those who load the session later.
-func (t *turn) send(ctx context.Context, update acp.SessionUpdate) error {
-	t.session.remember(t.lasting(update))
-	return t.client.Update(ctx, update)
+// Update sends an update and keeps it for those who load the session later: without terminals, which are gone then, and
+// whose output Record keeps.
+func (t *turn) Update(ctx context.Context, update acp.SessionUpdate) error {
+	kept := update
+	if call, ok := update.Variant.(*acp.SessionUpdateToolCallUpdate); ok && call.Content.Present() {
+		copied := acp.ToolCallUpdate(*call)
+		copied.Content = acp.Some(slices.DeleteFunc(slices.Clone(call.Content.Value()), func(c acp.ToolCallContent) bool {
+			_, terminal := c.Variant.(*acp.ToolCallContentTerminal)
+			return terminal
+		}))
+		kept = acp.NewSessionUpdateToolCallUpdate(copied)
+	}
+	t.session.remember(kept)
+	return t.AgentSession.Update(ctx, update)
 }
 
-// lasting makes an update one that means the same when its terminals are gone: in their place is what
-// they showed, as far as that is known.
-func (t *turn) lasting(update acp.SessionUpdate) acp.SessionUpdate {
-	call, ok := update.Variant.(*acp.SessionUpdateToolCallUpdate)
-	if !ok || !call.Content.Present() {
-		return update
-	}
-	content := []acp.ToolCallContent{}
-	for _, item := range call.Content.Value() {
-		terminal, ok := item.Variant.(*acp.ToolCallContentTerminal)
-		if !ok {
-			content = append(content, item)
-		} else if output, ok := t.outputs[terminal.TerminalID]; ok {
-			content = append(content, acp.ToolText(output))
-		}
-	}
-	copied := acp.ToolCallUpdate(*call)
-	copied.Content = acp.Some(content)
-	return acp.NewSessionUpdateToolCallUpdate(copied)
+// Record keeps what the client has seen in another form.
+func (t *turn) Record(_ context.Context, update acp.SessionUpdate) error {
+	t.session.remember(update)
+	return nil
 }
 
 // say sends a message, in chunks of a few words as a model would.
@@ -217,7 +212,7 @@ func (t *turn) stream(ctx context.Context, chunk func(acp.ContentChunk) acp.Sess
 			return context.Cause(ctx)
 		}
 		block := acp.TextBlock(strings.Join(words, ""))
-		if err := t.send(ctx, chunk(acp.ContentChunk{Content: block, MessageID: message})); err != nil {
+		if err := t.Update(ctx, chunk(acp.ContentChunk{Content: block, MessageID: message})); err != nil {
 			return err
 		}
 	}

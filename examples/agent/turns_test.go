@@ -268,7 +268,9 @@ func TestTOL9_PRM6_EditAllowed(t *testing.T) {
 	asked := h.wire.index(0, calls(acp.MethodRequestPermission))
 	announced := h.wire.index(0, isUpdate("tool_call"))
 	answered := h.wire.answerTo(t, 0, acp.MethodRequestPermission)
-	running := h.wire.index(0, isUpdate("tool_call_update"))
+	running := h.wire.index(0, func(m message) bool {
+		return m.kind() == "tool_call_update" && strings.Contains(m.line, `"in_progress"`)
+	})
 	written := h.wire.index(0, calls(acp.MethodWriteTextFile))
 	if order := []int{announced, asked, answered, running, written}; !slices.IsSorted(order) || announced < 0 {
 		t.Errorf("announced, asked, answered, running, written: %v", order)
