@@ -16,5 +16,7 @@ require (
 
 require (
 	dario.cat/mergo v1.0.2 // indirect
+	github.com/bmatcuk/doublestar/v4 v4.10.3 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
+	mvdan.cc/sh/v3 v3.14.1 // indirect
 )

@@ -57,6 +57,14 @@ func TestApplyToolCallUpdate(t *testing.T) {
 	call := acp.ToolCall{ToolCallID: "1", Title: "T", Kind: acp.ToolKindRead, Status: acp.ToolCallStatusPending, RawInput: acp.Raw(1)}
 	call.Apply(acp.AboutToolCall("1", acp.WithStatus(acp.ToolCallStatusCompleted), acp.WithContent(acp.ToolText("done"))))
 	call.Apply(acp.ToolCallUpdate{ToolCallID: "1", Title: acp.Null[string]()})
+	var nulls acp.ToolCallUpdate
+	if err := json.Unmarshal([]byte(`{"toolCallId":"1","rawInput":null,"rawOutput":null}`), &nulls); err != nil {
+		t.Fatal(err)
+	}
+	call.Apply(nulls)
+	if string(call.RawInput) != "1" || call.RawOutput != nil {
+		t.Errorf("null has changed the input or the output: %s, %s", call.RawInput, call.RawOutput)
+	}
 	text, ok := call.Content[0].Text()
 	if call.Title != "T" || call.Kind != acp.ToolKindRead || call.Status != acp.ToolCallStatusCompleted || !ok || text != "done" || string(call.RawInput) != "1" {
 		t.Errorf("got %+v", call)

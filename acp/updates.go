@@ -3,6 +3,8 @@
 
 package acp
 
+import "encoding/json"
+
 // AgentMessageText is an update with a piece of the agent's answer.
 func AgentMessageText(text string) SessionUpdate {
 	return NewSessionUpdateAgentMessageChunk(ContentChunk{Content: TextBlock(text)})
@@ -81,12 +83,8 @@ func (x *ToolCall) Apply(u ToolCallUpdate) {
 	if u.Name.Present() {
 		x.Name = u.Name
 	}
-	if u.RawInput != nil {
-		x.RawInput = u.RawInput
-	}
-	if u.RawOutput != nil {
-		x.RawOutput = u.RawOutput
-	}
+	setRaw(&x.RawInput, u.RawInput)
+	setRaw(&x.RawOutput, u.RawOutput)
 	if u.Meta != nil {
 		x.Meta = u.Meta
 	}
@@ -95,5 +93,11 @@ func (x *ToolCall) Apply(u ToolCallUpdate) {
 func set[T any](to *T, from Opt[T]) {
 	if v, ok := from.Get(); ok {
 		*to = v
+	}
+}
+
+func setRaw(to *json.RawMessage, from json.RawMessage) {
+	if from != nil && string(from) != "null" {
+		*to = from
 	}
 }

@@ -6,6 +6,8 @@
 
 package unstable
 
+import "encoding/json"
+
 // AgentMessageText is an update with a piece of the agent's answer.
 func AgentMessageText(text string) SessionUpdate {
 	return NewSessionUpdateAgentMessageChunk(ContentChunk{Content: TextBlock(text)})
@@ -76,5 +78,11 @@ func WithLocation(path string, line uint32) ToolCallOption {
 func set[T any](to *T, from Opt[T]) {
 	if v, ok := from.Get(); ok {
 		*to = v
+	}
+}
+
+func setRaw(to *json.RawMessage, from json.RawMessage) {
+	if from != nil && string(from) != "null" {
+		*to = from
 	}
 }

@@ -1,0 +1,130 @@
+// This file owns content that comes in pieces.
+
+package view
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Content is what came in pieces: pieces of plain text that follow each other are one text. It never changes.
+type Content struct {
+	// Dropped is how many bytes, or about as many, came after Options.MaxMessageBytes and were not kept.
+	Dropped int
+
+	blocks []acp.ContentBlock // only ever appended to
+	tail   string             // the text after them, which may grow
+	text   *strings.Builder   // of the tail; only the State writes to it, behind what tails show
+	size   int
+}
+
+// Blocks yields the content as blocks, the text joined.
+func (c Content) Blocks() iter.Seq[acp.ContentBlock] {
+	return func(yield func(acp.ContentBlock) bool) {
+		for _, block := range c.blocks {
+			if !yield(block) {
+				return
+			}
+		}
+		if c.text != nil {
+			yield(acp.TextBlock(c.tail))
+		}
+	}
+}
+
+// Text is the text of all blocks of text. It costs nothing if that is all there is.
+func (c Content) Text() string {
+	if len(c.blocks) == 0 {
+		return c.tail
+	}
+	var b strings.Builder
+	for block := range c.Blocks() {
+		if text, ok := block.Variant.(*acp.ContentBlockText); ok {
+			b.WriteString(text.Text)
+		}
+	}
+	return b.String()
+}
+
+// add appends a piece. The content may share what it has with older copies of itself.
+func (c *Content) add(block acp.ContentBlock, limit int) {
+	size := blockSize(block)
+	if c.Dropped > 0 || c.size+size > limit {
+		c.Dropped += size
+		return
+	}
+	c.size += size
+	if text, ok := plainText(block); ok {
+		if c.text == nil {
+			c.text = &strings.Builder{}
+		}
+		c.text.WriteString(text)
+		c.tail = c.text.String()
+		return
+	}
+	if c.text != nil {
+		c.blocks = append(c.blocks, acp.TextBlock(c.tail))
+		c.tail, c.text = "", nil
+	}
+	c.blocks = append(c.blocks, block)
+}
+
+// replace puts blocks in the place of everything.
+func (c *Content) replace(blocks []acp.ContentBlock) {
+	*c = Content{blocks: slices.Clip(blocks)}
+	for _, block := range blocks {
+		c.size += blockSize(block)
+	}
+}
+
+// plainText is the text of a block that has nothing else.
+func plainText(block acp.ContentBlock) (string, bool) {
+	text, ok := block.Variant.(*acp.ContentBlockText)
+	if !ok || text == nil || text.Annotations.Present() || text.Meta != nil {
+		return "", false
+	}
+	return text.Text, true
+}
+
+// overhead is about what anything takes beside its text.
+const overhead = 128
+
+// blockSize is about how many bytes a block takes.
+func blockSize(block acp.ContentBlock) int {
+	switch b := block.Variant.(type) {
+	case *acp.ContentBlockText:
+		if _, plain := plainText(block); plain {
+			return len(b.Text)
+		}
+		return overhead + len(b.Text) + metaSize(b.Meta)
+	case *acp.ContentBlockImage:
+		return overhead + len(b.Data) + metaSize(b.Meta)
+	case *acp.ContentBlockAudio:
+		return overhead + len(b.Data) + metaSize(b.Meta)
+	case *acp.ContentBlockResource:
+		size := overhead + metaSize(b.Meta)
+		switch r := b.Resource.Variant.(type) {
+		case *acp.TextResourceContents:
+			size += len(r.Text)
+		case *acp.BlobResourceContents:
+			size += len(r.Blob)
+		}
+		return size
+	case *acp.ContentBlockResourceLink:
+		return overhead + len(b.URI) + len(b.Name) + metaSize(b.Meta)
+	case *acp.ContentBlockUnknown:
+		return overhead + len(b.Raw)
+	}
+	return overhead
+}
+
+func metaSize(meta acp.Meta) int {
+	size := 0
+	for key, value := range meta {
+		size += len(key) + len(value)
+	}
+	return size
+}

@@ -1,0 +1,30 @@
+// Package view folds the updates of a session into the conversation that a user interface draws: messages, thoughts, tool
+// calls, plans, modes, options, commands, usage and title. It draws nothing, stores nothing, sends nothing and answers
+// nothing, and it does not serve version 2 of the protocol.
+//
+// [State.Update] takes the updates, of a turn as well as of a history that session/load replays. [State.Snapshot] gives the
+// conversation as it is then; it never changes, costs the same however long the conversation is, and may be read while the
+// State grows. [State.Watch] yields snapshots as the State changes, and [Snapshot.Changed] says which items are to be drawn
+// again.
+//
+//	sessions := &view.Sessions{}
+//	conn, err := acp.Connect(ctx, transport, acp.ClientHandlers{SessionUpdate: sessions.Update}, nil)
+//	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: dir})
+//	state := sessions.Of(session.ID())
+//	state.Opened(session)
+//	res, err := view.Prompt(ctx, state, session, acp.TextBlock("fix the bug"))
+//
+// # Stable and unstable
+//
+// One State serves clients of package acp and of acp/unstable. What both packages have is one type in both, so that an
+// update needs no conversion: [State.Update] and [State.UpdateUnstable] find the same payload under two names. What only
+// acp/unstable has, plans with an id, subagents and messages between sessions, keeps its type of that package; a client of
+// package acp gets it as [Unknown], as it came.
+//
+// # What is not said by the protocol
+//
+// A cost that a usage_update leaves out stays, and null clears it. An update of a tool call that was not announced makes a
+// tool call that is not Announced. A tool_call with the id of an earlier one is more of that one in the same turn, or while
+// that has not ended, and otherwise a new one. Where null clears and absence does not, as in the title, what was cleared
+// reads as null. A _meta that is null reads as an absent one.
+package view

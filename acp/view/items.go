@@ -1,0 +1,181 @@
+// This file owns what a conversation consists of.
+
+package view
+
+import (
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
+)
+
+// Item is one thing in the conversation. It never changes: when something happens to it, later snapshots have another Item
+// with the same Index.
+type Item struct {
+	// Index is the item's place in the conversation, from 0. It stays the same when older items are dropped.
+	Index int
+	// Turn is the number of the turn that the item belongs to; 0 is before the first.
+	Turn int
+	// Version is that of the State when the item was last changed.
+	Version uint64
+	// Variant is what the item is.
+	Variant ItemVariant
+
+	epoch uint64 // which may change it
+	size  int
+}
+
+// ItemVariant is implemented by the variants of [Item] alone: *Message, *ToolCall, *Compaction, *Subagent,
+// *SessionMessage, *Notice or *Unknown.
+type ItemVariant interface {
+	clone() ItemVariant
+	bytes() int
+}
+
+// Role says who speaks in a Message.
+type Role int
+
+// The roles.
+const (
+	User    Role = iota + 1 // what the user said
+	Agent                   // what the agent answered
+	Thought                 // what the agent thought meanwhile
+)
+
+var roleNames = [...]string{"", "user", "agent", "thought"}
+
+// String gives the role in a word.
+func (r Role) String() string {
+	if r > 0 && int(r) < len(roleNames) {
+		return roleNames[r]
+	}
+	return "unknown"
+}
+
+// Message is a message of the user or the agent, or a thought. Chunks with one message id are one message, wherever they
+// come. A chunk without an id continues the message before it, if that has the same role and nothing came between them
+// that is an item itself, but for notices and unknown updates, or a plan.
+type Message struct {
+	Content
+	Role Role
+	// ID is the message's id, or "" if the agent gave none.
+	ID acp.MessageID
+	// Sent says that this client sent the message: see [State.Prompt].
+	Sent bool
+	// Meta is the _meta of the last chunk that had one.
+	Meta acp.Meta
+}
+
+// ToolCall is a tool call, or what is known of it.
+type ToolCall struct {
+	// Call is the tool call with all its updates. Members of an update that are absent or null have not changed it.
+	Call acp.ToolCall
+	// Announced says that a tool_call update began it. Some agents only send updates of it, or a request for permission.
+	Announced bool
+	// Cancelled says that its turn was cancelled while it was not completed and had not failed, and that it has done
+	// neither since.
+	Cancelled bool
+	// Unfinished says that its turn ended while it was not completed and had not failed, and that it has done neither since.
+	Unfinished bool
+	// Permission is the last request for permission for it, or nil.
+	Permission *Permission
+
+	content int // bytes of Call.Content and Call.Locations
+}
+
+// Permission is a request for permission.
+type Permission struct {
+	// Options are what the user may choose from.
+	Options []acp.PermissionOption
+	// Outcome is what was answered; absent while the request waits for its answer, null if it failed.
+	Outcome acp.Opt[acp.RequestPermissionOutcome]
+}
+
+// Compaction says that the agent has made its context shorter, or does. It stands where it was first told of.
+type Compaction struct {
+	ID      acp.CompactionID
+	Status  acp.CompactionStatus
+	Summary Content
+	// Error is null after an update that cleared it.
+	Error acp.Opt[string]
+	Meta  acp.Meta
+}
+
+// Subagent is a session that the agent has made for a part of its work. It stands where it was first told of. Each member
+// is what the last update said that had it; null means that it was cleared. What the child says comes as updates of its
+// own session.
+type Subagent struct {
+	unstable.SubagentUpdate
+}
+
+// SessionMessage is a message between this session and another, of a subagent for example. It stands where it was first
+// told of. Each reference is what the last update said that had it; null means that it was cleared.
+type SessionMessage struct {
+	Content
+	ID                              acp.MessageID
+	Sender, Recipient               acp.Opt[acp.SessionID]
+	SenderMessage, RecipientMessage acp.Opt[acp.MessageID]
+	Meta                            acp.Meta
+}
+
+// Notice is information for the user that is no part of the conversation: it does not come again when the session is
+// loaded.
+type Notice struct {
+	acp.Notice
+}
+
+// Unknown is an update of a kind that the package of its SessionUpdate does not know.
+type Unknown struct {
+	// Tag is the update's kind.
+	Tag string
+	// Raw is the update as it came.
+	Raw []byte
+}
+
+func (m *Message) clone() ItemVariant        { c := *m; return &c }
+func (c *ToolCall) clone() ItemVariant       { d := *c; return &d }
+func (c *Compaction) clone() ItemVariant     { d := *c; return &d }
+func (s *Subagent) clone() ItemVariant       { c := *s; return &c }
+func (m *SessionMessage) clone() ItemVariant { c := *m; return &c }
+func (n *Notice) clone() ItemVariant         { return n }
+func (u *Unknown) clone() ItemVariant        { return u }
+
+func (m *Message) bytes() int        { return overhead + m.size + metaSize(m.Meta) }
+func (c *Compaction) bytes() int     { return overhead + c.Summary.size + len(c.Error.Value()) + metaSize(c.Meta) }
+func (m *SessionMessage) bytes() int { return overhead + m.size + metaSize(m.Meta) }
+func (n *Notice) bytes() int         { return overhead + len(n.Title) + len(n.Description.Value()) + metaSize(n.Meta) }
+func (u *Unknown) bytes() int        { return overhead + len(u.Raw) }
+
+func (s *Subagent) bytes() int {
+	size := overhead + len(s.Title.Value()) + len(s.Description.Value()) + len(s.Cwd.Value()) + metaSize(s.Meta)
+	for _, dir := range s.AdditionalDirectories.Value() {
+		size += len(dir)
+	}
+	return size
+}
+
+func (c *ToolCall) bytes() int {
+	return 2*overhead + len(c.Call.Title) + len(c.Call.RawInput) + len(c.Call.RawOutput) + metaSize(c.Call.Meta) + c.content
+}
+
+// measure takes note of how much the call's content takes, after that was replaced.
+func (c *ToolCall) measure() {
+	c.content = 0
+	for _, content := range c.Call.Content {
+		c.content += overhead
+		switch v := content.Variant.(type) {
+		case *acp.ToolCallContentContent:
+			c.content += blockSize(v.Content) + metaSize(v.Meta)
+		case *acp.ToolCallContentDiff:
+			c.content += len(v.Path) + len(v.OldText.Value()) + len(v.NewText) + metaSize(v.Meta)
+		case *acp.ToolCallContentUnknown:
+			c.content += len(v.Raw)
+		}
+	}
+	for _, location := range c.Call.Locations {
+		c.content += overhead + len(location.Path) + metaSize(location.Meta)
+	}
+}
+
+// finished reports whether nothing more is to happen to the call.
+func (c *ToolCall) finished() bool {
+	return c.Call.Status == acp.ToolCallStatusCompleted || c.Call.Status == acp.ToolCallStatusFailed
+}

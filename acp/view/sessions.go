@@ -1,0 +1,97 @@
+// This file owns the States of a client's sessions.
+
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
+)
+
+// Sessions are the States of a client's sessions. Its Update is a handler of a client. The zero value is ready to be used,
+// and its methods are safe for concurrent use.
+type Sessions struct {
+	// Options are those of each State.
+	Options *Options
+
+	mu     sync.Mutex
+	states map[acp.SessionID]*State
+}
+
+// ErrSessions says that updates name more sessions than a client can have.
+var ErrSessions = errors.New("view: too many sessions")
+
+// maxSessions bounds the sessions that agents may invent.
+const maxSessions = 10_000
+
+// Of returns the State of a session, which it makes if there is none.
+func (s *Sessions) Of(id acp.SessionID) *State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of(id)
+}
+
+// of is Of; mu is held.
+func (s *Sessions) of(id acp.SessionID) *State {
+	state := s.states[id]
+	if state == nil {
+		if s.states == nil {
+			s.states = map[acp.SessionID]*State{}
+		}
+		state = New(s.Options)
+		s.states[id] = state
+	}
+	return state
+}
+
+// Remove forgets the State of a session.
+func (s *Sessions) Remove(id acp.SessionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.states, id)
+}
+
+// received is Of for a session that the agent names: it may be one that this client is just opening.
+func (s *Sessions) received(id acp.SessionID) (*State, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.states[id] == nil && len(s.states) >= maxSessions {
+		return nil, fmt.Errorf("%w: %.64q is one of more than %d", ErrSessions, id, maxSessions)
+	}
+	return s.of(id), nil
+}
+
+// Update serves session/update: it is for acp.ClientHandlers.SessionUpdate. Its error matches ErrSessions.
+func (s *Sessions) Update(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+	state, err := s.received(n.SessionID)
+	if err != nil {
+		return err
+	}
+	state.Update(n.Update)
+	return nil
+}
+
+// UpdateUnstable is Update for unstable.ClientHandlers.SessionUpdate.
+func (s *Sessions) UpdateUnstable(_ context.Context, _ *unstable.ClientSession, n *unstable.SessionNotification) error {
+	state, err := s.received(n.SessionID)
+	if err != nil {
+		return err
+	}
+	state.UpdateUnstable(n.Update)
+	return nil
+}
+
+// ToolCall returns what is known of a tool call of a session, and whether there is anything: see [State.ToolCall].
+func (s *Sessions) ToolCall(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool) {
+	s.mu.Lock()
+	state := s.states[session]
+	s.mu.Unlock()
+	if state == nil {
+		return acp.ToolCall{}, false
+	}
+	return state.ToolCall(id)
+}

@@ -1,0 +1,146 @@
+// This file owns snapshots, and waiting for the next one.
+
+package view
+
+import (
+	"context"
+	"iter"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
+)
+
+// Snapshot is a conversation as it was at one time. It never changes, and may be read by many while the State grows. What
+// it returns must not be changed.
+type Snapshot struct {
+	// Version is that of the State; it grows with every change.
+	Version uint64
+	// Plan is the agent's plan, as it said last.
+	Plan acp.Opt[acp.Plan]
+	// Plans are the agent's plans that have an id, in the order in which they were made. (acp/unstable)
+	Plans []Plan
+	// Modes are the session's modes, and the current one. Without a list of modes, the current one is all that is known.
+	Modes acp.Opt[acp.SessionModeState]
+	// ConfigOptions are the session's options with their values.
+	ConfigOptions acp.Opt[[]acp.SessionConfigOption]
+	// Commands are what the user may begin a prompt with; nil until the agent says.
+	Commands []acp.AvailableCommand
+	// Usage is how full the agent's context is, and what the session has cost.
+	Usage acp.Opt[acp.UsageUpdate]
+	// Title is the session's title, and UpdatedAt when it was last changed; null after an update that cleared it.
+	Title, UpdatedAt acp.Opt[string]
+	// Meta is the _meta of the last update of the session's info that had one.
+	Meta acp.Meta
+
+	generation int
+	items      vector[Item]
+	turns      vector[TurnState]
+}
+
+// Plan is a plan that has an id.
+type Plan struct {
+	// ID is the plan's id, or "" for content of an unknown type.
+	ID      unstable.PlanID
+	Content unstable.PlanUpdateContent
+	Meta    acp.Meta
+}
+
+func planID(content unstable.PlanUpdateContent) unstable.PlanID {
+	switch c := content.Variant.(type) {
+	case *unstable.PlanUpdateContentItems:
+		return c.PlanID
+	case *unstable.PlanUpdateContentFile:
+		return c.PlanID
+	case *unstable.PlanUpdateContentMarkdown:
+		return c.PlanID
+	}
+	return ""
+}
+
+// First is the index of the oldest item that is kept; so many older ones were dropped.
+func (s *Snapshot) First() int { return s.items.first }
+
+// End is the index that the next item will have.
+func (s *Snapshot) End() int { return s.items.next }
+
+// Item returns the item with an index, or nil if it was dropped or is still to come.
+func (s *Snapshot) Item(index int) *Item {
+	if !s.items.has(index) {
+		return nil
+	}
+	return s.items.get(index)
+}
+
+// Items yields the items, the oldest first.
+func (s *Snapshot) Items() iter.Seq[*Item] { return s.items.all }
+
+// Changed yields the items that were added or changed after an older snapshot of the same State, in order, in time that
+// grows with their number alone. After Reset, and for nil, that is all of them: see SameHistory.
+func (s *Snapshot) Changed(since *Snapshot) iter.Seq[*Item] {
+	if !s.SameHistory(since) {
+		return s.Items()
+	}
+	return func(yield func(*Item) bool) { s.items.changed(&since.items, yield) }
+}
+
+// SameHistory reports whether the State was not reset between two snapshots of it: whether an index means the same item
+// in both.
+func (s *Snapshot) SameHistory(other *Snapshot) bool {
+	return other != nil && s.generation == other.generation
+}
+
+// Turns yields the turns of which items are kept, the oldest first.
+func (s *Snapshot) Turns() iter.Seq[*TurnState] { return s.turns.all }
+
+// Turn returns the turn with a number, or nil if there is none, or it was dropped with its items.
+func (s *Snapshot) Turn(number int) *TurnState {
+	if !s.turns.has(number - 1) {
+		return nil
+	}
+	return s.turns.get(number - 1)
+}
+
+// Snapshot returns the conversation as it is now. It takes the same time however long that is, and returns the same value
+// if nothing has changed since the last call.
+func (s *State) Snapshot() *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.take()
+}
+
+// take is Snapshot; mu is held.
+func (s *State) take() *Snapshot {
+	if s.snapshot == nil {
+		c := s.now
+		c.Version = s.version
+		s.snapshot = &c
+		s.epoch++ // what the snapshot has is not written to any more
+	}
+	return s.snapshot
+}
+
+// Watch yields a snapshot of now, and one after each change until ctx ends. If the loop's body takes long, changes
+// meanwhile come as one: a slow reader misses no result, and holds nothing up.
+func (s *State) Watch(ctx context.Context) iter.Seq[*Snapshot] {
+	return func(yield func(*Snapshot) bool) {
+		for seen := (*Snapshot)(nil); ctx.Err() == nil; {
+			s.mu.Lock()
+			snapshot := s.take()
+			if s.wake == nil {
+				s.wake = make(chan struct{})
+			}
+			wake := s.wake
+			s.mu.Unlock()
+			if snapshot != seen {
+				if seen = snapshot; !yield(snapshot) {
+					return
+				}
+				continue
+			}
+			select {
+			case <-wake:
+			case <-ctx.Done():
+			}
+		}
+	}
+}

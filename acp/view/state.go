@@ -1,0 +1,576 @@
+// This file owns the State: what updates do to it.
+
+package view
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
+)
+
+// Options bound what a State keeps. Nil, and the zero value of each field, mean the defaults; less than zero means no
+// bound.
+type Options struct {
+	// MaxItems is how many items are kept. The oldest are dropped for newer ones; Snapshot.First says how many were.
+	// Default 100,000.
+	MaxItems int
+	// MaxBytes is how many bytes, or about as many, the kept items may take together; the last one is kept in any case.
+	// Default 256 MiB.
+	MaxBytes int
+	// MaxMessageBytes is how many bytes, or about as many, of one message or summary are kept. What comes after them is
+	// dropped; Content.Dropped says how much was. Default 16 MiB.
+	MaxMessageBytes int
+}
+
+const unbounded = int(^uint(0) >> 1)
+
+func bound(limit, standard int) int {
+	if limit < 0 {
+		return unbounded
+	}
+	return cmp.Or(limit, standard)
+}
+
+// State is the conversation of one session, which updates are folded into. Its methods are safe for concurrent use, and
+// none of them waits for a reader. What updates and other arguments refer to is kept, and must not be changed.
+type State struct {
+	maxItems, maxBytes, maxMessage int
+
+	mu         sync.Mutex
+	now        Snapshot  // but for its Version, and without what is below
+	snapshot   *Snapshot // of now, or nil if it has changed since the last one
+	version    uint64
+	epoch      uint64        // of what no snapshot has
+	wake       chan struct{} // closed at the next change; nil if nobody waits
+	size       int           // of all items
+	generation int           // how often the State was reset
+
+	// Where items are.
+	messages        map[messageKey]int
+	calls           map[acp.ToolCallID]int
+	compactions     map[acp.CompactionID]int
+	subagents       map[acp.SessionID]int
+	sessionMessages map[acp.MessageID]int
+
+	open    int     // the message that chunks without an id continue, or -1
+	running []int // the turns in progress, oldest first
+	opened  map[acp.ToolCallID]int
+	echoes  []*echo // of prompts in progress
+}
+
+type messageKey struct {
+	role Role
+	id   acp.MessageID
+}
+
+// New returns a State of a session of which nothing is known yet.
+func New(opts *Options) *State {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	s := &State{
+		maxItems:   bound(o.MaxItems, 100_000),
+		maxBytes:   bound(o.MaxBytes, 256<<20),
+		maxMessage: bound(o.MaxMessageBytes, 16<<20),
+	}
+	s.clear()
+	return s
+}
+
+// clear forgets the conversation; mu is held.
+func (s *State) clear() {
+	s.epoch++
+	s.now.items, s.now.turns = vector[Item]{}, vector[TurnState]{}
+	s.now.Plan, s.now.Plans, s.now.Usage = acp.Opt[acp.Plan]{}, nil, acp.Opt[acp.UsageUpdate]{}
+	s.now.generation = s.generation
+	s.size, s.open = 0, -1
+	s.messages, s.calls = map[messageKey]int{}, map[acp.ToolCallID]int{}
+	s.compactions, s.subagents = map[acp.CompactionID]int{}, map[acp.SessionID]int{}
+	s.sessionMessages, s.opened = map[acp.MessageID]int{}, map[acp.ToolCallID]int{}
+	s.running, s.echoes = nil, nil
+}
+
+// Reset forgets the conversation, the plans and the usage: what the session's history comes again after, as it does with
+// session/load. It ends the turns in progress, whatever their handles do later. Title, modes, options and commands stay
+// until the agent says others.
+func (s *State) Reset() {
+	s.begin()
+	defer s.end()
+	s.generation++
+	s.clear()
+}
+
+// begin begins a change, which end ends.
+func (s *State) begin() {
+	s.mu.Lock()
+	s.version++
+}
+
+// end wakes those who wait for a change.
+func (s *State) end() {
+	s.snapshot = nil
+	if s.wake != nil {
+		close(s.wake)
+		s.wake = nil
+	}
+	s.mu.Unlock()
+}
+
+// Settings are what the answer that opens a session says of it beside its id. *acp.ClientSession is one, and so is that of
+// package unstable.
+type Settings interface {
+	Modes() acp.Opt[acp.SessionModeState]
+	ConfigOptions() acp.Opt[[]acp.SessionConfigOption]
+}
+
+// Opened takes over the modes and options of a session that was created, loaded or resumed. A client calls it again after
+// it has set one.
+func (s *State) Opened(session Settings) {
+	modes, options := session.Modes(), session.ConfigOptions()
+	s.begin()
+	defer s.end()
+	if !modes.IsZero() {
+		s.now.Modes = modes
+	}
+	if !options.IsZero() {
+		s.now.ConfigOptions = options
+	}
+}
+
+// Update folds an update into the conversation. Give it every update of the session, in order: those that a turn's loop
+// yields as well as those of the handler SessionUpdate.
+func (s *State) Update(update acp.SessionUpdate) {
+	s.begin()
+	defer s.end()
+	switch u := update.Variant.(type) {
+	case *acp.SessionUpdateUserMessageChunk:
+		s.chunk(User, (*acp.ContentChunk)(u))
+	case *acp.SessionUpdateAgentMessageChunk:
+		s.chunk(Agent, (*acp.ContentChunk)(u))
+	case *acp.SessionUpdateAgentThoughtChunk:
+		s.chunk(Thought, (*acp.ContentChunk)(u))
+	case *acp.SessionUpdateToolCall:
+		s.toolCall((*acp.ToolCall)(u))
+	case *acp.SessionUpdateToolCallUpdate:
+		s.toolCallUpdate((*acp.ToolCallUpdate)(u), false)
+	case *acp.SessionUpdatePlan:
+		s.plan((*acp.Plan)(u))
+	case *acp.SessionUpdateAvailableCommandsUpdate:
+		s.now.Commands = u.AvailableCommands
+	case *acp.SessionUpdateCurrentModeUpdate:
+		s.mode(u.CurrentModeID)
+	case *acp.SessionUpdateConfigOptionUpdate:
+		s.now.ConfigOptions = acp.Some(u.ConfigOptions)
+	case *acp.SessionUpdateSessionInfoUpdate:
+		s.info((*acp.SessionInfoUpdate)(u))
+	case *acp.SessionUpdateUsageUpdate:
+		s.usage((*acp.UsageUpdate)(u))
+	case *acp.SessionUpdateNotice:
+		s.add(&Notice{acp.Notice(*u)})
+	case *acp.SessionUpdateCompactionUpdate:
+		s.compaction((*acp.CompactionUpdate)(u))
+	case *acp.SessionUpdateCompactionSummaryChunk:
+		s.summary((*acp.CompactionSummaryChunk)(u))
+	case *acp.SessionUpdateUnknown:
+		s.add(&Unknown{u.Tag, u.Raw})
+	}
+}
+
+// UpdateUnstable is Update for clients of package unstable. What is the same in both packages is folded in the same way,
+// and nothing is copied.
+func (s *State) UpdateUnstable(update unstable.SessionUpdate) {
+	s.begin()
+	defer s.end()
+	switch u := update.Variant.(type) {
+	case *unstable.SessionUpdateUserMessageChunk:
+		s.chunk(User, (*acp.ContentChunk)(u))
+	case *unstable.SessionUpdateAgentMessageChunk:
+		s.chunk(Agent, (*acp.ContentChunk)(u))
+	case *unstable.SessionUpdateAgentThoughtChunk:
+		s.chunk(Thought, (*acp.ContentChunk)(u))
+	case *unstable.SessionUpdateToolCall:
+		s.toolCall((*acp.ToolCall)(u))
+	case *unstable.SessionUpdateToolCallUpdate:
+		s.toolCallUpdate((*acp.ToolCallUpdate)(u), false)
+	case *unstable.SessionUpdatePlan:
+		s.plan((*acp.Plan)(u))
+	case *unstable.SessionUpdatePlanUpdate:
+		s.planUpdate((*unstable.PlanUpdate)(u))
+	case *unstable.SessionUpdatePlanRemoved:
+		s.planRemoved(u.PlanID)
+	case *unstable.SessionUpdateAvailableCommandsUpdate:
+		s.now.Commands = u.AvailableCommands
+	case *unstable.SessionUpdateCurrentModeUpdate:
+		s.mode(u.CurrentModeID)
+	case *unstable.SessionUpdateConfigOptionUpdate:
+		s.now.ConfigOptions = acp.Some(u.ConfigOptions)
+	case *unstable.SessionUpdateSessionInfoUpdate:
+		s.info((*acp.SessionInfoUpdate)(u))
+	case *unstable.SessionUpdateUsageUpdate:
+		s.usage((*acp.UsageUpdate)(u))
+	case *unstable.SessionUpdateNotice:
+		s.add(&Notice{acp.Notice(*u)})
+	case *unstable.SessionUpdateCompactionUpdate:
+		s.compaction((*acp.CompactionUpdate)(u))
+	case *unstable.SessionUpdateCompactionSummaryChunk:
+		s.summary((*acp.CompactionSummaryChunk)(u))
+	case *unstable.SessionUpdateSubagentUpdate:
+		s.subagent((*unstable.SubagentUpdate)(u))
+	case *unstable.SessionUpdateSessionMessage:
+		s.sessionMessage((*unstable.SessionMessage)(u))
+	case *unstable.SessionUpdateSessionMessageChunk:
+		s.sessionMessageChunk((*unstable.SessionMessageChunk)(u))
+	case *unstable.SessionUpdateUnknown:
+		s.add(&Unknown{u.Tag, u.Raw})
+	}
+}
+
+// add appends an item, and drops old ones if there are too many then.
+func (s *State) add(variant ItemVariant) int { return s.addTo(s.turn(), variant) }
+
+func (s *State) addTo(turn int, variant ItemVariant) int {
+	item := &Item{Index: s.now.items.next, Turn: turn, Version: s.version, Variant: variant, epoch: s.epoch, size: variant.bytes()}
+	s.now.items.add(item, s.epoch)
+	s.size += item.size
+	s.trim()
+	return item.Index
+}
+
+// entity is add for what ends the message that chunks without an id continue.
+func (s *State) entity(variant ItemVariant) int {
+	s.open = -1
+	return s.add(variant)
+}
+
+// edit returns the item at an index, for a change that done ends.
+func (s *State) edit(index int) *Item {
+	item := s.now.items.get(index)
+	if item.epoch != s.epoch {
+		c := *item
+		c.Variant, c.epoch = c.Variant.clone(), s.epoch
+		item = &c
+		s.now.items.set(index, item, s.epoch)
+	}
+	item.Version = s.version
+	return item
+}
+
+// edited takes note of the size of an item after edit.
+func (s *State) edited(item *Item) {
+	size := item.Variant.bytes()
+	s.size += size - item.size
+	item.size = size
+	s.trim()
+}
+
+// trim drops the oldest items while there is too much.
+func (s *State) trim() {
+	items := &s.now.items
+	for items.next-items.first > 1 && (items.next-items.first > s.maxItems || s.size > s.maxBytes) {
+		item := items.get(items.first)
+		s.forget(item)
+		s.size -= item.size
+		items.drop(s.epoch)
+	}
+	turns := &s.now.turns
+	for turns.next-turns.first > 1 && turns.get(turns.first).Ended && turns.get(turns.first+1).First <= items.first {
+		turns.drop(s.epoch)
+	}
+}
+
+// forget removes an item from where it is looked up.
+func (s *State) forget(item *Item) {
+	if s.open == item.Index {
+		s.open = -1
+	}
+	switch v := item.Variant.(type) {
+	case *Message:
+		unlist(s.messages, messageKey{v.Role, v.ID}, item.Index)
+	case *ToolCall:
+		unlist(s.calls, v.Call.ToolCallID, item.Index)
+		unlist(s.opened, v.Call.ToolCallID, item.Index)
+	case *Compaction:
+		unlist(s.compactions, v.ID, item.Index)
+	case *Subagent:
+		unlist(s.subagents, v.SessionID, item.Index)
+	case *SessionMessage:
+		unlist(s.sessionMessages, v.ID, item.Index)
+	}
+}
+
+func unlist[K comparable](index map[K]int, key K, i int) {
+	if at, ok := index[key]; ok && at == i {
+		delete(index, key)
+	}
+}
+
+// chunk adds a piece to a message.
+func (s *State) chunk(role Role, c *acp.ContentChunk) {
+	if role == User && s.echoed(c) {
+		return
+	}
+	s.say(role, c)
+}
+
+// say is chunk for what is no echo of a prompt.
+func (s *State) say(role Role, c *acp.ContentChunk) {
+	id, named := c.MessageID.Get()
+	index := s.open
+	if named {
+		at, ok := s.messages[messageKey{role, id}]
+		if !ok {
+			at = -1
+		}
+		index = at
+	} else if index >= 0 && s.now.items.get(index).Variant.(*Message).Role != role {
+		index = -1
+	}
+	if index < 0 {
+		if role == User && len(s.running) == 0 {
+			s.replayTurn()
+		}
+		index = s.add(&Message{Role: role, ID: id})
+		if named {
+			s.messages[messageKey{role, id}] = index
+		}
+	}
+	s.open = index
+	item := s.edit(index)
+	m := item.Variant.(*Message)
+	m.add(c.Content, s.maxMessage)
+	if c.Meta != nil {
+		m.Meta = c.Meta
+	}
+	s.edited(item)
+}
+
+// toolCall folds a tool_call. A second one with the id of a call of the same turn, or of one that has not ended, says more
+// of that call; any other is a new call.
+func (s *State) toolCall(call *acp.ToolCall) {
+	index, known := s.calls[call.ToolCallID]
+	if known {
+		item := s.now.items.get(index)
+		c := item.Variant.(*ToolCall)
+		known = item.Turn == s.turn() || !c.finished() && !c.Unfinished
+	}
+	if !known {
+		c := &ToolCall{Call: *call, Announced: true}
+		c.measure()
+		s.begun(s.entity(c))
+		return
+	}
+	item := s.edit(index)
+	c := item.Variant.(*ToolCall)
+	c.Announced = true
+	u := acp.ToolCallUpdate{
+		ToolCallID: call.ToolCallID, Title: acp.Some(call.Title), Name: call.Name,
+		RawInput: call.RawInput, RawOutput: call.RawOutput, Meta: call.Meta,
+	}
+	if call.Kind != "" {
+		u.Kind = acp.Some(call.Kind)
+	}
+	if call.Status != "" {
+		u.Status = acp.Some(call.Status)
+	}
+	if call.Content != nil {
+		u.Content = acp.Some(call.Content)
+	}
+	if call.Locations != nil {
+		u.Locations = acp.Some(call.Locations)
+	}
+	s.apply(item, &u)
+}
+
+// begun takes note of a tool call that was added.
+func (s *State) begun(index int) {
+	c := s.now.items.get(index).Variant.(*ToolCall)
+	s.calls[c.Call.ToolCallID] = index
+	if c.finished() {
+		delete(s.opened, c.Call.ToolCallID)
+	} else {
+		s.opened[c.Call.ToolCallID] = index
+	}
+}
+
+// toolCallUpdate folds what an update, or a request for permission, says of a tool call, and returns its index.
+func (s *State) toolCallUpdate(u *acp.ToolCallUpdate, asks bool) int {
+	index, known := s.calls[u.ToolCallID]
+	if known && asks {
+		// Who asks has not ended: this is a call of this turn, whose id an earlier one had.
+		item := s.now.items.get(index)
+		known = item.Turn == s.turn() || !item.Variant.(*ToolCall).finished()
+	}
+	if !known {
+		c := &ToolCall{Call: acp.ToolCall{ToolCallID: u.ToolCallID}}
+		c.Call.Apply(*u)
+		c.measure()
+		index = s.entity(c)
+		s.begun(index)
+		return index
+	}
+	s.apply(s.edit(index), u)
+	return index
+}
+
+// apply changes a tool call that is edited.
+func (s *State) apply(item *Item, u *acp.ToolCallUpdate) {
+	c := item.Variant.(*ToolCall)
+	c.Call.Apply(*u)
+	if u.Content.Present() || u.Locations.Present() {
+		c.measure()
+	}
+	if c.finished() {
+		c.Cancelled, c.Unfinished = false, false
+		unlist(s.opened, u.ToolCallID, item.Index)
+	} else if s.inProgress(item.Turn) {
+		s.opened[u.ToolCallID] = item.Index
+	}
+	s.edited(item)
+}
+
+func (s *State) plan(plan *acp.Plan) {
+	s.open = -1
+	s.now.Plan = acp.Some(*plan)
+}
+
+// maxPlans is how many plans with an id are kept. No agent has as many.
+const maxPlans = 100
+
+func (s *State) planUpdate(u *unstable.PlanUpdate) {
+	s.open = -1
+	id := planID(u.Plan)
+	plan := Plan{ID: id, Content: u.Plan, Meta: u.Meta}
+	plans := slices.Clone(s.now.Plans)
+	if i := slices.IndexFunc(plans, func(p Plan) bool { return p.ID == id }); i >= 0 {
+		plans[i] = plan
+	} else {
+		plans = append(plans, plan)
+	}
+	s.now.Plans = plans[max(0, len(plans)-maxPlans):]
+}
+
+func (s *State) planRemoved(id unstable.PlanID) {
+	s.open = -1
+	s.now.Plans = slices.DeleteFunc(slices.Clone(s.now.Plans), func(p Plan) bool { return p.ID == id })
+}
+
+// mode takes note of the current mode, even if no list of modes was given.
+func (s *State) mode(id acp.SessionModeID) {
+	modes := s.now.Modes.Value()
+	modes.CurrentModeID = id
+	s.now.Modes = acp.Some(modes)
+}
+
+func (s *State) info(u *acp.SessionInfoUpdate) {
+	patch(&s.now.Title, u.Title)
+	patch(&s.now.UpdatedAt, u.UpdatedAt)
+	if u.Meta != nil {
+		s.now.Meta = u.Meta
+	}
+}
+
+// patch sets what is not absent; null clears.
+func patch[T any](to *acp.Opt[T], from acp.Opt[T]) {
+	if !from.IsZero() {
+		*to = from
+	}
+}
+
+// usage takes over an update. A cost is that of the whole session, and stays when it is left out.
+func (s *State) usage(u *acp.UsageUpdate) {
+	usage := *u
+	if usage.Cost.IsZero() {
+		usage.Cost = s.now.Usage.Value().Cost
+	}
+	s.now.Usage = acp.Some(usage)
+}
+
+// upsert returns the item of an entity, which is edited, and made by a function if there is none.
+func upsert[K comparable](s *State, index map[K]int, key K, variant func() ItemVariant) *Item {
+	i, ok := index[key]
+	if !ok {
+		i = s.entity(variant())
+		index[key] = i
+	}
+	return s.edit(i)
+}
+
+func (s *State) compaction(u *acp.CompactionUpdate) {
+	item := upsert(s, s.compactions, u.CompactionID, func() ItemVariant { return &Compaction{ID: u.CompactionID} })
+	c := item.Variant.(*Compaction)
+	c.Status = u.Status
+	if !u.Summary.IsZero() {
+		c.Summary.replace(u.Summary.Value())
+	}
+	patch(&c.Error, u.Error)
+	if u.Meta != nil {
+		c.Meta = u.Meta
+	}
+	s.edited(item)
+}
+
+func (s *State) summary(u *acp.CompactionSummaryChunk) {
+	item := upsert(s, s.compactions, u.CompactionID, func() ItemVariant {
+		return &Compaction{ID: u.CompactionID, Status: acp.CompactionStatusInProgress}
+	})
+	item.Variant.(*Compaction).Summary.add(u.Content, s.maxMessage)
+	s.edited(item)
+}
+
+func (s *State) subagent(u *unstable.SubagentUpdate) {
+	item := upsert(s, s.subagents, u.SessionID, func() ItemVariant {
+		return &Subagent{unstable.SubagentUpdate{SessionID: u.SessionID}}
+	})
+	a := item.Variant.(*Subagent)
+	patch(&a.Title, u.Title)
+	patch(&a.Description, u.Description)
+	patch(&a.Capabilities, u.Capabilities)
+	patch(&a.State, u.State)
+	patch(&a.Cwd, u.Cwd)
+	patch(&a.AdditionalDirectories, u.AdditionalDirectories)
+	if u.Meta != nil {
+		a.Meta = u.Meta
+	}
+	s.edited(item)
+}
+
+func (s *State) sessionMessage(u *unstable.SessionMessage) {
+	item := upsert(s, s.sessionMessages, u.MessageID, func() ItemVariant { return &SessionMessage{ID: u.MessageID} })
+	m := item.Variant.(*SessionMessage)
+	patch(&m.Sender, u.SenderSessionID)
+	patch(&m.Recipient, u.RecipientSessionID)
+	patch(&m.SenderMessage, u.SenderMessageID)
+	patch(&m.RecipientMessage, u.RecipientMessageID)
+	if !u.Content.IsZero() {
+		m.replace(u.Content.Value())
+	}
+	if u.Meta != nil {
+		m.Meta = u.Meta
+	}
+	s.edited(item)
+}
+
+func (s *State) sessionMessageChunk(u *unstable.SessionMessageChunk) {
+	item := upsert(s, s.sessionMessages, u.MessageID, func() ItemVariant { return &SessionMessage{ID: u.MessageID} })
+	m := item.Variant.(*SessionMessage)
+	m.add(u.Content, s.maxMessage)
+	if u.Meta != nil {
+		m.Meta = u.Meta
+	}
+	s.edited(item)
+}
+
+// ToolCall returns a tool call as it is known now, the last one if several had the id, and whether there is one.
+func (s *State) ToolCall(id acp.ToolCallID) (acp.ToolCall, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index, ok := s.calls[id]
+	if !ok {
+		return acp.ToolCall{}, false
+	}
+	return s.now.items.get(index).Variant.(*ToolCall).Call, true
+}

@@ -1,0 +1,311 @@
+// This file owns turns: prompts that this client sends, their ends, what was asked meanwhile, and turns of a history.
+
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
+)
+
+// TurnState is a turn: what the user said, and everything up to the agent's answer. It never changes: later snapshots have
+// another one with the same Number.
+type TurnState struct {
+	// Number counts the turns from 1.
+	Number int
+	// First is the index of the turn's first item, which is what the user said.
+	First int
+	// Ended says that the turn is over.
+	Ended bool
+	// Cancelled says that [Turn.Cancel] was called.
+	Cancelled bool
+	// Replayed says that the turn was not this client's own but came as a part of a session's history, which does not tell
+	// how turns ended.
+	Replayed bool
+	// StopReason is why the agent stopped; "" if it has not, or did not say.
+	StopReason acp.StopReason
+	// Err is why there is no answer of the agent.
+	Err error
+	// Usage is what the answer said of tokens. (acp/unstable)
+	Usage acp.Opt[unstable.Usage]
+}
+
+// Turn is a turn in progress that this client began by a prompt. Its methods are safe for concurrent use.
+type Turn struct {
+	state      *State
+	generation int
+	number     int
+}
+
+// Prompt adds what the user says, and begins a turn. Call it before the prompt is sent, and the Turn's End afterwards, or
+// use [Prompt], which does both. While the turn is in progress, chunks of the user's message that repeat the prompt from
+// its beginning are an echo, and not added again: whether an agent sends one is up to it. What a session's history says
+// comes by Update alone.
+//
+// A turn may begin before an earlier one has ended, if the agent queues prompts. What comes then belongs to the oldest
+// that has not ended.
+func (s *State) Prompt(prompt ...acp.ContentBlock) *Turn {
+	s.begin()
+	defer s.end()
+	if len(s.running) == 0 {
+		s.open = -1
+		s.endReplay()
+	}
+	turn := s.beginTurn(false)
+	s.running = append(s.running, turn)
+	m := &Message{Role: User, Sent: true}
+	for _, block := range prompt {
+		m.add(block, s.maxMessage)
+	}
+	index := s.addTo(turn, m)
+	if len(prompt) > 0 {
+		s.echoes = append(s.echoes, &echo{turn: turn, message: index, rest: slices.Clone(prompt)})
+	}
+	return &Turn{s, s.generation, turn}
+}
+
+// beginTurn adds a turn, and returns its number.
+func (s *State) beginTurn(replayed bool) int {
+	number := s.now.turns.next + 1
+	s.now.turns.add(&TurnState{Number: number, First: s.now.items.next, Replayed: replayed}, s.epoch)
+	return number
+}
+
+// turn is the number of the turn that what comes now belongs to.
+func (s *State) turn() int {
+	if len(s.running) > 0 {
+		return s.running[0]
+	}
+	return s.now.turns.next
+}
+
+// inProgress reports whether a turn has not ended.
+func (s *State) inProgress(turn int) bool {
+	return s.now.turns.has(turn-1) && !s.now.turns.get(turn-1).Ended
+}
+
+// replayTurn begins a turn of a history.
+func (s *State) replayTurn() {
+	s.open = -1
+	s.endReplay()
+	s.beginTurn(true)
+}
+
+// endReplay ends the last turn of a history, if that is the last turn.
+func (s *State) endReplay() {
+	if last := s.now.turns.next; s.inProgress(last) && s.now.turns.get(last-1).Replayed {
+		s.editTurn(last, func(t *TurnState) { t.Ended = true })
+		s.leave(last, func(c *ToolCall) { c.Unfinished = true })
+	}
+}
+
+// editTurn changes a turn, which there must be.
+func (s *State) editTurn(number int, change func(*TurnState)) {
+	turn := *s.now.turns.get(number - 1)
+	change(&turn)
+	s.now.turns.set(number-1, &turn, s.epoch)
+}
+
+// leave marks the tool calls of a turn that are open, and does not take them for open any more.
+func (s *State) leave(turn int, mark func(*ToolCall)) {
+	for id, index := range s.opened {
+		if s.now.items.get(index).Turn == turn {
+			mark(s.edit(index).Variant.(*ToolCall))
+			delete(s.opened, id)
+		}
+	}
+}
+
+// Cancel marks the tool calls of the turn that have not ended as cancelled. Call it when session/cancel is sent. Updates
+// of them are still taken.
+func (t *Turn) Cancel() {
+	s := t.state
+	s.begin()
+	defer s.end()
+	if t.generation != s.generation || !s.inProgress(t.number) {
+		return
+	}
+	s.editTurn(t.number, func(t *TurnState) { t.Cancelled = true })
+	for _, index := range s.opened {
+		if s.now.items.get(index).Turn == t.number {
+			s.edit(index).Variant.(*ToolCall).Cancelled = true
+		}
+	}
+}
+
+// End ends the turn with what the call of session/prompt returned. A turn that has ended, or whose State was reset, stays
+// as it is.
+func (t *Turn) End(res *acp.PromptResponse, err error) {
+	if res == nil {
+		t.finish("", acp.Opt[unstable.Usage]{}, err)
+		return
+	}
+	t.finish(res.StopReason, acp.Opt[unstable.Usage]{}, err)
+}
+
+// EndUnstable is End for clients of package unstable.
+func (t *Turn) EndUnstable(res *unstable.PromptResponse, err error) {
+	if res == nil {
+		t.finish("", acp.Opt[unstable.Usage]{}, err)
+		return
+	}
+	t.finish(res.StopReason, res.Usage, err)
+}
+
+func (t *Turn) finish(reason acp.StopReason, usage acp.Opt[unstable.Usage], err error) {
+	s := t.state
+	s.begin()
+	defer s.end()
+	i := slices.Index(s.running, t.number)
+	if t.generation != s.generation || i < 0 {
+		return
+	}
+	s.leave(t.number, func(c *ToolCall) { c.Unfinished = true })
+	if i == 0 {
+		s.open = -1
+	}
+	s.running = slices.Delete(s.running, i, i+1)
+	s.echoes = slices.DeleteFunc(s.echoes, func(e *echo) bool { return e.turn == t.number })
+	s.editTurn(t.number, func(t *TurnState) {
+		t.Ended, t.StopReason, t.Usage, t.Err = true, reason, usage, err
+	})
+}
+
+// Prompter sends prompts: *acp.ClientSession, *reconnect.Session, or the session of package unstable.
+type Prompter[R any] interface {
+	Prompt(ctx context.Context, prompt ...acp.ContentBlock) (*R, error)
+}
+
+// Prompt sends a prompt as a turn of a State, and waits for its end. When ctx ends, which cancels the turn, its open tool
+// calls are marked at once.
+func Prompt[R acp.PromptResponse | unstable.PromptResponse](
+	ctx context.Context, s *State, session Prompter[R], prompt ...acp.ContentBlock,
+) (*R, error) {
+	turn := s.Prompt(prompt...)
+	defer context.AfterFunc(ctx, turn.Cancel)()
+	res, err := session.Prompt(ctx, prompt...)
+	switch r := any(res).(type) {
+	case *acp.PromptResponse:
+		turn.End(r, err)
+	case *unstable.PromptResponse:
+		turn.EndUnstable(r, err)
+	}
+	return res, err
+}
+
+// Asked folds what a request for permission says of its tool call, and notes that it waits. What it returns notes the
+// answer; give it nil if there was none.
+func (s *State) Asked(req *acp.RequestPermissionRequest) (answered func(*acp.RequestPermissionResponse)) {
+	s.begin()
+	defer s.end()
+	index := s.toolCallUpdate(&req.ToolCall, true)
+	generation := s.generation
+	asked := &Permission{Options: req.Options}
+	if s.now.items.has(index) {
+		s.edit(index).Variant.(*ToolCall).Permission = asked
+	}
+	return func(res *acp.RequestPermissionResponse) {
+		s.begin()
+		defer s.end()
+		if generation != s.generation || !s.now.items.has(index) ||
+			s.now.items.get(index).Variant.(*ToolCall).Permission != asked {
+			return
+		}
+		outcome := acp.Null[acp.RequestPermissionOutcome]()
+		if res != nil {
+			outcome = acp.Some(res.Outcome)
+		}
+		s.edit(index).Variant.(*ToolCall).Permission = &Permission{Options: asked.Options, Outcome: outcome}
+	}
+}
+
+// echo is a prompt that the agent may repeat.
+type echo struct {
+	turn    int
+	message int                // the index of what was sent
+	rest    []acp.ContentBlock // what was not repeated
+	taken   []*acp.ContentChunk
+}
+
+// echoed takes a chunk of the user's message if it repeats a prompt. If the next chunk shows that it did not, they are
+// added after all.
+func (s *State) echoed(c *acp.ContentChunk) bool {
+	for i, e := range s.echoes {
+		if e.takes(c) {
+			s.named(e.message, c)
+			if len(e.rest) == 0 {
+				s.echoes = slices.Delete(s.echoes, i, i+1)
+			}
+			return true
+		}
+		if len(e.taken) > 0 { // it began like the prompt, and is something else
+			s.echoes = slices.Delete(s.echoes, i, i+1)
+			s.unnamed(e)
+			for _, c := range e.taken {
+				s.say(User, c)
+			}
+			return false
+		}
+	}
+	return false
+}
+
+// takes takes a chunk if it is what comes next in the prompt.
+func (e *echo) takes(c *acp.ContentChunk) bool {
+	if len(e.taken) > 0 && e.taken[0].MessageID.Value() != c.MessageID.Value() {
+		return false
+	}
+	next := e.rest[0]
+	sent, plain := plainText(next)
+	got, repeated := plainText(c.Content)
+	switch {
+	case plain && repeated:
+		rest, ok := strings.CutPrefix(sent, got)
+		if !ok {
+			return false
+		}
+		e.rest[0] = acp.TextBlock(rest)
+		if rest != "" {
+			if got != "" {
+				e.taken = append(e.taken, c)
+			}
+			return true
+		}
+	case !sameBlock(next, c.Content):
+		return false
+	}
+	e.rest = e.rest[1:]
+	e.taken = append(e.taken, c)
+	return true
+}
+
+func sameBlock(a, b acp.ContentBlock) bool {
+	one, err := json.Marshal(a)
+	other, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(one, other)
+}
+
+// named gives the message that was sent the id that its echo has, unless another one has it.
+func (s *State) named(index int, c *acp.ContentChunk) {
+	id, ok := c.MessageID.Get()
+	if _, taken := s.messages[messageKey{User, id}]; !ok || taken || !s.now.items.has(index) {
+		return
+	}
+	s.edit(index).Variant.(*Message).ID = id
+	s.messages[messageKey{User, id}] = index
+}
+
+// unnamed takes the id away again.
+func (s *State) unnamed(e *echo) {
+	if !s.now.items.has(e.message) {
+		return
+	}
+	m := s.edit(e.message).Variant.(*Message)
+	unlist(s.messages, messageKey{User, m.ID}, e.message)
+	m.ID = ""
+}
