@@ -102,9 +102,7 @@ type Compaction struct {
 // Subagent is a session that the agent has made for a part of its work. It stands where it was first told of. Each member
 // is what the last update said that had it; null means that it was cleared. What the child says comes as updates of its
 // own session.
-type Subagent struct {
-	unstable.SubagentUpdate
-}
+type Subagent unstable.SubagentUpdate
 
 // SessionMessage is a message between this session and another, of a subagent for example. It stands where it was first
 // told of. Each reference is what the last update said that had it; null means that it was cleared.
@@ -118,9 +116,7 @@ type SessionMessage struct {
 
 // Notice is information for the user that is no part of the conversation: it does not come again when the session is
 // loaded.
-type Notice struct {
-	acp.Notice
-}
+type Notice acp.Notice
 
 // Unknown is an update of a kind that the package of its SessionUpdate does not know.
 type Unknown struct {
@@ -138,11 +134,15 @@ func (m *SessionMessage) clone() ItemVariant { c := *m; return &c }
 func (n *Notice) clone() ItemVariant         { return n }
 func (u *Unknown) clone() ItemVariant        { return u }
 
-func (m *Message) bytes() int        { return overhead + m.size + metaSize(m.Meta) }
-func (c *Compaction) bytes() int     { return overhead + c.Summary.size + len(c.Error.Value()) + metaSize(c.Meta) }
+func (m *Message) bytes() int { return overhead + m.size + metaSize(m.Meta) }
+func (c *Compaction) bytes() int {
+	return overhead + c.Summary.size + len(c.Error.Value()) + metaSize(c.Meta)
+}
 func (m *SessionMessage) bytes() int { return overhead + m.size + metaSize(m.Meta) }
-func (n *Notice) bytes() int         { return overhead + len(n.Title) + len(n.Description.Value()) + metaSize(n.Meta) }
-func (u *Unknown) bytes() int        { return overhead + len(u.Raw) }
+func (n *Notice) bytes() int {
+	return overhead + len(n.Title) + len(n.Description.Value()) + metaSize(n.Meta)
+}
+func (u *Unknown) bytes() int { return overhead + len(u.Raw) }
 
 func (s *Subagent) bytes() int {
 	size := overhead + len(s.Title.Value()) + len(s.Description.Value()) + len(s.Cwd.Value()) + metaSize(s.Meta)

@@ -500,7 +500,7 @@ func describeItem(item *view.Item) object {
 		}
 		put(o, "error", v.Error)
 	case *view.Subagent:
-		o = plainJSON(v.SubagentUpdate).(object)
+		o = plainJSON((*unstable.SubagentUpdate)(v)).(object)
 		delete(o, "sessionId")
 		o["is"], o["id"] = "subagent", v.SessionID
 	case *view.SessionMessage:
@@ -513,7 +513,7 @@ func describeItem(item *view.Item) object {
 		put(o, "senderMessageId", v.SenderMessage)
 		put(o, "recipientMessageId", v.RecipientMessage)
 	case *view.Notice:
-		o = object{"is": "notice", "notice": v.Notice}
+		o = object{"is": "notice", "notice": (*acp.Notice)(v)}
 	case *view.Unknown:
 		o = object{"is": "unknown", "raw": json.RawMessage(v.Raw)}
 	}

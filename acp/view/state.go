@@ -55,7 +55,7 @@ type State struct {
 	subagents       map[acp.SessionID]int
 	sessionMessages map[acp.MessageID]int
 
-	open    int     // the message that chunks without an id continue, or -1
+	open    int   // the message that chunks without an id continue, or -1
 	running []int // the turns in progress, oldest first
 	opened  map[acp.ToolCallID]int
 	echoes  []*echo // of prompts in progress
@@ -170,7 +170,7 @@ func (s *State) Update(update acp.SessionUpdate) {
 	case *acp.SessionUpdateUsageUpdate:
 		s.usage((*acp.UsageUpdate)(u))
 	case *acp.SessionUpdateNotice:
-		s.add(&Notice{acp.Notice(*u)})
+		s.add((*Notice)(u))
 	case *acp.SessionUpdateCompactionUpdate:
 		s.compaction((*acp.CompactionUpdate)(u))
 	case *acp.SessionUpdateCompactionSummaryChunk:
@@ -213,7 +213,7 @@ func (s *State) UpdateUnstable(update unstable.SessionUpdate) {
 	case *unstable.SessionUpdateUsageUpdate:
 		s.usage((*acp.UsageUpdate)(u))
 	case *unstable.SessionUpdateNotice:
-		s.add(&Notice{acp.Notice(*u)})
+		s.add((*Notice)(u))
 	case *unstable.SessionUpdateCompactionUpdate:
 		s.compaction((*acp.CompactionUpdate)(u))
 	case *unstable.SessionUpdateCompactionSummaryChunk:
@@ -523,7 +523,7 @@ func (s *State) summary(u *acp.CompactionSummaryChunk) {
 
 func (s *State) subagent(u *unstable.SubagentUpdate) {
 	item := upsert(s, s.subagents, u.SessionID, func() ItemVariant {
-		return &Subagent{unstable.SubagentUpdate{SessionID: u.SessionID}}
+		return &Subagent{SessionID: u.SessionID}
 	})
 	a := item.Variant.(*Subagent)
 	patch(&a.Title, u.Title)

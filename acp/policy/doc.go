@@ -1,0 +1,44 @@
+// Package policy decides about requests for permission by rules, remembers what the user decided for always, and explains
+// every decision. It is no sandbox and stops no agent: an agent asks or does not, tells what it wants or something else, and
+// what it does after the answer is its own. Rules spare the user questions about what an honest agent wants to do.
+//
+//	rules, err := policy.ReadFile("rules.json")
+//	p, err := policy.New(rules, nil)
+//	handlers.RequestPermission = policy.Handler(p, askTheUser, &policy.HandlerOptions[*acp.ClientSession]{
+//		About:  func(*acp.ClientSession) (agent, cwd string) { return "my-agent", dir },
+//		Known:  sessions.ToolCall, // of view.Sessions: a request may carry a part of the call only
+//		Memory: policy.NewFile(path),
+//	})
+//
+// # What is decided
+//
+// A rule that rejects decides before one that asks, and that before one that allows; the order of rules means nothing. What
+// no rule matches is asked about. [Policy.Explain] is the dry run: it says what each rule says, and why.
+//
+// # A rule that allows must match the whole
+//
+// It matches only if it covers everything that the request is about: every path by its Paths, every command by its
+// Commands, or a whole line by its Lines, and its Agents, Kinds, Tools and Cwds match what the request says of them. It must
+// say something of what the request has: a rule for paths does not allow a request that also has a command. Data that is
+// absent matches nothing, nor does a kind that the protocol does not know. Nothing is allowed if the kind is not known, if a
+// tool that reads, edits, deletes or moves names no file, or one that executes names no command.
+//
+// The paths are those of all locations and diffs, and those in the members of the input that commonly hold them; these may
+// be relative to the session's working directory. They are compared clean. A path with ".." is never allowed: where it leads
+// depends on links. Nor is a name that Windows would read in another way. Links are followed if Options.Resolve says so, and
+// both names must be covered then. A rule that allows is compared with upper and lower case; one that asks or rejects
+// without, because some file systems make no difference.
+//
+// The commands are those of the members command and cmd of the input: a line for a POSIX shell, or a list of arguments.
+// Every command of a line must be covered, in pipes, lists, groups and $(…) as well. Words that are not literal, with
+// variables, substitutions or wildcards, match only the last word "**". The files of redirections are paths of the request.
+// Nothing but Lines covers a line that sets variables, has a here-document, a redirection to a relative path, arithmetic, a
+// function, a loop or a condition, or cannot be parsed. A rule sees the names of commands, not what they do: one that allows
+// "make **", or "find **", allows whatever these are told to run.
+//
+// # A rule that asks or rejects
+//
+// It matches if any one path, command or line does. It sees the arguments of commands as paths too, names of commands with
+// their folders, and what sudo, env, xargs and their like are to run. Where it cannot know whether it matches, the user is
+// asked.
+package policy

@@ -1,0 +1,209 @@
+// This file owns answering requests for permission.
+
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Session is a client's handle of a session: *acp.ClientSession, or that of package unstable.
+type Session interface {
+	ID() acp.SessionID
+}
+
+// Asker asks the user: it is a handler of session/request_permission as clients have them.
+type Asker[S Session] func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error)
+
+// HandlerOptions say what a handler knows of a request beside itself, and what it remembers. Nil, and the zero value of
+// each field, mean the defaults.
+type HandlerOptions[S Session] struct {
+	// About returns the agent's name, and the session's working directory; what is not known is "". Without it, rules that
+	// name agents or working directories, or have patterns relative to these, allow nothing.
+	About func(session S) (agent, cwd string)
+	// Known returns what is known of a tool call of a session: ToolCall of view.Sessions. A request may carry a part of the
+	// call only, which is joined with that. Default: what the request carries is all that is known.
+	Known func(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool)
+	// Memory keeps what the user has decided for always. Default: a SessionMemory.
+	Memory Memory
+	// AllowAlways lets the handler choose an option of the kind allow_always, if there is none of allow_once. It makes the
+	// agent stop asking, also for what no rule allows.
+	AllowAlways bool
+	// Decided is told of every decision of a rule, and of every answer of the user, before it is sent. By says what was
+	// chosen, or is nil if nothing was.
+	Decided func(session S, req *acp.RequestPermissionRequest, decision Decision, by *acp.PermissionOption)
+	// Failed is told what could not be remembered, and why. The user's answer holds all the same.
+	Failed func(session S, err error)
+}
+
+// Handler returns a handler for ClientHandlers.RequestPermission that answers what a policy allows or rejects, and asks
+// about the rest. It chooses an option of the kind allow_once, or of the kinds reject_once and else reject_always. It asks
+// also when there is no such option, or more than one that allows. ask may be nil if there is no user: what should be asked
+// is rejected then, and answered as cancelled if there is no option for that.
+//
+// When the user chooses an option of the kinds allow_always or reject_always, a rule for the same request is added to the
+// memory: with the same kind, tool and paths, and the same line to the letter. It is added to no file if the agent or the
+// working directory is not known, and nowhere if the request has anything that no rule can allow.
+func Handler[S Session](p *Policy, ask Asker[S], opts *HandlerOptions[S]) Asker[S] {
+	h := &handler[S]{policy: p, ask: ask}
+	if opts != nil {
+		h.HandlerOptions = *opts
+	}
+	if h.Memory == nil {
+		h.Memory = &SessionMemory{}
+	}
+	return h.serve
+}
+
+type handler[S Session] struct {
+	policy *Policy
+	ask    Asker[S]
+	HandlerOptions[S]
+}
+
+// request joins what is known.
+func (h *handler[S]) request(session S, req *acp.RequestPermissionRequest) Request {
+	r := Request{ToolCall: acp.ToolCall{ToolCallID: req.ToolCall.ToolCallID}}
+	if h.Known != nil {
+		if call, ok := h.Known(session.ID(), req.ToolCall.ToolCallID); ok {
+			r.ToolCall = call
+		}
+	}
+	r.ToolCall.Apply(req.ToolCall)
+	if h.About != nil {
+		r.Agent, r.Cwd = h.About(session)
+	}
+	return r
+}
+
+func (h *handler[S]) serve(ctx context.Context, session S, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	request := h.request(session, req)
+	decision, err := h.decide(session, request)
+	if err != nil {
+		h.failed(session, err)
+	}
+	if option := h.option(decision.Effect, req.Options); option != nil {
+		return h.choose(session, req, decision, option), nil
+	}
+	if h.ask == nil {
+		decision.Why = "there is nobody to ask: " + decision.Why
+		if option := h.option(Reject, req.Options); option != nil {
+			return h.choose(session, req, decision, option), nil
+		}
+		return h.choose(session, req, decision, nil), nil
+	}
+	res, err := h.ask(ctx, session, req)
+	if err != nil || res == nil {
+		return res, err
+	}
+	chosen := chosenOption(req.Options, res)
+	if chosen != nil {
+		h.remember(session, request, chosen.Kind)
+	}
+	if h.Decided != nil {
+		h.Decided(session, req, decision, chosen)
+	}
+	return res, nil
+}
+
+// decide decides by the rules, and by what was remembered. If that cannot be read, nothing is allowed: it may be a refusal.
+func (h *handler[S]) decide(session S, request Request) (Decision, error) {
+	remembered, err := h.Memory.Rules(session.ID())
+	if err == nil {
+		var d Decision
+		if d, err = h.policy.Explain(request, remembered...); err == nil {
+			return d, nil
+		}
+	}
+	d, explained := h.policy.Explain(request)
+	if d.Effect == Allow {
+		d.Effect, d.Why = Ask, "what was remembered cannot be read"
+	}
+	return d, errors.Join(err, explained)
+}
+
+// choose answers with an option, or that the request is cancelled.
+func (h *handler[S]) choose(session S, req *acp.RequestPermissionRequest, d Decision, option *acp.PermissionOption) *acp.RequestPermissionResponse {
+	if h.Decided != nil {
+		h.Decided(session, req, d, option)
+	}
+	if option == nil {
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}
+	}
+	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(option.OptionID)}
+}
+
+// option is the option that does what was decided, or nil.
+func (h *handler[S]) option(effect Effect, options []acp.PermissionOption) *acp.PermissionOption {
+	switch effect {
+	case Allow:
+		once, n := optionOf(options, acp.PermissionOptionKindAllowOnce)
+		if n == 0 && h.AllowAlways {
+			once, n = optionOf(options, acp.PermissionOptionKindAllowAlways)
+		}
+		if n == 1 {
+			return once
+		}
+	case Reject:
+		if once, n := optionOf(options, acp.PermissionOptionKindRejectOnce); n > 0 {
+			return once
+		}
+		always, _ := optionOf(options, acp.PermissionOptionKindRejectAlways)
+		return always
+	}
+	return nil
+}
+
+// optionOf is the first option of a kind, and how many there are.
+func optionOf(options []acp.PermissionOption, kind acp.PermissionOptionKind) (first *acp.PermissionOption, n int) {
+	for i := range options {
+		if options[i].Kind == kind {
+			if n++; n == 1 {
+				first = &options[i]
+			}
+		}
+	}
+	return first, n
+}
+
+func chosenOption(options []acp.PermissionOption, res *acp.RequestPermissionResponse) *acp.PermissionOption {
+	id, ok := res.Outcome.Selected()
+	if !ok {
+		return nil
+	}
+	for i := range options {
+		if options[i].OptionID == id {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+// remember keeps a decision for always.
+func (h *handler[S]) remember(session S, request Request, kind acp.PermissionOptionKind) {
+	effect := Allow
+	switch kind {
+	case acp.PermissionOptionKindAllowAlways:
+	case acp.PermissionOptionKindRejectAlways:
+		effect = Reject
+	default:
+		return
+	}
+	_, forSession := h.Memory.(*SessionMemory)
+	rule, err := ruleFor(h.policy.facts(request), effect, !forSession)
+	if err == nil {
+		err = h.Memory.Add(session.ID(), rule)
+	}
+	if err != nil {
+		h.failed(session, fmt.Errorf("policy: the decision is not remembered: %w", err))
+	}
+}
+
+func (h *handler[S]) failed(session S, err error) {
+	if h.Failed != nil {
+		h.Failed(session, err)
+	}
+}

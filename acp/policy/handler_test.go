@@ -1,0 +1,379 @@
+package policy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// session is a session of which only the id matters.
+type session acp.SessionID
+
+func (s session) ID() acp.SessionID { return acp.SessionID(s) }
+
+var options = []acp.PermissionOption{
+	acp.AllowAlways("aa", "Always"), acp.AllowOnce("ao", "Yes"), acp.RejectAlways("ra", "Never"), acp.RejectOnce("ro", "No"),
+}
+
+// asked is a user who always chooses the same, and is counted.
+type asked struct {
+	choose acp.PermissionOptionID
+	times  int
+}
+
+func (a *asked) ask(context.Context, session, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	a.times++
+	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(a.choose)}, nil
+}
+
+func about(session) (agent, cwd string) { return "A", "/proj" }
+
+// permission is a request for permission.
+func permission(t *testing.T, call string, options ...acp.PermissionOption) *acp.RequestPermissionRequest {
+	t.Helper()
+	c := request(t, call).ToolCall
+	u := acp.ToolCallUpdate{ToolCallID: c.ToolCallID, RawInput: c.RawInput, Name: c.Name}
+	if c.Kind != "" {
+		u.Kind = acp.Some(c.Kind)
+	}
+	if c.Locations != nil {
+		u.Locations = acp.Some(c.Locations)
+	}
+	return &acp.RequestPermissionRequest{SessionID: "s", ToolCall: u, Options: options}
+}
+
+// answer is which option a handler chooses; "-" is none.
+func answer(t *testing.T, h policy.Asker[session], s session, req *acp.RequestPermissionRequest) acp.PermissionOptionID {
+	t.Helper()
+	res, err := h(t.Context(), s, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := res.Outcome.Selected(); ok {
+		return id
+	}
+	return "-"
+}
+
+// The option is chosen by its kind, and nothing is chosen that does more than was decided.
+func TestOptions(t *testing.T) {
+	p := newPolicy(t, inProject+"\n"+noSecrets)
+	once, always, reject, never := options[1], options[0], options[3], options[2]
+	for name, test := range map[string]struct {
+		path        string
+		options     []acp.PermissionOption
+		allowAlways bool
+		want        acp.PermissionOptionID
+		asks        bool
+	}{
+		"allowed":                          {"/proj/a", options, false, "ao", false},
+		"allowed, but not once":            {"/proj/a", []acp.PermissionOption{always, reject}, false, "u", true},
+		"allowed for always":               {"/proj/a", []acp.PermissionOption{always, reject}, true, "aa", false},
+		"allowed once if it may be always": {"/proj/a", options, true, "ao", false},
+		"allowed in two ways":              {"/proj/a", []acp.PermissionOption{once, acp.AllowOnce("ao2", "Yes, and more")}, false, "u", true},
+		"rejected":                         {"/proj/.env", options, false, "ro", false},
+		"rejected, but not once":           {"/proj/.env", []acp.PermissionOption{once, never}, false, "ra", false},
+		"rejected, with no option for it":  {"/proj/.env", []acp.PermissionOption{once, always}, false, "u", true},
+		"nothing matches":                  {"/x", options, false, "u", true},
+	} {
+		user := &asked{choose: "u"}
+		o := &policy.HandlerOptions[session]{About: about, AllowAlways: test.allowAlways}
+		got := answer(t, policy.Handler(p, user.ask, o), "s", permission(t, reads(test.path), test.options...))
+		if got != test.want || (user.times > 0) != test.asks {
+			t.Errorf("%s: got %q, asked %d times", name, got, user.times)
+		}
+		nobody := answer(t, policy.Handler(p, nil, o), "s", permission(t, reads(test.path), test.options...))
+		switch {
+		case !test.asks && nobody != test.want:
+			t.Errorf("%s, without a user: got %q", name, nobody)
+		case test.asks && nobody != "ro" && nobody != "ra" && nobody != "-":
+			t.Errorf("%s, without a user: got %q", name, nobody)
+		}
+	}
+}
+
+// What the user decides for always is remembered for the same request in the same session, and for nothing else.
+func TestRememberedForASession(t *testing.T) {
+	user := &asked{choose: "aa"}
+	var failed []error
+	h := policy.Handler(newPolicy(t, ``), user.ask, &policy.HandlerOptions[session]{
+		About: about, Failed: func(_ session, err error) { failed = append(failed, err) },
+	})
+	steps := []struct {
+		session session
+		call    string
+		asks    bool
+	}{
+		{"s", runs("cd /tmp && rm -rf x"), true},
+		{"s", runs("cd /tmp && rm -rf x"), false},
+		{"s", runs("rm -rf x"), true}, // in another folder
+		{"s2", runs("cd /tmp && rm -rf x"), true},
+		{"s", edits("/proj/a[1]"), true},
+		{"s", edits("/proj/a[1]"), false},
+		{"s", edits("/proj/a1"), true},
+		{"s", reads("/proj/a[1]"), true},
+		{"s", edits("/proj/a[1]", "/proj/b"), true},
+		{"s", `"kind":"other","name":"mcp__x"`, true},
+		{"s", `"kind":"other","name":"mcp__x","rawInput":{"n":2}`, false},
+		{"s", `"kind":"other","name":"mcp__y"`, true},
+		{"s", `"kind":"other"`, true},
+		{"s", `"kind":"other"`, true}, // it has nothing to know it by
+		{"s", runs(`echo "$(x)"`), true},
+		{"s", runs(`echo "$(x)"`), false},
+		{"s", `"kind":"execute","rawInput":{"command":["echo","$(x)"]}`, true},
+		{"s", `"kind":"execute"`, true},
+		{"s", `"kind":"execute"`, true},
+		{"s", edits("/proj/../x"), true},
+		{"s", edits("/proj/../x"), true},
+	}
+	for i, step := range steps {
+		before := user.times
+		answer(t, h, step.session, permission(t, step.call, options...))
+		if asks := user.times > before; asks != step.asks {
+			t.Errorf("step %d, %s: asked: %v", i, step.call, asks)
+		}
+	}
+	if len(failed) != 6 {
+		t.Errorf("what was not remembered: %v", failed)
+	}
+}
+
+// A refusal for always holds, for what it was said of.
+func TestRememberedRefusal(t *testing.T) {
+	user := &asked{choose: "ra"}
+	h := policy.Handler(newPolicy(t, allCommands), nil, &policy.HandlerOptions[session]{About: about})
+	if got := answer(t, h, "s", permission(t, runs("make"), options...)); got != "ao" {
+		t.Errorf("got %q", got)
+	}
+	memory := &policy.SessionMemory{}
+	h = policy.Handler(newPolicy(t, ``), user.ask, &policy.HandlerOptions[session]{About: about, Memory: memory})
+	answer(t, h, "s", permission(t, runs("make"), options...))
+	answer(t, h, "s", permission(t, edits("/proj/a", "/proj/b"), options...)) // each alone was not refused
+	h = policy.Handler(newPolicy(t, allCommands+"\n"+inProject), user.ask, &policy.HandlerOptions[session]{About: about, Memory: memory})
+	for call, want := range map[string]acp.PermissionOptionID{
+		runs("make"): "ro", runs("make test"): "ao", edits("/proj/a"): "ao",
+	} {
+		if got := answer(t, h, "s", permission(t, call, options...)); got != want {
+			t.Errorf("%s: got %q", call, got)
+		}
+	}
+	if user.times != 2 {
+		t.Errorf("asked %d times", user.times)
+	}
+	memory.Forget("s")
+	if rules, err := memory.Rules("s"); err != nil || len(rules) != 0 {
+		t.Errorf("still remembered: %v, %v", rules, err)
+	}
+}
+
+// A file remembers over the end of the program, for the agent and the working directory.
+func TestRememberedInAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b", "remembered.jsonl")
+	user := &asked{choose: "aa"}
+	p := newPolicy(t, ``)
+	in := func(agent, cwd string) policy.Asker[session] {
+		return policy.Handler(p, user.ask, &policy.HandlerOptions[session]{
+			About: func(session) (string, string) { return agent, cwd }, Memory: policy.NewFile(path),
+		})
+	}
+	for i, step := range []struct {
+		agent, cwd string
+		asks       bool
+	}{{"A", "/proj", true}, {"A", "/proj", false}, {"B", "/proj", true}, {"A", "/other", true}, {"", "/proj", true}, {"", "/proj", true}, {"A", "", true}} {
+		before := user.times
+		answer(t, in(step.agent, step.cwd), "s", permission(t, runs("make"), options...))
+		if asks := user.times > before; asks != step.asks {
+			t.Errorf("step %d: asked: %v", i, asks)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v", info.Mode())
+	}
+	rules, err := policy.NewFile(path).Rules("")
+	if err != nil || len(rules) != 3 {
+		t.Errorf("%v, %v", rules, err)
+	}
+}
+
+// Wherever a write is cut, everything written before is still there, and so is what is written afterwards.
+func TestTornFile(t *testing.T) {
+	first := policy.Rule{Effect: policy.Allow, Lines: []string{"a"}}
+	second := policy.Rule{Effect: policy.Reject, Lines: []string{"b"}, Reason: "x"}
+	third := policy.Rule{Effect: policy.Allow, Lines: []string{"c"}}
+	whole := first.String() + "\n" + second.String() + "\n"
+	for cut := len(first.String()) + 1; cut <= len(whole); cut++ {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, []byte(whole[:cut]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := policy.NewFile(path)
+		if err := f.Add("", third); err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		rules, err := f.Rules("")
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		want := fmt.Sprint([]policy.Rule{first, third})
+		torn := 1
+		if cut >= len(whole)-1 {
+			want, torn = fmt.Sprint([]policy.Rule{first, second, third}), 0
+		} else if cut == len(first.String())+1 {
+			torn = 0
+		}
+		if fmt.Sprint(rules) != want || f.Torn() != torn {
+			t.Errorf("cut at %d: %v, %d torn", cut, rules, f.Torn())
+		}
+	}
+}
+
+// What is no rule is an error, and so is a file that others may write to.
+func TestFileErrors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for text, want := range map[string]string{
+		"\n{\"effect\":\"allow\",\"x\":1}\n": "line 2: unknown member",
+		"{\"effect\":\"allow\"}\n":           "line 1: a rule that allows says",
+		"{\"effect\":\"ask\"} {}\n":          "line 1: something follows",
+		"nonsense\n":                         "line 1: invalid character",
+		strings.Repeat(" ", 5<<20):           "longer than",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := policy.NewFile(path)
+		if _, err := f.Rules(""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v", text, err)
+		}
+		if err := f.Add("", policy.Rule{Effect: policy.Ask}); err == nil {
+			t.Errorf("%.40q: a rule was added", text)
+		}
+		// Nothing is allowed while it cannot be read.
+		var failed error
+		h := policy.Handler(newPolicy(t, inProject), nil, &policy.HandlerOptions[session]{
+			Memory: f, Failed: func(_ session, err error) { failed = err },
+		})
+		if got := answer(t, h, "s", permission(t, reads("/proj/a"), options...)); got != "ro" || failed == nil {
+			t.Errorf("%.40q: got %q, %v", text, got, failed)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o622)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := policy.NewFile(path).Rules(""); err == nil || !strings.Contains(err.Error(), "others may write") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Several programs may add to one file.
+func TestSharedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	var wg sync.WaitGroup
+	for i := range 4 {
+		f := policy.NewFile(path)
+		wg.Go(func() {
+			for n := range 10 {
+				if err := f.Add("", policy.Rule{Effect: policy.Ask, Lines: []string{fmt.Sprint(i, n)}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if rules, err := policy.NewFile(path).Rules(""); err != nil || len(rules) != 40 {
+		t.Errorf("%d rules, %v", len(rules), err)
+	}
+}
+
+// On a connection, a request that carries a part of the tool call is decided by what is known of it.
+func TestHandlerOnAConnection(t *testing.T) {
+	sessions := &view.Sessions{}
+	var explained []string
+	handlers := acp.ClientHandlers{
+		SessionUpdate: sessions.Update,
+		RequestPermission: policy.Handler(newPolicy(t, inProject), nil, &policy.HandlerOptions[*acp.ClientSession]{
+			Known: sessions.ToolCall,
+			Decided: func(_ *acp.ClientSession, _ *acp.RequestPermissionRequest, d policy.Decision, by *acp.PermissionOption) {
+				explained = append(explained, fmt.Sprintf("%s %s", d.Effect, by.Kind))
+			},
+		}),
+	}
+	agent, client := acp.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- acp.ServeAgent(t.Context(), agent, acp.AgentHandlers{
+			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				return &acp.NewSessionResponse{SessionID: "s"}, nil
+			},
+			Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+				for i, path := range []string{"/proj/a", "/etc/passwd"} {
+					id := acp.ToolCallID(fmt.Sprint(i))
+					if err := s.Update(ctx, acp.StartToolCall(id, "Edit", acp.WithKind(acp.ToolKindEdit), acp.WithLocation(path, 0))); err != nil {
+						return nil, err
+					}
+					outcome, err := s.RequestPermission(ctx, acp.AboutToolCall(id, acp.WithTitle("Edit")), options...)
+					if err != nil {
+						return nil, err
+					}
+					chosen, _ := outcome.Selected()
+					if err := s.Update(ctx, acp.AgentMessageText(string(chosen)+" ")); err != nil {
+						return nil, err
+					}
+					status := acp.ToolCallStatusCompleted
+					if err := s.Update(ctx, acp.UpdateToolCall(id, acp.WithStatus(status))); err != nil {
+						return nil, err
+					}
+				}
+				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+			},
+		}, nil)
+	}()
+	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, client, nil), handlers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/proj"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := sessions.Of(s.ID())
+	state.Opened(s)
+	if _, err := view.Prompt(t.Context(), state, s, acp.TextBlock("go")); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if want := "[allow allow_once ask reject_once]"; fmt.Sprint(explained) != want {
+		t.Errorf("decided %v, want %s", explained, want)
+	}
+	texts := ""
+	for item := range state.Snapshot().Items() {
+		if m, ok := item.Variant.(*view.Message); ok && m.Role == view.Agent {
+			texts += m.Text()
+		}
+	}
+	if texts != "ao ro " {
+		t.Errorf("the agent got %q", texts)
+	}
+}

@@ -1,0 +1,218 @@
+// This file owns what the user has decided for always: for a session, or in a file.
+
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Memory keeps what the user has decided for always. It must be safe for concurrent use.
+type Memory interface {
+	// Rules returns what is kept for a session.
+	Rules(session acp.SessionID) ([]Rule, error)
+	// Add keeps a rule that was decided in a session.
+	Add(session acp.SessionID, rule Rule) error
+}
+
+// maxRemembered bounds the rules that are kept in one place.
+const maxRemembered = 10_000
+
+var errFull = fmt.Errorf("policy: more than %d rules are remembered", maxRemembered)
+
+// SessionMemory keeps rules for the session in which they were decided, as long as the program runs. The zero value is
+// empty and ready to be used.
+type SessionMemory struct {
+	mu    sync.Mutex
+	rules map[acp.SessionID][]Rule
+	count int
+}
+
+// Rules implements Memory.
+func (m *SessionMemory) Rules(session acp.SessionID) ([]Rule, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.rules[session]), nil
+}
+
+// Add implements Memory.
+func (m *SessionMemory) Add(session acp.SessionID, rule Rule) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.ContainsFunc(m.rules[session], rule.equal) {
+		return nil
+	}
+	if m.count >= maxRemembered {
+		return errFull
+	}
+	if m.rules == nil {
+		m.rules = map[acp.SessionID][]Rule{}
+	}
+	m.rules[session] = append(m.rules[session], rule)
+	m.count++
+	return nil
+}
+
+// Forget forgets a session, which is over.
+func (m *SessionMemory) Forget(session acp.SessionID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count -= len(m.rules[session])
+	delete(m.rules, session)
+}
+
+func (r Rule) equal(other Rule) bool { return bytes.Equal(r.json(), other.json()) }
+
+// File keeps rules in a file, for all sessions: one rule a line, as in a file of rules. A rule is written at once and at
+// the end, so that several programs may share the file, and that one that is killed meanwhile leaves at most a torn line,
+// which is dropped. The file is for its owner alone.
+type File struct {
+	path string
+	mu   sync.Mutex
+	torn int
+}
+
+// NewFile returns the memory in a file, which Add makes if it is not there, with the folders above it.
+func NewFile(path string) *File { return &File{path: path} }
+
+// Torn is how many torn lines the last reading has dropped.
+func (f *File) Torn() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.torn
+}
+
+// Rules implements Memory. A line that is no rule, and was not torn off, is an error, which wraps a *SyntaxError; a file
+// that others than its owner may write to is another.
+func (f *File) Rules(acp.SessionID) ([]Rule, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rules, _, err := f.read()
+	return rules, err
+}
+
+// read returns the rules, and whether the last line has an end; mu is held.
+func (f *File) read() (rules []Rule, ended bool, err error) {
+	f.torn = 0
+	if info, err := os.Stat(f.path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		return nil, false, fmt.Errorf("%s: others may write to it: its mode is %v", f.path, info.Mode().Perm())
+	}
+	data, err := readBounded(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	number := 0
+	for text := range bytes.Lines(data) {
+		number++
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		p := newParser(bytes.TrimRight(text, "\r\n"))
+		rule, err := p.rule()
+		if err == nil {
+			err = p.end()
+		}
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			f.torn++
+		case err != nil:
+			return nil, false, fmt.Errorf("%s: %w", f.path, &SyntaxError{number, err})
+		default:
+			rules = append(rules, rule)
+		}
+	}
+	return rules, len(data) == 0 || data[len(data)-1] == '\n', nil
+}
+
+// Add implements Memory. When it returns nil, the rule is on the disk.
+func (f *File) Add(_ acp.SessionID, rule Rule) (err error) {
+	if _, err := compile(rule, ""); err != nil {
+		return fmt.Errorf("policy: rule %s: %w", rule, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rules, ended, err := f.read()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(rules, rule.equal) {
+		return nil
+	}
+	if len(rules) >= maxRemembered {
+		return errFull
+	}
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	text := append(rule.json(), '\n')
+	if !ended {
+		text = append([]byte{'\n'}, text...)
+	}
+	if _, err := file.Write(text); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// ruleFor is the rule that makes the same decision for the same request, or why there is none. A rule for a file holds for
+// one agent and one working directory.
+func ruleFor(f *facts, effect Effect, stored bool) (Rule, error) {
+	rule := Rule{Effect: effect, Reason: "the user said so"}
+	for _, flaw := range f.flaws {
+		return Rule{}, errors.New(flaw)
+	}
+	rule.Kinds = []acp.ToolKind{f.kind}
+	if f.agent != "" {
+		rule.Agents = []string{f.agent}
+	}
+	if f.cwd != "" {
+		rule.Cwds = []string{escapeGlob(f.cwd)}
+	}
+	if stored && (f.agent == "" || f.cwd == "") {
+		return Rule{}, errors.New("the agent's name or the working directory is not known")
+	}
+	if containsStar(f.agent) || containsStar(f.tool) {
+		return Rule{}, errors.New("a name contains a star")
+	}
+	if f.tool != "" {
+		rule.Tools = []string{f.tool}
+	}
+	for _, path := range f.paths {
+		if path.flaw != "" {
+			return Rule{}, fmt.Errorf("the path %q %s", path.text, path.flaw)
+		}
+		for _, form := range path.forms {
+			rule.Paths = append(rule.Paths, escapeGlob(form))
+		}
+	}
+	for _, line := range f.lines {
+		rule.Lines = append(rule.Lines, line.text)
+	}
+	if rule.Paths == nil && rule.Lines == nil && rule.Tools == nil {
+		return Rule{}, errors.New("it names no tool, no path and no command")
+	}
+	if effect == Reject && len(f.paths)+len(f.lines) > 1 {
+		return Rule{}, errors.New("a rule would reject each part of it alone too")
+	}
+	return rule, nil
+}
+
+func containsStar(text string) bool { return bytes.IndexByte([]byte(text), '*') >= 0 }

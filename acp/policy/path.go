@@ -1,0 +1,219 @@
+// This file owns paths: how they are read, and what patterns they match.
+
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// pathPattern is a pattern of paths.
+type pathPattern struct {
+	text     string
+	relative bool // to the session's working directory
+}
+
+func compilePaths(patterns []string, home string) (compiled []pathPattern, err error) {
+	for _, pattern := range patterns {
+		text := pattern
+		if rest, ok := strings.CutPrefix(text, "~/"); ok {
+			if home == "" {
+				home = "/home" // only its form is checked
+			}
+			text = escapeGlob(slashed(home)) + "/" + rest
+		}
+		for element := range strings.SplitSeq(text, "/") {
+			if element == ".." {
+				return nil, fmt.Errorf("pattern %q contains \"..\"", pattern)
+			}
+		}
+		relative := !rooted(text) && !strings.HasPrefix(text, "**")
+		if relative {
+			text = strings.TrimPrefix(text, "./")
+		}
+		if !doublestar.ValidatePattern(text) {
+			return nil, fmt.Errorf("pattern %q cannot be read", pattern)
+		}
+		compiled = append(compiled, pathPattern{text, relative})
+	}
+	return compiled, nil
+}
+
+// rooted reports whether a path, or a pattern, with slashes is absolute.
+func rooted(text string) bool {
+	return strings.HasPrefix(text, "/") || len(text) >= 3 && driveLetter(text[0]) && text[1] == ':' && text[2] == '/'
+}
+
+func driveLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// escapeGlob takes the meaning of the characters of patterns away.
+func escapeGlob(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if strings.ContainsRune(`\*?[]{}`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// matches reports whether a path with slashes matches, in a session with a working directory.
+func (p pathPattern) matches(name, cwd string, folded bool) bool {
+	text := p.text
+	if p.relative {
+		if cwd == "" {
+			return false
+		}
+		text = strings.TrimSuffix(escapeGlob(cwd), "/") + "/" + text
+	}
+	if folded {
+		text, name = fold(text), fold(name)
+	}
+	ok, err := doublestar.Match(text, name)
+	return err == nil && ok // compilePaths has checked the pattern
+}
+
+// fold makes texts the same that differ in upper and lower case.
+func fold(text string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return unicode.ToLower(least)
+	}, text)
+}
+
+// subject is a path that a request is about.
+type subject struct {
+	text  string   // as it came
+	forms []string // with slashes, absolute and clean: as it was named, and where it leads
+	flaw  string   // why no rule can allow it, or ""
+}
+
+// examine reads a path. relative says that it may be relative to the working directory.
+func examine(text, cwd string, relative bool, resolve func(string) (string, error)) subject {
+	s := subject{text: text}
+	name := text
+	windows := len(name) >= 2 && driveLetter(name[0]) && name[1] == ':' || strings.HasPrefix(name, `\\`)
+	if windows {
+		name = slashed(name)
+		s.flaw = windowsFlaw(name)
+	}
+	switch {
+	case name == "":
+		s.flaw = "is empty"
+		return s
+	case strings.ContainsRune(name, 0):
+		s.flaw = "contains a NUL"
+		return s
+	case !rooted(name):
+		if !relative || cwd == "" || windows {
+			s.flaw = "is not absolute"
+		}
+		if cwd == "" || windows {
+			return s
+		}
+		if !strings.HasPrefix(cwd, "/") {
+			name = strings.ReplaceAll(name, `\`, "/")
+			s.flaw = cmp.Or(s.flaw, windowsFlaw("C:/"+name))
+		}
+		name = strings.TrimSuffix(cwd, "/") + "/" + name
+	}
+	if strings.Contains(name, `\`) {
+		s.flaw = "contains a backslash"
+	}
+	for element := range strings.SplitSeq(name, "/") {
+		if element == ".." {
+			s.flaw = `contains ".."`
+		}
+	}
+	name = clean(name)
+	s.forms = []string{name}
+	if resolve == nil {
+		return s
+	}
+	real, err := resolve(filepath.FromSlash(name))
+	if err != nil {
+		if s.flaw == "" {
+			s.flaw = "cannot be resolved: " + err.Error()
+		}
+		return s
+	}
+	if real = clean(slashed(real)); real != name {
+		s.forms = append(s.forms, real)
+	}
+	return s
+}
+
+// clean is a path without empty and dot elements, and with an upper-case drive. It keeps the second slash of a network path.
+func clean(name string) string {
+	if strings.HasPrefix(name, "//") && !strings.HasPrefix(name, "///") && os.PathSeparator == '\\' {
+		return "/" + path.Clean(name)
+	}
+	name = path.Clean(name)
+	if len(name) >= 2 && name[1] == ':' {
+		name = strings.ToUpper(name[:1]) + name[1:]
+	}
+	return name
+}
+
+// slashed is a path with slashes, if it has backslashes as Windows writes them.
+func slashed(name string) string {
+	if strings.HasPrefix(name, `\\`) || len(name) >= 2 && driveLetter(name[0]) && name[1] == ':' {
+		return strings.ReplaceAll(name, `\`, "/")
+	}
+	return name
+}
+
+// windowsFlaw says which element of a path Windows may read as another name.
+func windowsFlaw(name string) string {
+	if strings.HasPrefix(name, "//") {
+		return "is a path of Windows that is not on a drive"
+	}
+	for element := range strings.SplitSeq(name[2:], "/") {
+		switch {
+		case element == "" || element == "." || element == "..":
+		case strings.ContainsAny(element, `:~<>|?*"`) || strings.HasSuffix(element, ".") || strings.HasSuffix(element, " "):
+			return fmt.Sprintf("has an element that Windows reads in another way: %q", element)
+		}
+	}
+	return ""
+}
+
+// ResolveLinks returns where a path leads when its symbolic links are followed on this machine; elements that do not exist
+// stay as they are. It is for Options.Resolve.
+func ResolveLinks(name string) (string, error) {
+	rest := ""
+	for at := name; ; {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			return filepath.Join(real, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		// A link that leads to nothing is there all the same, and writing to it makes what it names.
+		if _, err := os.Lstat(at); err == nil {
+			return "", fmt.Errorf("%s is a symbolic link that leads to nothing", at)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		parent := filepath.Dir(at)
+		if parent == at {
+			return "", fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+		at = parent
+	}
+}

@@ -1,0 +1,508 @@
+// This file owns decisions: what a request is about, which rules match it, and what follows from that.
+
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Options of a Policy. Nil, and the zero value of each field, mean the defaults.
+type Options struct {
+	// Resolve returns where a path leads: [ResolveLinks] follows symbolic links on this machine. A path must be allowed, and
+	// is refused, under both names. An error means that nothing can allow the path. What a link is may change between the
+	// decision and the tool's work. Default: paths are what they are called.
+	Resolve func(path string) (string, error)
+	// POSIXShell says that lines for a shell are for one like bash on Windows too. Default: on Windows they are for one that
+	// reads them differently, and only Lines allow them.
+	POSIXShell bool
+	// Home is the user's home, for patterns that begin with "~/". Default: os.UserHomeDir.
+	Home string
+}
+
+// Policy is a list of rules. It never changes, and is safe for concurrent use.
+type Policy struct {
+	rules   []*compiled
+	resolve func(string) (string, error)
+	home    string
+	posix   bool
+}
+
+// New returns the policy of some rules, whose order means nothing. Its error names the rule that is wrong.
+func New(rules []Rule, opts *Options) (*Policy, error) {
+	p := &Policy{posix: runtime.GOOS != "windows"}
+	if opts != nil {
+		p.resolve, p.home, p.posix = opts.Resolve, opts.Home, p.posix || opts.POSIXShell
+	}
+	if p.home == "" {
+		home, err := os.UserHomeDir()
+		if err != nil && slices.ContainsFunc(rules, Rule.inHome) {
+			return nil, fmt.Errorf("policy: a pattern begins with ~/: %w", err)
+		}
+		p.home = home
+	}
+	var err error
+	p.rules, err = p.compile(rules)
+	return p, err
+}
+
+func (r Rule) inHome() bool {
+	return slices.ContainsFunc(slices.Concat(r.Paths, r.Cwds), func(p string) bool { return strings.HasPrefix(p, "~/") })
+}
+
+func (p *Policy) compile(rules []Rule) (compiledRules []*compiled, err error) {
+	for _, rule := range rules {
+		c, err := compile(rule, p.home)
+		if err != nil {
+			return nil, fmt.Errorf("policy: rule %s: %w", rule, err)
+		}
+		compiledRules = append(compiledRules, c)
+	}
+	return compiledRules, nil
+}
+
+// Request is what is decided about.
+type Request struct {
+	// Agent is the name with which the agent introduced itself; "" if it did not.
+	Agent string
+	// Cwd is the session's working directory; "" if it is not known.
+	Cwd string
+	// ToolCall is the tool call, with everything that is known of it.
+	ToolCall acp.ToolCall
+}
+
+// verdict says whether a rule matches.
+type verdict int
+
+const (
+	no verdict = iota
+	maybe
+	yes
+)
+
+// Verdict is what one rule says to a request.
+type Verdict struct {
+	Rule Rule
+	// Matches says that the rule matches. One that asks or rejects matches also when what is not known of the request could
+	// make it match; Unsure says so, and that all it does is to ask.
+	Matches, Unsure bool
+	// Why says why, in words.
+	Why string
+}
+
+// Decision is what a policy decides about a request, and why.
+type Decision struct {
+	// Effect is what is decided.
+	Effect Effect
+	// Why says why, in words.
+	Why string
+	// About is what the request is about, as the rules see it: kind, paths, commands.
+	About []string
+	// Verdicts are what each rule says, in the order in which the rules were given, what was remembered last.
+	Verdicts []Verdict
+}
+
+// String is the decision with everything that led to it, in several lines.
+func (d Decision) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", d.Effect, d.Why)
+	for _, about := range d.About {
+		fmt.Fprintf(&b, "  %s\n", about)
+	}
+	for _, v := range d.Verdicts {
+		mark := "-"
+		if v.Matches {
+			mark = "+"
+		}
+		fmt.Fprintf(&b, "%s %s: %s\n", mark, v.Rule, v.Why)
+	}
+	return b.String()
+}
+
+// Explain decides about a request without answering, asking or remembering anything. remembered are further rules.
+//
+// A rule that rejects decides before one that asks, and that before one that allows. What no rule matches is asked about.
+func (p *Policy) Explain(req Request, remembered ...Rule) (Decision, error) {
+	more, err := p.compile(remembered)
+	if err != nil {
+		return Decision{}, err
+	}
+	f := p.facts(req)
+	d := Decision{Effect: Ask, Why: "no rule matches", About: f.about()}
+	rank := map[Effect]int{Allow: 1, Ask: 2, Reject: 3}
+	best := 0
+	for _, rule := range slices.Concat(p.rules, more) {
+		matches, why := rule.judge(f)
+		d.Verdicts = append(d.Verdicts, Verdict{rule.Rule, matches != no, matches == maybe, why})
+		effect := rule.Effect
+		if matches == maybe {
+			effect = Ask
+		}
+		if matches != no && rank[effect] > best {
+			best = rank[effect]
+			d.Effect, d.Why = effect, fmt.Sprintf("rule %s: %s", rule.Rule, cmp.Or(rule.Reason, why))
+		}
+	}
+	return d, nil
+}
+
+// facts are what a request is about.
+type facts struct {
+	agent, cwd, tool string
+	kind             acp.ToolKind
+	paths            []subject
+	lines            []line
+	redirects        []subject // of all lines
+	words            []subject // of all lines, read as paths
+	flaws            []string  // why nothing can allow the request
+}
+
+func (f *facts) about() []string {
+	about := []string{fmt.Sprintf("kind %q, tool %q, agent %q, cwd %q", f.kind, f.tool, f.agent, f.cwd)}
+	for _, path := range slices.Concat(f.paths, f.redirects) {
+		about = append(about, strings.TrimSpace(fmt.Sprintf("path %q %s", path.text, path.flaw)))
+	}
+	for _, line := range f.lines {
+		about = append(about, strings.TrimSpace(fmt.Sprintf("line %q %s", line.text, line.flaw)))
+		for _, command := range line.all {
+			about = append(about, fmt.Sprintf("command %s", command))
+		}
+	}
+	return append(about, f.flaws...)
+}
+
+// facts reads a request.
+func (p *Policy) facts(req Request) *facts {
+	call := req.ToolCall
+	f := &facts{agent: req.Agent, tool: call.Name.Value(), kind: call.Kind}
+	if cwd := slashed(req.Cwd); rooted(cwd) {
+		f.cwd = clean(cwd)
+	}
+	if !call.Kind.Known() {
+		f.flaws = append(f.flaws, fmt.Sprintf("the kind %q is not known", call.Kind))
+	}
+	add := func(text string, relative bool) {
+		if !slices.ContainsFunc(f.paths, func(s subject) bool { return s.text == text }) {
+			f.paths = append(f.paths, examine(text, f.cwd, relative, p.resolve))
+		}
+	}
+	for _, location := range call.Locations {
+		add(location.Path, false)
+	}
+	for _, content := range call.Content {
+		switch c := content.Variant.(type) {
+		case *acp.ToolCallContentDiff:
+			add(c.Path, false)
+		case *acp.ToolCallContentContent, *acp.ToolCallContentTerminal:
+		default:
+			f.flaws = append(f.flaws, "the tool call has content of an unknown kind")
+		}
+	}
+	if err := f.readInput(call.RawInput, func(path string) { add(path, true) }); err != nil {
+		f.flaws = append(f.flaws, "the input: "+err.Error())
+	}
+	for i := range f.lines {
+		line := &f.lines[i]
+		if line.shell && !p.posix {
+			line.flaw = cmp.Or(line.flaw, "is for a shell that is not known")
+		}
+		for _, target := range line.redirects {
+			f.redirects = append(f.redirects, examine(target, "", false, p.resolve))
+		}
+		for _, command := range line.all {
+			for _, word := range command.words {
+				texts := []string{word.text}
+				if _, after, ok := strings.Cut(word.text, "="); ok {
+					texts = append(texts, after)
+				}
+				for _, text := range texts {
+					if s := examine(text, cmp.Or(f.cwd, "/"), true, nil); len(s.forms) > 0 {
+						f.words = append(f.words, s)
+					}
+				}
+			}
+		}
+	}
+	switch call.Kind {
+	case acp.ToolKindExecute:
+		if len(f.lines) == 0 {
+			f.flaws = append(f.flaws, "the command is not known")
+		}
+	case acp.ToolKindRead, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
+		if len(f.paths) == 0 && len(f.lines) == 0 {
+			f.flaws = append(f.flaws, "the file is not known")
+		}
+	}
+	return f
+}
+
+// The members of a tool's input that are read. Their names are those that agents use.
+var (
+	commandMembers = []string{"command", "cmd"}
+	pathMembers    = []string{
+		"path", "paths", "file", "files", "file_path", "filePath", "filepath", "file_paths", "filename", "fileName",
+		"notebook_path", "notebookPath", "abs_path", "absolute_path", "absolutePath", "target_file", "old_path", "new_path",
+		"oldPath", "newPath", "source", "destination", "source_path", "destination_path", "cwd", "workdir", "working_directory",
+		"workingDirectory", "dir", "dir_path", "directory",
+	}
+)
+
+// readInput reads the commands and paths of a tool's input.
+func (f *facts) readInput(raw json.RawMessage, path func(string)) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	if raw[0] != '{' {
+		if f.kind == acp.ToolKindExecute {
+			return errors.New("not an object")
+		}
+		return nil
+	}
+	p := newParser(raw)
+	input := map[string]json.RawMessage{}
+	err := p.object(func(name string) error {
+		var value json.RawMessage
+		err := p.dec.Decode(&value)
+		input[name] = value
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range pathMembers {
+		texts, err := textsOf(input[name])
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, text := range texts {
+			path(text)
+		}
+	}
+	for _, name := range commandMembers {
+		if len(input[name]) > 0 && input[name][0] == '[' {
+			args, err := textsOf(input[name])
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			f.lines = append(f.lines, invocation(args))
+			continue
+		}
+		texts, err := textsOf(input[name])
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, text := range texts {
+			args, err := textsOf(input["args"])
+			switch {
+			case err != nil:
+				return fmt.Errorf("args: %w", err)
+			case len(args) == 0:
+				f.lines = append(f.lines, parseLine(text))
+			case strings.ContainsFunc(text, func(r rune) bool { return !plainName(r) }):
+				return fmt.Errorf("%s: a line and args", name)
+			default:
+				f.lines = append(f.lines, invocation(append([]string{text}, args...)))
+			}
+		}
+	}
+	return nil
+}
+
+// plainName reports whether a character means itself to every shell.
+func plainName(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+", r)
+}
+
+// invocation is what a command with arguments does. Of a shell that is given a line, it is what the line does.
+func invocation(args []string) line {
+	if len(args) == 3 && (args[1] == "-c" || args[1] == "-lc") && slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, args[0]) {
+		return parseLine(args[2])
+	}
+	return argv(args)
+}
+
+// textsOf are the strings of a member: one, a list of them, or none.
+func textsOf(raw json.RawMessage) (texts []string, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	if raw[0] == '[' {
+		err = json.Unmarshal(raw, &texts)
+		return texts, err
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return nil, errors.New("neither text nor a list of texts")
+	}
+	return []string{text}, nil
+}
+
+// judge says whether a rule matches, and why.
+func (r *compiled) judge(f *facts) (verdict, string) {
+	general, why := r.general(f)
+	if general == no || general == maybe && r.Effect == Allow {
+		return no, why
+	}
+	if r.Effect == Allow {
+		if why := r.uncovered(f); why != "" {
+			return no, why
+		}
+		return yes, "it covers everything in the request"
+	}
+	part, whyPart := r.touched(f)
+	if part == yes && general == maybe {
+		return maybe, why
+	}
+	return part, whyPart
+}
+
+// general compares what is not about single paths and commands.
+func (r *compiled) general(f *facts) (verdict, string) {
+	least, why := yes, ""
+	check := func(what, value string, named bool, matches func() bool) {
+		switch {
+		case !named || least == no:
+		case value == "":
+			least, why = maybe, fmt.Sprintf("the %s is not known", what)
+		case !matches():
+			least, why = no, fmt.Sprintf("the %s is %q", what, value)
+		}
+	}
+	restricts := r.Effect != Allow
+	check("agent", f.agent, r.Agents != nil, func() bool { return anyGlob(r.Agents, f.agent, restricts) })
+	check("kind", string(f.kind), r.Kinds != nil, func() bool { return slices.Contains(r.Kinds, f.kind) })
+	if r.Kinds != nil && least == no && f.kind != "" && !f.kind.Known() && restricts {
+		least, why = maybe, fmt.Sprintf("the kind %q is not known", f.kind)
+	}
+	check("tool's name", f.tool, r.Tools != nil, func() bool { return anyGlob(r.Tools, f.tool, restricts) })
+	check("working directory", f.cwd, r.Cwds != nil, func() bool { return anyPath(r.cwds, f.cwd, f.cwd, restricts) })
+	return least, why
+}
+
+func anyGlob(patterns []string, text string, folded bool) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		return glob(pattern, text) || folded && glob(fold(pattern), fold(text))
+	})
+}
+
+func anyPath(patterns []pathPattern, name, cwd string, folded bool) bool {
+	return slices.ContainsFunc(patterns, func(p pathPattern) bool { return p.matches(name, cwd, folded) })
+}
+
+// uncovered says what of a request a rule that allows does not cover, or "".
+func (r *compiled) uncovered(f *facts) string {
+	about := r.Paths != nil || r.Commands != nil || r.Lines != nil
+	for _, flaw := range f.flaws {
+		return flaw
+	}
+	if len(f.paths) == 0 && len(f.lines) == 0 {
+		if about {
+			return "the request names no paths and no commands"
+		}
+		return ""
+	}
+	for _, path := range f.paths {
+		if why := r.pathUncovered(path, f.cwd); why != "" {
+			return why
+		}
+	}
+	redirects := f.redirects
+	for _, l := range f.lines {
+		own := redirects[:len(l.redirects)]
+		redirects = redirects[len(l.redirects):]
+		if slices.Contains(r.Lines, l.text) {
+			continue
+		}
+		if r.Commands == nil {
+			return fmt.Sprintf("it says nothing of the line %q", l.text)
+		}
+		if l.flaw != "" {
+			return fmt.Sprintf("the line %q %s", l.text, l.flaw)
+		}
+		for _, c := range l.covered {
+			if !slices.ContainsFunc(r.commands, func(pattern []string) bool { return covers(pattern, c) }) {
+				return fmt.Sprintf("it does not cover the command %s", c)
+			}
+		}
+		for _, path := range own {
+			if why := r.pathUncovered(path, f.cwd); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+func (r *compiled) pathUncovered(path subject, cwd string) string {
+	switch {
+	case path.flaw != "":
+		return fmt.Sprintf("the path %q %s", path.text, path.flaw)
+	case r.Paths == nil:
+		return fmt.Sprintf("it says nothing of the path %q", path.text)
+	}
+	for _, form := range path.forms {
+		if !anyPath(r.paths, form, cwd, false) {
+			return fmt.Sprintf("it does not cover the path %q", form)
+		}
+	}
+	return ""
+}
+
+// touched reports whether a rule that asks or rejects matches a part of a request.
+func (r *compiled) touched(f *facts) (verdict, string) {
+	if r.Paths == nil && r.Commands == nil && r.Lines == nil {
+		return yes, "it is about all such requests"
+	}
+	best, why := no, "it is about nothing in the request"
+	better := func(v verdict, format string, args ...any) {
+		if v > best {
+			best, why = v, fmt.Sprintf(format, args...)
+		}
+	}
+	if r.Paths != nil {
+		for _, path := range slices.Concat(f.paths, f.redirects, f.words) {
+			for _, form := range path.forms {
+				if anyPath(r.paths, form, f.cwd, true) {
+					better(yes, "it matches the path %q", form)
+				}
+			}
+		}
+		for _, path := range slices.Concat(f.paths, f.redirects) {
+			if path.flaw != "" {
+				better(maybe, "the path %q %s", path.text, path.flaw)
+			}
+		}
+	}
+	for _, l := range f.lines {
+		if r.Paths != nil && (l.flaw != "" || slices.ContainsFunc(l.all, command.dynamic)) {
+			better(maybe, "the files of the line %q are not known", l.text)
+		}
+		if slices.Contains(r.Lines, l.text) {
+			better(yes, "it matches the line %q", l.text)
+		}
+		if r.Commands != nil && l.flaw != "" {
+			better(maybe, "the line %q %s", l.text, l.flaw)
+		}
+		for _, pattern := range r.commands {
+			for _, c := range l.all {
+				if v := touches(pattern, c); v == yes {
+					better(yes, "it matches the command %s", c)
+				} else if v == maybe {
+					better(maybe, "it may match the command %s", c)
+				}
+			}
+		}
+	}
+	for _, flaw := range f.flaws {
+		better(maybe, "%s", flaw)
+	}
+	return best, why
+}

@@ -1,0 +1,378 @@
+// This file owns rules, and the file format of rules.
+
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// Effect is what a rule wants, or what is decided.
+type Effect string
+
+// The effects.
+const (
+	Allow  Effect = "allow"
+	Ask    Effect = "ask"
+	Reject Effect = "reject"
+)
+
+// Rule says what is done with the requests that it matches. A member that is nil sets no condition.
+//
+// A rule that allows must match the whole of a request: see the documentation of the package. A rule that asks or rejects
+// matches if one path, one command or one line does, and Agents, Kinds, Tools and Cwds do too.
+type Rule struct {
+	// Effect is Allow, Ask or Reject.
+	Effect Effect
+	// Agents are names of agents, as they introduce themselves. "*" stands for any characters.
+	Agents []string
+	// Kinds are kinds of tools.
+	Kinds []acp.ToolKind
+	// Tools are names of tools, as the agent's model knows them. "*" stands for any characters.
+	Tools []string
+	// Cwds are patterns, like Paths, of the session's working directory.
+	Cwds []string
+	// Paths are patterns of files: "*" and "?" stand for characters but "/", "**" for any number of folders, "[a-z]" for one
+	// character of several, "{a,b}" for alternatives; "\" takes their meaning away. A pattern that begins with "~/" is in the
+	// user's home; one that begins with neither "/", a drive such as "C:/", nor "**" is in the session's working directory.
+	// "/a/**" is the folder and everything in it, "**" everything.
+	Paths []string
+	// Commands are patterns of commands, word by word: "*" stands for any characters of a word, and a last word "**" for any
+	// further words: "git log **".
+	Commands []string
+	// Lines are whole lines for a shell, which match to the letter, whatever they contain; a list of arguments is one as
+	// JSON.
+	Lines []string
+	// Reason is why the rule is there, for people.
+	Reason string
+}
+
+// A SyntaxError says what is wrong in a file of rules.
+type SyntaxError struct {
+	// Line is the line, from 1.
+	Line int
+	// Err is what is wrong there.
+	Err error
+}
+
+// Error implements the error interface.
+func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns Err.
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// maxFile bounds files of rules.
+const maxFile = 4 << 20
+
+// ReadFile reads rules from a file: see Parse. The errors name the file.
+func ReadFile(path string) ([]Rule, error) {
+	data, err := readBounded(path)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rules, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s: longer than %d bytes", path, maxFile)
+	}
+	return data, err
+}
+
+// Parse reads rules:
+//
+//	{"rules": [
+//	  {"effect": "allow", "kind": ["read", "search"], "path": ["/home/me/project/**"]},
+//	  {"effect": "allow", "command": ["git status", "git log **", "go test **"], "reason": "they change nothing"},
+//	  {"effect": "reject", "path": ["**/.env"], "reason": "secrets"}
+//	]}
+//
+// The members of a rule are effect, agent, kind, tool, cwd, path, command, line, which are lists, and reason; Rule says
+// what they mean. A member that is not known, or is there twice, an empty list, an unknown kind and a pattern that cannot be
+// read are errors: a *SyntaxError says where.
+func Parse(data []byte) ([]Rule, error) {
+	p := newParser(data)
+	var rules []Rule
+	err := p.object(func(name string) error {
+		if name != "rules" {
+			return fmt.Errorf("unknown member %q", name)
+		}
+		return p.array(func() error {
+			rule, err := p.rule()
+			rules = append(rules, rule)
+			return err
+		})
+	})
+	if err == nil {
+		err = p.end()
+	}
+	if err != nil {
+		return nil, &SyntaxError{p.line(), err}
+	}
+	return rules, nil
+}
+
+// parser reads JSON token by token, to know where it is.
+type parser struct {
+	data []byte
+	dec  *json.Decoder
+	at   int64 // where an error is; where the decoder is if less than 0
+}
+
+func newParser(data []byte) *parser {
+	return &parser{data: data, dec: json.NewDecoder(bytes.NewReader(data)), at: -1}
+}
+
+// line is the line at which the parser is.
+func (p *parser) line() int {
+	at := p.at
+	if at < 0 {
+		at = p.dec.InputOffset()
+	}
+	return 1 + bytes.Count(p.data[:min(at, int64(len(p.data)))], []byte{'\n'})
+}
+
+func (p *parser) token() (json.Token, error) {
+	token, err := p.dec.Token()
+	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+		p.at = wrong.Offset
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return token, err
+}
+
+func (p *parser) delim(want json.Delim, what string) error {
+	token, err := p.token()
+	if err == nil && token != want {
+		err = fmt.Errorf("want %s", what)
+	}
+	return err
+}
+
+// object reads an object, whose members member reads.
+func (p *parser) object(member func(name string) error) error {
+	if err := p.delim('{', "an object"); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for p.dec.More() {
+		token, err := p.token()
+		if err != nil {
+			return err
+		}
+		name := token.(string) // More has seen to that
+		if seen[name] {
+			return fmt.Errorf("member %q is there twice", name)
+		}
+		seen[name] = true
+		if err := member(name); err != nil {
+			return err
+		}
+	}
+	_, err := p.token()
+	return err
+}
+
+func (p *parser) array(element func() error) error {
+	if err := p.delim('[', "a list"); err != nil {
+		return err
+	}
+	for p.dec.More() {
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	_, err := p.token()
+	return err
+}
+
+func (p *parser) text() (string, error) {
+	token, err := p.token()
+	text, ok := token.(string)
+	if err == nil && !ok {
+		err = errors.New("want a string")
+	}
+	return text, err
+}
+
+func (p *parser) texts(to *[]string) error {
+	*to = []string{}
+	return p.array(func() error {
+		text, err := p.text()
+		*to = append(*to, text)
+		return err
+	})
+}
+
+// end checks that nothing follows.
+func (p *parser) end() error {
+	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the rules")
+	}
+	return nil
+}
+
+func (p *parser) rule() (rule Rule, err error) {
+	err = p.object(func(name string) (err error) {
+		switch name {
+		case "effect":
+			var text string
+			text, err = p.text()
+			rule.Effect = Effect(text)
+		case "agent":
+			err = p.texts(&rule.Agents)
+		case "kind":
+			var kinds []string
+			err = p.texts(&kinds)
+			rule.Kinds = []acp.ToolKind{}
+			for _, kind := range kinds {
+				rule.Kinds = append(rule.Kinds, acp.ToolKind(kind))
+			}
+		case "tool":
+			err = p.texts(&rule.Tools)
+		case "cwd":
+			err = p.texts(&rule.Cwds)
+		case "path":
+			err = p.texts(&rule.Paths)
+		case "command":
+			err = p.texts(&rule.Commands)
+		case "line":
+			err = p.texts(&rule.Lines)
+		case "reason":
+			rule.Reason, err = p.text()
+		default:
+			err = fmt.Errorf("unknown member %q", name)
+		}
+		return err
+	})
+	if err == nil {
+		_, err = compile(rule, "")
+	}
+	return rule, err
+}
+
+// Format writes rules as Parse reads them, one a line.
+func Format(rules []Rule) []byte {
+	var b bytes.Buffer
+	b.WriteString("{\"rules\": [")
+	for i, rule := range rules {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n  ")
+		b.Write(rule.json())
+	}
+	b.WriteString("\n]}\n")
+	return b.Bytes()
+}
+
+// String is the rule as it stands in a file.
+func (r Rule) String() string { return string(r.json()) }
+
+func (r Rule) json() []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	// It cannot fail: the value has only strings.
+	_ = enc.Encode(struct {
+		Effect   Effect         `json:"effect"`
+		Agents   []string       `json:"agent,omitzero"`
+		Kinds    []acp.ToolKind `json:"kind,omitzero"`
+		Tools    []string       `json:"tool,omitzero"`
+		Cwds     []string       `json:"cwd,omitzero"`
+		Paths    []string       `json:"path,omitzero"`
+		Commands []string       `json:"command,omitzero"`
+		Lines    []string       `json:"line,omitzero"`
+		Reason   string         `json:"reason,omitzero"`
+	}(r))
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+}
+
+// compiled is a rule that was checked.
+type compiled struct {
+	Rule
+	cwds, paths []pathPattern
+	commands    [][]string
+}
+
+// compile checks a rule. Home is the user's home, for patterns in it.
+func compile(rule Rule, home string) (*compiled, error) {
+	c := &compiled{Rule: rule}
+	switch rule.Effect {
+	case Allow:
+		if rule.Kinds == nil && rule.Tools == nil && rule.Paths == nil && rule.Commands == nil && rule.Lines == nil {
+			return nil, errors.New("a rule that allows says for which kinds, tools, paths, commands or lines")
+		}
+	case Ask, Reject:
+	case "":
+		return nil, errors.New("a rule has no effect")
+	default:
+		return nil, fmt.Errorf("unknown effect %q", rule.Effect)
+	}
+	for name, texts := range map[string][]string{
+		"agent": rule.Agents, "tool": rule.Tools, "cwd": rule.Cwds, "path": rule.Paths, "command": rule.Commands, "line": rule.Lines,
+	} {
+		if texts != nil && len(texts) == 0 {
+			return nil, fmt.Errorf("%s is empty, and would match nothing", name)
+		}
+		for _, text := range texts {
+			if text == "" || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				return nil, fmt.Errorf("%s %q is no text", name, text)
+			}
+		}
+	}
+	if rule.Kinds != nil && len(rule.Kinds) == 0 {
+		return nil, errors.New("kind is empty, and would match nothing")
+	}
+	for _, kind := range rule.Kinds {
+		if !kind.Known() {
+			return nil, fmt.Errorf("unknown kind %q", kind)
+		}
+	}
+	var err error
+	if c.cwds, err = compilePaths(rule.Cwds, home); err != nil {
+		return nil, err
+	}
+	for _, cwd := range c.cwds {
+		if cwd.relative {
+			return nil, fmt.Errorf("cwd %q is not absolute", cwd.text)
+		}
+	}
+	if c.paths, err = compilePaths(rule.Paths, home); err != nil {
+		return nil, err
+	}
+	for _, pattern := range rule.Commands {
+		words := strings.Fields(pattern)
+		for i, word := range words {
+			if word == anyWords && i < len(words)-1 {
+				return nil, fmt.Errorf("command %q: %s is only for the last word", pattern, anyWords)
+			}
+		}
+		if len(words) == 0 {
+			return nil, fmt.Errorf("command %q has no words", pattern)
+		}
+		c.commands = append(c.commands, words)
+	}
+	return c, nil
+}

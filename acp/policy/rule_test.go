@@ -1,0 +1,158 @@
+package policy_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
+)
+
+// What is wrong in a file of rules is said, with its line.
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                              "line 1: unexpected EOF",
+		`[]`:                            "line 1: want an object",
+		"{\n\"rule\": []}":              `line 2: unknown member "rule"`,
+		`{"rules": {}}`:                 "line 1: want a list",
+		`{"rules": [3]}`:                "line 1: want an object",
+		"{\"rules\": [\n{\n\"a\": 1}]}": `line 3: unknown member "a"`,
+		"{\"rules\": [{\"effect\": \"allow\", \"kind\": [\"think\"]},\n{\"effect\": \"deny\"}]}": `line 2: unknown effect "deny"`,
+		"{\"rules\": [\n{\"kind\": [\"read\"]}]}":                                                "line 2: a rule has no effect",
+		"{\"rules\": [\n{\"effect\": \"allow\"}]}":                                               "line 2: a rule that allows says for which kinds, tools, paths, commands or lines",
+		"{\"rules\": [\n{\"effect\": \"allow\", \"agent\": [\"a\"]}]}":                           "line 2: a rule that allows says for which",
+		"{\"rules\": [\n{\"effect\": \"ask\", \"Kind\": [\"read\"]}]}":                           `line 2: unknown member "Kind"`,
+		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": \"read\"}]}":                             "line 2: want a list",
+		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": [\"raed\"]}]}":                           `line 2: unknown kind "raed"`,
+		"{\"rules\": [\n{\"effect\": \"ask\", \"kind\": []}]}":                                   "line 2: kind is empty",
+		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": []}]}":                                   "line 2: path is empty",
+		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [3]}]}":                                  "line 2: want a string",
+		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"\"]}]}":                               `line 2: path "" is no text`,
+		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"/a/../b\"]}]}":                        `line 2: pattern "/a/../b" contains ".."`,
+		"{\"rules\": [\n{\"effect\": \"ask\", \"path\": [\"/a/[b\"]}]}":                          `line 2: pattern "/a/[b" cannot be read`,
+		"{\"rules\": [\n{\"effect\": \"ask\", \"cwd\": [\"a\"]}]}":                               `line 2: cwd "a" is not absolute`,
+		"{\"rules\": [\n{\"effect\": \"ask\", \"command\": [\"** a\"]}]}":                        "line 2: command \"** a\": ** is only for the last word",
+		"{\"rules\": [\n{\"effect\": \"ask\", \"command\": [\" \"]}]}":                           `line 2: command " " has no words`,
+		"{\"rules\": [\n{\"effect\": \"ask\",\n\"effect\": \"allow\"}]}":                         `line 3: member "effect" is there twice`,
+		"{\"rules\": [],\n\"rules\": []}":                                                        `line 2: member "rules" is there twice`,
+		"{\"rules\": []}\n\n{}":                                                                  "line 3: something follows the rules",
+		"{\"rules\": [\n{\"effect\": \"ask\",,}]}":                                               "line 2: invalid character ','",
+		"{\"rules\": [\n{\"effect\": \"ask\"}":                                                   "line 2: unexpected EOF",
+		"{\"rules\": [\n{\"effect\": \"ask\", \"reason\": 3}]}":                                  "line 2: want a string",
+	} {
+		rules, err := policy.Parse([]byte(text))
+		syntax, ok := errors.AsType[*policy.SyntaxError](err)
+		if !ok || !strings.HasPrefix(err.Error(), want) || syntax.Unwrap() == nil {
+			t.Errorf("%s\nwant an error that begins with %s\ngot %v, %v", text, want, err, rules)
+		}
+	}
+}
+
+// What is written is what was read.
+func TestFormat(t *testing.T) {
+	rules := []policy.Rule{
+		{Effect: policy.Ask},
+		{
+			Effect: policy.Allow, Agents: []string{"a"}, Kinds: []acp.ToolKind{acp.ToolKindRead}, Tools: []string{"t*"}, Cwds: []string{"/a"},
+			Paths: []string{"/a/<&>/**", "~/b"}, Commands: []string{"go test **"}, Lines: []string{"a && b\n\"c\""}, Reason: "why",
+		},
+	}
+	path := filepath.Join(t.TempDir(), "rules.json")
+	if err := os.WriteFile(path, policy.Format(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read, err := policy.ReadFile(path)
+	if err != nil || !reflect.DeepEqual(read, rules) {
+		t.Errorf("got %v, %v", read, err)
+	}
+	if _, err := policy.ReadFile(path + "x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("{\n3}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := policy.ReadFile(path); err == nil || !strings.HasPrefix(err.Error(), path+": line 2: ") {
+		t.Errorf("a file that is none: %v", err)
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	_, err := policy.New([]policy.Rule{{Effect: policy.Ask}, {Effect: policy.Allow}}, nil)
+	if want := `policy: rule {"effect":"allow"}: a rule that allows says for which kinds, tools, paths, commands or lines`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// An explanation says what the request is about and what each rule says.
+func TestExplain(t *testing.T) {
+	p := newPolicy(t, inProject+"\n"+gitAndGo+"\n"+`{"effect":"reject","command":["rm **"],"reason":"nothing is removed"}`)
+	for call, want := range map[string]string{
+		runs("git status; rm $X"): `reject: rule {"effect":"reject","command":["rm **"],"reason":"nothing is removed"}: nothing is removed
+  kind "execute", tool "", agent "A", cwd "/proj"
+  line "git status; rm $X"
+  command git status
+  command rm $X
+- {"effect":"allow","kind":["read","edit"],"path":["/proj/**"]}: the kind is "execute"
+- {"effect":"allow","command":["git status","git log **","go test **","head **","ls **","echo **"]}: it does not cover the command rm $X
++ {"effect":"reject","command":["rm **"],"reason":"nothing is removed"}: it matches the command rm $X
+`,
+		reads("/proj/a", "/x/../b"): `ask: no rule matches
+  kind "read", tool "", agent "A", cwd "/proj"
+  path "/proj/a"
+  path "/x/../b" contains ".."
+- {"effect":"allow","kind":["read","edit"],"path":["/proj/**"]}: the path "/x/../b" contains ".."
+- {"effect":"allow","command":["git status","git log **","go test **","head **","ls **","echo **"]}: it says nothing of the path "/proj/a"
+- {"effect":"reject","command":["rm **"],"reason":"nothing is removed"}: it is about nothing in the request
+`,
+	} {
+		d, err := p.Explain(request(t, call))
+		if err != nil || d.String() != want {
+			t.Errorf("got\n%s%v\nwant\n%s", d, err, want)
+		}
+	}
+}
+
+// A path is allowed only where it leads, too, if links are followed.
+func TestLinks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proj := filepath.Join(dir, "proj")
+	if err := errors.Join(os.Mkdir(proj, 0o755), os.Mkdir(filepath.Join(dir, "out"), 0o755), os.Mkdir(filepath.Join(proj, "in"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{"out": "../out", "in2": "in", "none": "../none", "loop": "loop"} {
+		if err := os.Symlink(to, filepath.Join(proj, from)); err != nil {
+			t.Skip("no symbolic links here: ", err)
+		}
+	}
+	rules := []policy.Rule{
+		{Effect: policy.Allow, Paths: []string{filepath.ToSlash(proj) + "/**"}},
+		{Effect: policy.Reject, Paths: []string{"**/out/secret"}},
+	}
+	for _, resolve := range []func(string) (string, error){nil, policy.ResolveLinks} {
+		p, err := policy.New(rules, &policy.Options{Resolve: resolve})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]policy.Effect{
+			"a": policy.Allow, "in/new/file": policy.Allow, "in2/file": policy.Allow, "out/file": policy.Ask, "none": policy.Ask,
+			"loop": policy.Ask, "out/secret": policy.Reject,
+		} {
+			if resolve == nil && want == policy.Ask {
+				want = policy.Allow
+			}
+			req := policy.Request{ToolCall: acp.ToolCall{
+				Kind: acp.ToolKindEdit, Locations: []acp.ToolCallLocation{{Path: filepath.Join(proj, filepath.FromSlash(name))}},
+			}}
+			if d, err := p.Explain(req); err != nil || d.Effect != want {
+				t.Errorf("%s: want %s, got %s, %v", name, want, d, err)
+			}
+		}
+	}
+}
