@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
 )
 
 // Session is a client's handle of a session: *acp.ClientSession, or that of package unstable.
@@ -21,9 +22,12 @@ type Asker[S Session] func(context.Context, S, *acp.RequestPermissionRequest) (*
 // HandlerOptions say what a handler knows of a request beside itself, and what it remembers. Nil, and the zero value of
 // each field, mean the defaults.
 type HandlerOptions[S Session] struct {
-	// About returns the agent's name, and the session's working directory; what is not known is "". Without it, rules that
-	// name agents or working directories, or have patterns relative to these, allow nothing.
-	About func(session S) (agent, cwd string)
+	// Agent returns the agent's name; "" is not known, and a rule that names agents allows nothing then. Default: as the agent
+	// introduced itself on the session's connection, if S is that of package acp or unstable.
+	Agent func(session S) string
+	// Cwd returns the session's working directory. Without it, rules that name working directories, or have patterns relative
+	// to these, allow nothing.
+	Cwd func(session S) string
 	// Known returns what is known of a tool call of a session: ToolCall of view.Sessions. A request may carry a part of the
 	// call only, which is joined with that. Default: what the request carries is all that is known.
 	Known func(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool)
@@ -73,10 +77,24 @@ func (h *handler[S]) request(session S, req *acp.RequestPermissionRequest) Reque
 		}
 	}
 	r.ToolCall.Apply(req.ToolCall)
-	if h.About != nil {
-		r.Agent, r.Cwd = h.About(session)
+	r.Agent = h.agent(session)
+	if h.Cwd != nil {
+		r.Cwd = h.Cwd(session)
 	}
 	return r
+}
+
+func (h *handler[S]) agent(session S) string {
+	if h.Agent != nil {
+		return h.Agent(session)
+	}
+	switch s := any(session).(type) {
+	case interface{ Conn() *acp.ClientConn }:
+		return s.Conn().Initialized().AgentInfo.Value().Name
+	case interface{ Conn() *unstable.ClientConn }:
+		return s.Conn().Initialized().AgentInfo.Value().Name
+	}
+	return ""
 }
 
 func (h *handler[S]) serve(ctx context.Context, session S, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {

@@ -37,7 +37,8 @@ func (a *asked) ask(context.Context, session, *acp.RequestPermissionRequest) (*a
 	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(a.choose)}, nil
 }
 
-func about(session) (agent, cwd string) { return "A", "/proj" }
+func agentName(session) string  { return "A" }
+func workingDir(session) string { return "/proj" }
 
 // permission is a request for permission.
 func permission(t *testing.T, call string, options ...acp.PermissionOption) *acp.RequestPermissionRequest {
@@ -88,7 +89,7 @@ func TestOptions(t *testing.T) {
 		"nothing matches":                  {"/x", options, false, "u", true},
 	} {
 		user := &asked{choose: "u"}
-		o := &policy.HandlerOptions[session]{About: about, AllowAlways: test.allowAlways}
+		o := &policy.HandlerOptions[session]{Agent: agentName, Cwd: workingDir, AllowAlways: test.allowAlways}
 		got := answer(t, policy.Handler(p, user.ask, o), "s", permission(t, reads(test.path), test.options...))
 		if got != test.want || (user.times > 0) != test.asks {
 			t.Errorf("%s: got %q, asked %d times", name, got, user.times)
@@ -108,7 +109,7 @@ func TestRememberedForASession(t *testing.T) {
 	user := &asked{choose: "aa"}
 	var failed []error
 	h := policy.Handler(newPolicy(t, ``), user.ask, &policy.HandlerOptions[session]{
-		About: about, Failed: func(_ session, err error) { failed = append(failed, err) },
+		Agent: agentName, Cwd: workingDir, Failed: func(_ session, err error) { failed = append(failed, err) },
 	})
 	steps := []struct {
 		session session
@@ -152,15 +153,15 @@ func TestRememberedForASession(t *testing.T) {
 // A refusal for always holds, for what it was said of.
 func TestRememberedRefusal(t *testing.T) {
 	user := &asked{choose: "ra"}
-	h := policy.Handler(newPolicy(t, allCommands), nil, &policy.HandlerOptions[session]{About: about})
+	h := policy.Handler(newPolicy(t, allCommands), nil, &policy.HandlerOptions[session]{Agent: agentName, Cwd: workingDir})
 	if got := answer(t, h, "s", permission(t, runs("make"), options...)); got != "ao" {
 		t.Errorf("got %q", got)
 	}
 	memory := &policy.SessionMemory{}
-	h = policy.Handler(newPolicy(t, ``), user.ask, &policy.HandlerOptions[session]{About: about, Memory: memory})
+	h = policy.Handler(newPolicy(t, ``), user.ask, &policy.HandlerOptions[session]{Agent: agentName, Cwd: workingDir, Memory: memory})
 	answer(t, h, "s", permission(t, runs("make"), options...))
 	answer(t, h, "s", permission(t, edits("/proj/a", "/proj/b"), options...)) // each alone was not refused
-	h = policy.Handler(newPolicy(t, allCommands+"\n"+inProject), user.ask, &policy.HandlerOptions[session]{About: about, Memory: memory})
+	h = policy.Handler(newPolicy(t, allCommands+"\n"+inProject), user.ask, &policy.HandlerOptions[session]{Agent: agentName, Cwd: workingDir, Memory: memory})
 	for call, want := range map[string]acp.PermissionOptionID{
 		runs("make"): "ro", runs("make test"): "ao", edits("/proj/a"): "ao",
 	} {
@@ -184,7 +185,7 @@ func TestRememberedInAFile(t *testing.T) {
 	p := newPolicy(t, ``)
 	in := func(agent, cwd string) policy.Asker[session] {
 		return policy.Handler(p, user.ask, &policy.HandlerOptions[session]{
-			About: func(session) (string, string) { return agent, cwd }, Memory: policy.NewFile(path),
+			Agent: func(session) string { return agent }, Cwd: func(session) string { return cwd }, Memory: policy.NewFile(path),
 		})
 	}
 	for i, step := range []struct {
@@ -308,7 +309,7 @@ func TestHandlerOnAConnection(t *testing.T) {
 	var explained []string
 	handlers := acp.ClientHandlers{
 		SessionUpdate: sessions.Update,
-		RequestPermission: policy.Handler(newPolicy(t, inProject), nil, &policy.HandlerOptions[*acp.ClientSession]{
+		RequestPermission: policy.Handler(newPolicy(t, `{"effect":"allow","agent":["the agent"],"path":["/proj/**"]}`), nil, &policy.HandlerOptions[*acp.ClientSession]{
 			Known: sessions.ToolCall,
 			Decided: func(_ *acp.ClientSession, _ *acp.RequestPermissionRequest, d policy.Decision, by *acp.PermissionOption) {
 				explained = append(explained, fmt.Sprintf("%s %s", d.Effect, by.Kind))
@@ -343,7 +344,7 @@ func TestHandlerOnAConnection(t *testing.T) {
 				}
 				return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
 			},
-		}, nil)
+		}, &acp.AgentOptions{Info: acp.Implementation{Name: "the agent", Version: "1"}})
 	}()
 	conn, err := acp.Connect(t.Context(), conformance.Tap(t, conformance.Client, client, nil), handlers, nil)
 	if err != nil {

@@ -54,6 +54,15 @@ func New(rules []Rule, opts *Options) (*Policy, error) {
 	return p, err
 }
 
+// Load returns the policy of the rules in a file: see ReadFile and New.
+func Load(path string, opts *Options) (*Policy, error) {
+	rules, err := ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return New(rules, opts)
+}
+
 func (r Rule) inHome() bool {
 	return slices.ContainsFunc(slices.Concat(r.Paths, r.Cwds), func(p string) bool { return strings.HasPrefix(p, "~/") })
 }

@@ -3,6 +3,10 @@
 package view
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
+
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/unstable"
 )
@@ -178,4 +182,66 @@ func (c *ToolCall) measure() {
 // finished reports whether nothing more is to happen to the call.
 func (c *ToolCall) finished() bool {
 	return c.Call.Status == acp.ToolCallStatusCompleted || c.Call.Status == acp.ToolCallStatusFailed
+}
+
+// String is the item as text for people, with the words of the agent as they came: what is shown in a terminal goes through
+// something that makes it harmless.
+func (i *Item) String() string {
+	switch v := i.Variant.(type) {
+	case *Message:
+		return v.Role.String() + ": " + v.Text()
+	case *ToolCall:
+		return v.text()
+	case *Compaction:
+		return fmt.Sprintf("context compaction: %s %s%s", v.Status, v.Error.Value(), v.Summary.Text())
+	case *Subagent:
+		return fmt.Sprintf("subagent %s: %s", v.SessionID, v.Title.Value())
+	case *SessionMessage:
+		return fmt.Sprintf("message from %s to %s: %s", v.Sender.Value(), v.Recipient.Value(), v.Text())
+	case *Notice:
+		return fmt.Sprintf("%s: %s %s", v.Severity, v.Title, v.Description.Value())
+	case *Unknown:
+		return "update of the unknown kind " + v.Tag
+	}
+	return ""
+}
+
+// text is everything that a user wants to know before the tool call is permitted, and what came of it.
+func (c *ToolCall) text() string {
+	var b strings.Builder
+	status := string(c.Call.Status)
+	if c.Cancelled {
+		status += ", cancelled"
+	} else if c.Unfinished {
+		status += ", unfinished"
+	}
+	fmt.Fprintf(&b, "%s (%s): %s", cmp.Or(c.Call.Title, string(c.Call.ToolCallID)), cmp.Or(c.Call.Kind, acp.ToolKindOther), status)
+	for _, location := range c.Call.Locations {
+		fmt.Fprintf(&b, "\n  at %s", location.Path)
+	}
+	if c.Call.RawInput != nil {
+		fmt.Fprintf(&b, "\n  input %s", c.Call.RawInput)
+	}
+	for _, content := range c.Call.Content {
+		switch v := content.Variant.(type) {
+		case *acp.ToolCallContentContent:
+			if text, ok := v.Content.Variant.(*acp.ContentBlockText); ok {
+				fmt.Fprintf(&b, "\n  %s", strings.ReplaceAll(text.Text, "\n", "\n  "))
+			} else {
+				b.WriteString("\n  content that is no text")
+			}
+		case *acp.ToolCallContentDiff:
+			fmt.Fprintf(&b, "\n  --- %s", v.Path)
+			for _, side := range []struct{ mark, text string }{{"- ", v.OldText.Value()}, {"+ ", v.NewText}} {
+				for line := range strings.Lines(side.text) {
+					fmt.Fprintf(&b, "\n  %s%s", side.mark, strings.TrimSuffix(line, "\n"))
+				}
+			}
+		case *acp.ToolCallContentTerminal:
+			fmt.Fprintf(&b, "\n  terminal %s", v.TerminalID)
+		default:
+			b.WriteString("\n  content of an unknown kind")
+		}
+	}
+	return b.String()
 }

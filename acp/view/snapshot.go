@@ -89,6 +89,20 @@ func (s *Snapshot) SameHistory(other *Snapshot) bool {
 	return other != nil && s.generation == other.generation
 }
 
+// Added returns the text that an item has at its end and had not in an older snapshot of the same State. It reports false
+// for what is no message, or was none then: there is nothing to go on with.
+func (i *Item) Added(since *Snapshot) (text string, ok bool) {
+	m, ok := i.Variant.(*Message)
+	if !ok || since == nil || since.Item(i.Index) == nil {
+		return "", false
+	}
+	old, ok := since.Item(i.Index).Variant.(*Message)
+	if !ok || len(old.blocks) > 0 || len(m.blocks) > 0 || old.text != m.text {
+		return "", false
+	}
+	return m.tail[len(old.tail):], true
+}
+
 // Turns yields the turns of which items are kept, the oldest first.
 func (s *Snapshot) Turns() iter.Seq[*TurnState] { return s.turns.all }
 

@@ -366,22 +366,7 @@ func (s *State) toolCall(call *acp.ToolCall) {
 	item := s.edit(index)
 	c := item.Variant.(*ToolCall)
 	c.Announced = true
-	u := acp.ToolCallUpdate{
-		ToolCallID: call.ToolCallID, Title: acp.Some(call.Title), Name: call.Name,
-		RawInput: call.RawInput, RawOutput: call.RawOutput, Meta: call.Meta,
-	}
-	if call.Kind != "" {
-		u.Kind = acp.Some(call.Kind)
-	}
-	if call.Status != "" {
-		u.Status = acp.Some(call.Status)
-	}
-	if call.Content != nil {
-		u.Content = acp.Some(call.Content)
-	}
-	if call.Locations != nil {
-		u.Locations = acp.Some(call.Locations)
-	}
+	u := wholeUpdate(*call)
 	s.apply(item, &u)
 }
 

@@ -224,6 +224,49 @@ func (s *State) Asked(req *acp.RequestPermissionRequest) (answered func(*acp.Req
 	}
 }
 
+// Asking puts a handler of session/request_permission between [State.Asked] and its answer, and gives it the whole of the
+// tool call, as it is known then. S is *acp.ClientSession, or that of package unstable.
+func Asking[S interface{ ID() acp.SessionID }](
+	sessions *Sessions, ask func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error),
+) func(context.Context, S, *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	return func(ctx context.Context, session S, req *acp.RequestPermissionRequest) (res *acp.RequestPermissionResponse, err error) {
+		state, err := sessions.received(session.ID())
+		if err != nil {
+			return nil, err
+		}
+		answered := state.Asked(req)
+		defer func() { answered(res) }()
+		whole := *req
+		if call, ok := state.ToolCall(req.ToolCall.ToolCallID); ok {
+			whole.ToolCall = wholeUpdate(call)
+		}
+		return ask(ctx, session, &whole)
+	}
+}
+
+// wholeUpdate is the update that says all of a tool call.
+func wholeUpdate(call acp.ToolCall) acp.ToolCallUpdate {
+	u := acp.ToolCallUpdate{
+		ToolCallID: call.ToolCallID, Name: call.Name, RawInput: call.RawInput, RawOutput: call.RawOutput, Meta: call.Meta,
+	}
+	if call.Title != "" {
+		u.Title = acp.Some(call.Title)
+	}
+	if call.Kind != "" {
+		u.Kind = acp.Some(call.Kind)
+	}
+	if call.Status != "" {
+		u.Status = acp.Some(call.Status)
+	}
+	if call.Content != nil {
+		u.Content = acp.Some(call.Content)
+	}
+	if call.Locations != nil {
+		u.Locations = acp.Some(call.Locations)
+	}
+	return u
+}
+
 // echo is a prompt that the agent may repeat.
 type echo struct {
 	turn    int
