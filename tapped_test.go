@@ -64,6 +64,9 @@ var untapped = map[string]string{
 	"contrib/otelacp/process_test.go child":                "a process of its own; the client's end is tapped",
 	"examples/agent/harness_test.go inMemory":              "the client's end is tapped",
 	"examples/client/client_test.go runFake":               "a process of its own; the example client validates what it sends",
+	"examples/agent/harness_test.go inMemory": "the client's end is tapped",
+	"examples/client/client_test.go runFake":  "a process of its own; the example client validates what it sends",
+	"examples/kit-client/main_test.go mortal": "a process of its own; the relay judges what it sends",
 }
 
 // TestTapped finds the functions of tests that start an agent or a client of the packages under acp, and

@@ -170,6 +170,8 @@ func TestRecordings(t *testing.T) {
 // random makes updates out of few ids and words, so that they meet.
 type random struct{ *rand.Rand }
 
+func newRandom(seed uint64) random { return random{rand.New(rand.NewPCG(seed, 17))} }
+
 func (r random) of(words ...string) string { return words[r.IntN(len(words))] }
 
 // maybe sets a member, to null at times, or does not.
@@ -280,7 +282,7 @@ func (r random) update() object {
 // is all that is different.
 func TestRandomUpdates(t *testing.T) {
 	for seed := range *seeds {
-		r := random{rand.New(rand.NewPCG(seed, 17))}
+		r := newRandom(seed)
 		state, ref := view.New(nil), newReference()
 		turns := map[int]*view.Turn{}
 		var old *view.Snapshot

@@ -182,10 +182,18 @@ type Prompter[R any] interface {
 }
 
 // Prompt sends a prompt as a turn of a State, and waits for its end. When ctx ends, which cancels the turn, its open tool
-// calls are marked at once.
+// calls are marked at once. If the session is one of package reconnect whose connection is lost, the turn begins when it is
+// back, after the history that may come again.
 func Prompt[R acp.PromptResponse | unstable.PromptResponse](
 	ctx context.Context, s *State, session Prompter[R], prompt ...acp.ContentBlock,
 ) (*R, error) {
+	if lost, ok := session.(interface {
+		Current(context.Context) (*acp.ClientSession, error)
+	}); ok {
+		if _, err := lost.Current(ctx); err != nil {
+			return nil, err
+		}
+	}
 	turn := s.Prompt(prompt...)
 	defer context.AfterFunc(ctx, turn.Cancel)()
 	res, err := session.Prompt(ctx, prompt...)

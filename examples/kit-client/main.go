@@ -28,13 +28,11 @@ import (
 
 // client is a conversation in a terminal.
 type client struct {
-	typed    chan string // closed at the end of the input
-	sessions view.Sessions
-	asking   sync.Mutex // one question at a time
-
-	mu    sync.Mutex // of what the user sees
-	drawn *view.Snapshot
-	last  int // the item that was drawn last
+	typed      chan string // closed at the end of the input
+	sessions   view.Sessions
+	asking, mu sync.Mutex // one question at a time; of what the user sees
+	drawn      *view.Snapshot
+	last       int // the item that was drawn last
 }
 
 func main() {
@@ -70,7 +68,7 @@ func (c *client) run(ctx context.Context, args []string) (err error) {
 	defer func() { err = errors.Join(err, files.Close()) }()
 	supervised, err := reconnect.Connect(ctx, func(context.Context) (acp.Transport, error) {
 		return acp.Command(exec.Command(args[1], args[2:]...)), nil
-	}, handlers, nil, &reconnect.Policy{Notify: func(e reconnect.Event) {
+	}, handlers, &acp.ClientOptions{Info: acp.Implementation{Name: "kit-client", Version: "1"}}, &reconnect.Policy{Notify: func(e reconnect.Event) {
 		if e.Kind == reconnect.Replaying {
 			c.sessions.Of(e.Session).Reset()
 		}

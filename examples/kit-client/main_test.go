@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// runAs makes the test binary another program; stats is the file in which the relay says what it saw.
+const (
+	runAs = "KIT_CLIENT_TEST_RUN_AS"
+	stats = "KIT_CLIENT_TEST_STATS"
+)
+
+// exampleAgent is the reference agent, built for the tests.
+var exampleAgent string
+
+func TestMain(m *testing.M) {
+	var err error
+	switch os.Getenv(runAs) {
+	case "client":
+		os.Setenv(runAs, "relay") // what it starts
+		main()
+		return
+	case "relay":
+		os.Setenv(runAs, "mortal") // if it starts this binary
+		err = relay()
+	case "mortal":
+		err = mortal()
+	default:
+		dir, err := os.MkdirTemp("", "kit-client")
+		if err == nil {
+			exampleAgent = filepath.Join(dir, "agent.exe")
+			build := exec.Command("go", "build", "-o", exampleAgent, "../agent")
+			build.Stderr = os.Stderr
+			err = build.Run()
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "building the agent:", err)
+			os.Exit(1)
+		}
+		goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+			os.RemoveAll(dir)
+			os.Exit(code)
+		}))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// relay starts the agent of its arguments, and judges what it and the client say to each other.
+func relay() (err error) {
+	var mu sync.Mutex
+	var found []string
+	note := func(findings []conformance.Finding) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, f := range findings {
+			found = append(found, f.String())
+		}
+	}
+	monitor := conformance.NewMonitor(conformance.V1(), &conformance.MonitorOptions{
+		OnMessage: func(m conformance.Message) { note(m.Findings) }, OnEnd: note,
+		Ignore: func(f conformance.Finding) bool { return os.Args[1] == os.Args[0] && f.String() == unanswered },
+	})
+	defer func() {
+		file, e := os.OpenFile(os.Getenv(stats), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if e == nil {
+			_, e = fmt.Fprintf(file, "%s\n", strings.Join(append(found, monitor.Stats().String()), "\n"))
+			e = errors.Join(e, file.Close())
+		}
+		err = errors.Join(err, e)
+	}()
+	ctx := context.Background()
+	client, err := acp.Stdio().Connect(ctx)
+	if err != nil {
+		return err
+	}
+	agent, err := monitor.WrapClient(acp.Command(exec.Command(os.Args[1], os.Args[2:]...))).Connect(ctx)
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := pass(client, agent)
+		done <- errors.Join(err, agent.(rpc.HalfCloser).CloseWrite())
+	}()
+	err = pass(agent, client)
+	err = errors.Join(err, agent.Close(), client.Close())
+	return errors.Join(err, <-done)
+}
+
+// pass passes messages on until there are no more.
+func pass(from, to rpc.Stream) error {
+	for {
+		message, err := from.Read()
+		if err == nil {
+			err = to.Write(message)
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, acp.ErrClosed) || errors.Is(err, os.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// mortal is an agent that dies when it is told to, and can load its session.
+func mortal() error {
+	say := func(ctx context.Context, s *acp.AgentSession, text string) error {
+		return s.Update(ctx, acp.AgentMessageText(text))
+	}
+	return acp.ServeAgent(context.Background(), acp.Stdio(), acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		LoadSession: func(ctx context.Context, s *acp.AgentSession, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			err := errors.Join(s.Update(ctx, acp.UserMessageText("Die.")), say(ctx, s, "I was dying."))
+			return &acp.LoadSessionResponse{}, err
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			text, _ := req.Prompt[0].Text()
+			if text == "Die." {
+				fmt.Fprintln(os.Stderr, "alas")
+				os.Exit(3)
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, say(ctx, s, "You said: "+text)
+		},
+	}, &acp.AgentOptions{Info: acp.Implementation{Name: "mortal", Version: "1"}})
+}
+
+// unanswered is what the death of an agent leaves.
+const unanswered = "PRM-5 MUST: session/prompt request 4: never answered"
+
+// talk runs the client in a directory, and returns what it prints.
+func talk(t *testing.T, dir, rules, input string, agent ...string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "rules.json")
+	seen := file + ".stats"
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, self, append([]string{file, self}, agent...)...)
+	c.Dir, c.Stdin = dir, strings.NewReader(input)
+	c.Env = append(os.Environ(), runAs+"=client", stats+"="+seen, "GORACE=atexit_sleep_ms=0")
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Errorf("the client: %v, %s", err, &stderr)
+	}
+	judged, err := os.ReadFile(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", judged)
+	for line := range strings.Lines(string(judged)) {
+		if !strings.HasSuffix(strings.TrimSpace(line), " messages, 0 findings") {
+			t.Errorf("%s", line)
+		}
+	}
+	return string(out)
+}
+
+// inOrder checks that texts are printed one after the other.
+func inOrder(t *testing.T, out string, texts ...string) {
+	t.Helper()
+	rest := out
+	for _, text := range texts {
+		_, after, ok := strings.Cut(rest, text)
+		if !ok {
+			t.Fatalf("no %q in what follows the text before in\n%s", text, out)
+		}
+		rest = after
+	}
+}
+
+// A whole conversation with the reference agent, in which rules decide, and the user.
+func TestConversation(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("one\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := talk(t, dir, `{"rules": [
+		{"effect": "allow", "kind": ["read", "edit"], "path": ["./**"]},
+		{"effect": "allow", "command": ["echo **"], "path": ["./**"]},
+		{"effect": "reject", "path": ["**/.env"]}
+	]}`, "Make a plan: think, edit notes.txt, then run `echo Hello`.\nedit .env\npermission\n9\n2\nrefuse\n",
+		exampleAgent, "-state", t.TempDir())
+	inOrder(t, out, "user: Make a plan", "Edit", "(edit): completed", "echo Hello", "completed", "agent: ", "(end_turn)",
+		"user: edit .env", ".env (edit): failed", "(end_turn)",
+		"user: permission", "1: ", "2: ", "(end_turn)", "(refusal)")
+	text, err := os.ReadFile(filepath.Join(dir, "notes.txt"))
+	if err != nil || !strings.HasPrefix(string(text), "one\n") || strings.Count(string(text), "\n") != 2 {
+		t.Errorf("notes.txt: %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".env")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf(".env: %v", err)
+	}
+}
+
+// An agent that dies is started again, and the session loaded; the turn is not said again.
+func TestAgentDies(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := talk(t, t.TempDir(), `{"rules": []}`, "Hello.\nDie.\nStill there?\n", self)
+	inOrder(t, out, "You said: Hello.", "(end_turn)", "[lost", "[replaying s", "agent: I was dying.", "[restored s", "You said: Still there?", "(end_turn)")
+	inOrder(t, out, "error: ", "may be done in part")
+}
+
+func TestUsage(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"usage: kit-client": {"rules"},
+		"line 1: ":          {"main.go", "agent"},
+	} {
+		c := exec.Command(self, args...)
+		c.Env = append(os.Environ(), runAs+"=client")
+		out, err := c.CombinedOutput()
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), want) {
+			t.Errorf("%q: %v, %s", args, err, out)
+		}
+	}
+}
