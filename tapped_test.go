@@ -44,8 +44,8 @@ var untapped = map[string]string{
 
 	"acp/children_test.go child":                                            "a process of its own; who drives it validates what it sends",
 	"acp/property_test.go startAgent":                                       "its callers tap",
-	"acp/agentkit/harness_test.go connect":                                 "the client's end is tapped",
-	"acp/agentkit/harness_test.go serve":                                   "a process of its own; the client's end is tapped",
+	"acp/agentkit/harness_test.go connect":                                  "the client's end is tapped",
+	"acp/agentkit/harness_test.go serve":                                    "a process of its own; the client's end is tapped",
 	"acp/negotiate/negotiate_test.go agent":                                 "its callers tap",
 	"acp/negotiate/negotiate_test.go newClient":                             "its callers tap",
 	"acp/reconnect/client_test.go TestMain":                                 "a process of its own; the client's end is tapped",
@@ -64,9 +64,7 @@ var untapped = map[string]string{
 	"contrib/otelacp/process_test.go child":                "a process of its own; the client's end is tapped",
 	"examples/agent/harness_test.go inMemory":              "the client's end is tapped",
 	"examples/client/client_test.go runFake":               "a process of its own; the example client validates what it sends",
-	"examples/agent/harness_test.go inMemory": "the client's end is tapped",
-	"examples/client/client_test.go runFake":  "a process of its own; the example client validates what it sends",
-	"examples/kit-client/main_test.go mortal": "a process of its own; the relay judges what it sends",
+	"examples/kit-client/main_test.go mortal":              "a process of its own; the relay judges what it sends",
 }
 
 // TestTapped finds the functions of tests that start an agent or a client of the packages under acp, and
