@@ -422,12 +422,13 @@ func nginx(t *testing.T) func(address, dir string, upstreams []string) *exec.Cmd
 		if os.Getuid() == 0 {
 			user = "user root;" // that of the folder
 		}
-		text := "daemon off; worker_processes 1; pid pid; error_log stderr; " + user + "\nevents {}\nhttp {\naccess_log off;\n"
+		var text strings.Builder
+		text.WriteString("daemon off; worker_processes 1; pid pid; error_log stderr; " + user + "\nevents {}\nhttp {\naccess_log off;\n")
 		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-			text += kind + "_temp_path " + dir + ";\n"
+			text.WriteString(kind + "_temp_path " + dir + ";\n")
 		}
 		config := filepath.Join(dir, "nginx.conf")
-		if err := os.WriteFile(config, []byte(text+server+"}\n"), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(text.String()+server+"}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return exec.Command(program, "-p", dir, "-e", "stderr", "-c", config)

@@ -340,9 +340,9 @@ func TestConnectComesBack(t *testing.T) {
 	g := startGateway(t, nil, "--", programPath(t, "parrot"))
 	address, _, _ := strings.Cut(strings.TrimPrefix(g.url, "http://"), "/")
 	const end = 500
-	want := ""
+	var want strings.Builder
 	for n := range end {
-		want += fmt.Sprintf("%d,", n+1)
+		fmt.Fprintf(&want, "%d,", n+1)
 	}
 	through := func(rule *faultproxy.Rule, scheme string) (acp.Transport, *lines, *faultproxy.Proxy) {
 		proxy, err := faultproxy.New(address, rule)
@@ -360,7 +360,7 @@ func TestConnectComesBack(t *testing.T) {
 		return acp.Command(cmd), said, proxy
 	}
 	transport, said, proxy := through(&faultproxy.Rule{Match: faultproxy.Stream("one"), Times: 3, Do: faultproxy.CutAfter(20_000)}, "http")
-	if got, err := heard(t, transport)("count to " + strconv.Itoa(end)); err != nil || got != want+"done" {
+	if got, err := heard(t, transport)("count to " + strconv.Itoa(end)); err != nil || got != want.String()+"done" {
 		t.Errorf("over HTTP: %d bytes that end with %.20q, %v", len(got), got[max(0, len(got)-20):], err)
 	}
 	opened := 0
