@@ -114,7 +114,7 @@ func (o otherServer) start(t *testing.T, modules, root string) (address string) 
 			}
 			return address
 		}
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > 4*time.Minute { // qwen begins with a second of work, which a busy machine makes many
 			t.Fatalf("the server is not ready: %v", err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestRemoteGooseClient(t *testing.T) {
 }
 
 func driveServer(t *testing.T, name string, server otherServer, url, root string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	transport := server.dial(url)
 	var messages conformance.Recording
@@ -263,7 +263,7 @@ func driveServer(t *testing.T, name string, server otherServer, url, root string
 	}
 	conn, updates := connect()
 	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
-	for range 2 {
+	for range 10 {
 		if err != nil { // qwen gives its first process ten seconds to start
 			t.Logf("again, because of %v", err)
 			session, err = conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: root})
