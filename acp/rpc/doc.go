@@ -56,5 +56,5 @@
 //     asked to end, then it is killed.
 //  14. An [Error] is sent to the peer as it is. The text of any other error is not sent, unless [Public] wraps it.
 //  15. Diagnostics go to log/slog; without a logger, warnings and errors go to the default one. [Hooks] watch the
-//     connection and wrap handlers and calls.
+//     connection and wrap handlers and calls; Hooks.Start makes those of one connection.
 package rpc

@@ -109,15 +109,21 @@ func (h Hooks) of(conn *Conn) Hooks {
 // calling next refuses the call. A second call of next fails. It may look at call, and change it where its fields say
 // so.
 //
-// While initialize is served nothing else is read, so Serve must be quick then, and must not call the peer.
+// Serve is called for what reaches a handler or a loop, and for updates that nobody takes. It is not called for what was
+// refused before, because the method is not served or the parameters are wrong, for example, nor for other notifications
+// without a handler, nor for $/cancel_request. Hooks.Repair was told of what was wrong with the parameters before Serve is
+// called. While initialize is served nothing else is read, so Serve must be quick then, and must not call the peer.
+//
+// Call is not called for what this side refuses to send by itself, because the peer did not advertise it, for example. The
+// next of a turn returns when the turn is over, and all of its updates were handled or given to its loop.
 //
 // A cancellation that is sent because a context has ended, or by the Cancel of a turn, does not go through Call. One
 // that is sent by the Cancel of a session or a connection does, and the turns that it cancels do not end before Call
 // returns.
 //
 // For a handler of a request the error of next is what the peer will get: errors.AsType finds that *Error, and
-// errors.Is and errors.As find what the handler returned. It is nil for a turn that was cancelled, because the answer
-// is then a result, whatever the handler returned.
+// errors.Is and errors.As find what the handler returned. It is nil for a turn that was cancelled, and for a question of
+// such a turn, because the answer is then a result, whatever the handler returned.
 type Middleware func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
 
 // CallInfo describes the call or the request that a Middleware wraps.
@@ -137,7 +143,8 @@ type CallInfo struct {
 	Size int
 	// Meta is the _meta of the parameters, or nil. In an outgoing call, the members that a Middleware sets there before it
 	// calls next are added to the _meta of the parameters, over members of the same name. Parameters that were left out, or
-	// are null, become an object with _meta alone.
+	// are null, become an object with _meta alone. To remove a member, change Params. In an incoming call nothing comes of
+	// a change.
 	Meta codec.Meta
 	// NoMeta says that the parameters of an outgoing call have no place for _meta, because they are an array, for example.
 	// If a Middleware sets a member all the same, next fails with a *codec.Error, and nothing is sent. Only calls by name

@@ -18,7 +18,7 @@
 //	rpc.system                 jsonrpc
 //	rpc.method                 the method
 //	jsonrpc.request.id         of a request that was sent or served
-//	gen_ai.conversation.id     the session
+//	gen_ai.conversation.id     the session; of session/new the new one
 //	rpc.response.status_code   the code of a JSON-RPC error
 //	error.type                 that code, or what else has failed: closed, timeout, invalid, overflow, unsupported, _OTHER
 //	acp.cancelled              true if it failed because it was cancelled

@@ -83,6 +83,10 @@ func (c *connection) call(ctx context.Context, call *rpc.CallInfo, next next) er
 	return c.span(ctx, call, trace.SpanKindClient, next)
 }
 
+func conversation(session string) attribute.KeyValue {
+	return attribute.String("gen_ai.conversation.id", clipped(session))
+}
+
 func isUpdate(call *rpc.CallInfo) bool { return call.Notification && call.Method == methodUpdate }
 
 // isEnvelopeOfUpdate reports whether a proxy hands an update on, of which there are as many.
@@ -106,7 +110,7 @@ func (c *connection) span(ctx context.Context, call *rpc.CallInfo, kind trace.Sp
 	name := clipped(call.Method)
 	attrs := append(make([]attribute.KeyValue, 0, 4), rpcSystem, attribute.String("rpc.method", name))
 	if call.Session != "" {
-		attrs = append(attrs, attribute.String("gen_ai.conversation.id", clipped(call.Session)))
+		attrs = append(attrs, conversation(call.Session))
 	}
 	start := time.Now()
 	spanned, span := c.tracer.Start(ctx, name, trace.WithTimestamp(start), trace.WithSpanKind(kind), trace.WithAttributes(attrs...))

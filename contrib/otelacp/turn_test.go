@@ -228,6 +228,9 @@ func TestTEL9_Failures(t *testing.T) {
 	ofAgent, ofClient := newObserver(), newObserver()
 	conn, stop := connect(t, agentHandlers(0), ofAgent.hooks(), clientHandlers(0), ofClient.hooks())
 	session := newSession(t, conn)
+	if made := ofClient.find(t, "session/new"); attr(made, "gen_ai.conversation.id") != "s1" {
+		t.Errorf("the span of session/new is %+v", made)
+	}
 	for _, test := range []struct {
 		prompt, code, description string
 	}{
@@ -275,6 +278,31 @@ func TestTEL9_Failures(t *testing.T) {
 	stop()
 	if s := ofClient.find(t, "session/prompt"); s.Status.Code != codes.Error || attr(s, "error.type") != "closed" {
 		t.Errorf("the connection has ended: got %+v, %v", s.Attributes, s.Status)
+	}
+}
+
+// A question of a cancelled turn is answered by the runtime, and has not failed.
+func TestTEL9_QuestionOfACancelledTurn(t *testing.T) {
+	ofAgent, ofClient := newObserver(), newObserver()
+	handlers, asked := clientHandlers(0), make(chan struct{})
+	handlers.RequestPermission = func(ctx context.Context, _ *acp.ClientSession, _ *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	conn, stop := connect(t, agentHandlers(0), ofAgent.hooks(), handlers, ofClient.hooks())
+	turn := newSession(t, conn).Stream(t.Context(), acp.TextBlock("work"))
+	<-asked
+	turn.Cancel()
+	if res, err := turn.Result(); err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Fatal(res, err)
+	}
+	stop() // the handler has ended too
+	for side, o := range map[string]*observer{"client": ofClient, "agent": ofAgent} {
+		s := o.find(t, "session/request_permission")
+		if s.Status.Code != codes.Unset || attr(s, "acp.permission.outcome") != "cancelled" {
+			t.Errorf("%s: got %+v, %v", side, s.Attributes, s.Status)
+		}
 	}
 }
 

@@ -71,9 +71,13 @@ func (c *connection) follow(call *rpc.CallInfo, span trace.Span, start time.Time
 		return func(ok bool, failure string) { c.endQuestion(call, span, time.Since(start), ok, failure) }
 	case methodNew, methodFork:
 		return func(ok bool, _ string) {
-			if ok {
-				made := resultAs[struct{ SessionID string }](call)
-				c.open(made.SessionID, call.Method == methodNew)
+			if !ok {
+				return
+			}
+			made := resultAs[struct{ SessionID string }](call)
+			c.open(made.SessionID, call.Method == methodNew)
+			if call.Session == "" {
+				span.SetAttributes(conversation(made.SessionID))
 			}
 		}
 	case methodLoad, methodResume:

@@ -460,10 +460,7 @@ func (in *inbound) run() {
 // markDone says that nothing more belongs to the request, unless whoever has withdrawn it is still to answer.
 func (in *inbound) markDone() {
 	in.discharge()
-	in.mu.Lock()
-	withdrawn := in.withdrawn
-	in.mu.Unlock()
-	if !withdrawn {
+	if !in.wasWithdrawn() {
 		in.req.Done()
 	}
 }
@@ -478,6 +475,13 @@ func (in *inbound) withdraw() bool {
 	in.mu.Unlock()
 	in.cancel(ErrTurnCancelled)
 	return first
+}
+
+// wasWithdrawn reports whether the request was taken away from its handler, and is answered as cancelled.
+func (in *inbound) wasWithdrawn() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.withdrawn
 }
 
 // answerCancelled answers a question that was withdrawn.
@@ -560,7 +564,7 @@ func (in *inbound) answer(answer wire.Answer) (first bool, err error) {
 
 // outcome is what a request is answered with when its handler has returned this.
 func (in *inbound) outcome(result any, err error) (any, error) {
-	if in.route.Cancelled != nil && in.cancelled.Load() {
+	if in.route.Cancelled != nil && (in.cancelled.Load() || in.wasWithdrawn()) {
 		if err != nil {
 			result = nil
 		}

@@ -263,6 +263,46 @@ func TestMiddlewareSeesWhatThePeerGets(t *testing.T) {
 	}
 }
 
+// A question of a turn that this side cancels is answered as cancelled, and middleware is told that, not that the handler
+// has failed.
+func TestMiddlewareOfAQuestionThatIsWithdrawn(t *testing.T) {
+	type end struct {
+		result any
+		err    error
+	}
+	asked, ended := make(chan struct{}), make(chan end, 1)
+	routes := clientRoutes(nil, func(ctx context.Context, _ *sessionParams) (*askResult, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	p, c := newPeer(t, routes, &Options{Hooks: Hooks{
+		Serve: func(ctx context.Context, call *CallInfo, next func(context.Context) error) error {
+			err := next(ctx)
+			ended <- end{call.Result, err}
+			return err
+		},
+	}})
+	turn := engine.StartTurn(t.Context(), c, promptMethod, &promptParams{"s", "go"}, inS, pickUpdate)
+	p.read()
+	p.send(request("q", "ask", `{"sessionId":"s"}`))
+	receive(t, asked)
+	turn.Cancel()
+	got := receive(t, ended)
+	if result, ok := got.result.(*askResult); got.err != nil || !ok || result.Outcome != "cancelled" {
+		t.Errorf("the middleware was told %+v, %v", got.result, got.err)
+	}
+	for range 2 { // in either order
+		if line := p.read(); !strings.Contains(line, `"result":{"outcome":"cancelled"}`) && !strings.Contains(line, `"method":"cancel"`) {
+			t.Errorf("sent %s", line)
+		}
+	}
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`)
+	if _, err := turn.Result(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A turn that was cancelled is answered as cancelled, and that is no failure.
 func TestMiddlewareOfACancelledTurn(t *testing.T) {
 	ended := make(chan error, 1)
