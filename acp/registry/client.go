@@ -22,7 +22,8 @@ import (
 // DefaultURL is the address of the registry's list.
 const DefaultURL = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
 
-// Limits bound what is fetched and unpacked. The zero value of each field means its default.
+// Limits bound what is fetched and unpacked. The zero value of each field means its default. What npm and uv fetch is
+// bounded by the time alone.
 type Limits struct {
 	// List bounds the registry's list, in bytes. Default 8 MiB.
 	List int64

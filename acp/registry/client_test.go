@@ -428,6 +428,9 @@ func TestREG5_Install(t *testing.T) {
 	if now, err := c.Install(t.Context(), "one", nil); err != nil || now.Entry.Version != "1.0.0" || !now.Pinned {
 		t.Errorf("got %v, %v", now, err)
 	}
+	if _, err := c.Install(t.Context(), "one", &registry.InstallOptions{Kind: registry.NPX}); !errors.Is(err, registry.ErrPinned) {
+		t.Errorf("got %v", err)
+	}
 	if err := c.Pin(t.Context(), "one", false); err != nil {
 		t.Fatal(err)
 	}

@@ -266,7 +266,8 @@ func (c *Client) planOf(e *Entry, options *InstallOptions) (*Plan, error) {
 //
 // The error matches ErrUnknownAgent if the registry has no such agent, and ErrNoConsent if there is nobody to ask; it is
 // an *UnavailableError if there is nothing for this system, an *ArchiveError if what was fetched is not taken, and an
-// *InstallError if npm or uv failed, which says why in words.
+// *InstallError if npm or uv failed, which says why in words. It matches ErrPinned if the agent is pinned in another kind
+// than is asked for; InstallOptions.Again goes on all the same.
 func (c *Client) Install(ctx context.Context, id string, options *InstallOptions) (*Installed, error) {
 	list, err := c.List(ctx)
 	if err != nil {
@@ -296,8 +297,11 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions)
 		same := err == nil && (now.Pinned || now.Entry.Version == e.Version && now.Entry.Distribution.same(&e.Distribution))
 		return same && !options.Again && (options.Kind == "" || options.Kind == now.Kind)
 	}
-	if now, err := readRecord(dir, e.ID); isThere(now, err) {
+	switch now, err := readRecord(dir, e.ID); {
+	case isThere(now, err):
 		return now, nil
+	case err == nil && now.Pinned && !options.Again:
+		return nil, fmt.Errorf("%w: %s %s, as %s", ErrPinned, e.ID, now.Entry.Version, now.Kind)
 	}
 	if c.Offline {
 		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrOffline)
@@ -335,9 +339,7 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions)
 	if now != nil {
 		keep = append(keep, now.folder) // agents of it may still run
 	}
-	if err := sweep(dir, keep); err != nil {
-		return nil, err
-	}
+	sweep(dir, keep)
 	i := &Installed{
 		Entry: *e, Kind: p.Kind, Time: time.Now().UTC(), Pinned: now != nil && now.Pinned, Args: p.Args, Env: p.Env,
 		dir: dir, folder: e.Version + "-" + strings.ToLower(rand.Text()[:8]),
@@ -383,21 +385,15 @@ func (c *Client) place(ctx context.Context, p *Plan, i *Installed, limits Limits
 	return err
 }
 
-// sweep removes what is in the folder of an agent, but for some.
-func sweep(dir string, keep []string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
+// sweep removes what is in the folder of an agent, but for some. What cannot be removed, such as a program that still
+// runs on Windows, is left for the next time.
+func sweep(dir string, keep []string) {
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if slices.Contains(keep, e.Name()) {
-			continue
-		}
-		if err := removeAll(filepath.Join(dir, e.Name())); err != nil {
-			return err
+		if !slices.Contains(keep, e.Name()) {
+			_ = removeAll(filepath.Join(dir, e.Name()))
 		}
 	}
-	return nil
 }
 
 // removeAll removes a folder, also one in which archives have folders that cannot be written.

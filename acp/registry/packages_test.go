@@ -106,7 +106,7 @@ func TestREG7_NPM(t *testing.T) {
 	s := newServer(t)
 	address := npmServer(t, time.Now().AddDate(-1, 0, 0), map[string]string{
 		"@me/agent": `{"agent":"agent.js"}`, "single": `"agent.js"`, "alone": `{"other":"./agent.js"}`,
-		"several": `{"x":"agent.js","y":"package.json"}`, "none": `{}`, "outside": `{"outside":"../../../../bin/sh"}`,
+		"several": `{"x":"agent.js","y":"package.json"}`, "outside": `{"outside":"../../../../bin/sh"}`,
 	}, "1.0.0", "2.0.0")
 	c := s.client(t)
 	c.Environ = npmEnviron(t, address)
@@ -124,7 +124,6 @@ func TestREG7_NPM(t *testing.T) {
 		{"alone", "alone@1.0.0", "", ""},
 		{"named", "several@1.0.0", "x", ""},
 		{"several", "several@1.0.0", "", `has no command of its name, but ["x" "y"]`},
-		{"none", "none@1.0.0", "", "has no command of its name"},
 		{"missing", "several@1.0.0", "z", `has no command "z"`},
 		{"outside", "outside@1.0.0", "", "elsewhere"},
 	} {
@@ -207,6 +206,31 @@ func TestNPMFails(t *testing.T) {
 		if failed, ok := errors.AsType[*registry.InstallError](err); !ok || failed.Problem.Kind != x.kind || failed.Output == "" {
 			t.Errorf("%s: got %v, want %s", x.pkg, err, x.kind)
 		}
+	}
+}
+
+// TestDoctorNPX: an agent that npx fetches at its start, and why that fails.
+func TestDoctorNPX(t *testing.T) {
+	needNPM(t)
+	new := npmServer(t, time.Now().Add(-time.Hour), map[string]string{"agent": `"agent.js"`}, "1.0.0")
+	for _, x := range []struct {
+		name, address, more string
+		kind                launch.ProblemKind
+		want                string
+	}{
+		{"good", new, "A=b", "", "answered after"},
+		{"too new", new, "npm_config_min_release_age=7", launch.TooNew, "agent@1.0.0 is newer"},
+		{"no network", "http://127.0.0.1:1", "A=b", launch.DownloadFailed, "cannot reach its registry (ECONNREFUSED)"},
+		{"no command", npmServer(t, time.Now(), map[string]string{"agent": `{"x":"agent.js","y":"package.json"}`}, "1.0.0"), "A=b", launch.NoCommand, "no command"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			command := launch.New("npx", "--yes", "agent@1.0.0")
+			command.Environ = npmEnviron(t, x.address, x.more)
+			d := launch.Doctor(t.Context(), command, nil)
+			if d.OK() != (x.kind == "") || x.kind != "" && !d.Has(x.kind) || !strings.Contains(d.String(), x.want) {
+				t.Errorf("want %q with %q:\n%s", x.kind, x.want, d)
+			}
+		})
 	}
 }
 
