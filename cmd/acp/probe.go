@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	acplaunch "github.com/acpgo/sdk/acp/launch"
 	acpregistry "github.com/acpgo/sdk/acp/registry"
 	"github.com/acpgo/sdk/cmd/acp/internal/launch"
 	"github.com/acpgo/sdk/cmd/acp/internal/registry"
@@ -239,24 +240,7 @@ func (f *probeFlags) repeat(scenario string, command []string) string {
 }
 
 // shellLine is a command as a shell reads it.
-func shellLine(words []string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = shellWord(word)
-	}
-	return strings.Join(quoted, " ")
-}
-
-// shellWord is a word as a shell reads it.
-func shellWord(word string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:@%+,", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !safe(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
+func shellLine(words []string) string { return acplaunch.New(words[0], words[1:]...).String() }
 
 func runProbe(p *program, f *probeFlags, args []string) (err error) {
 	if f.model.preset == "" && len(f.model.env)+len(f.model.log) > 0 {

@@ -211,7 +211,7 @@ func printConfigurations(p *program) error {
 	}
 	line := shellLine([]string{self, "fake-agent", "--report", file})
 	_, err = strings.NewReplacer(
-		"{line}", line, "{quoted-line}", shellWord(line), "{command}", strconv.Quote(self), "{report}", strconv.Quote(file), "{shell-report}", shellWord(file),
+		"{line}", line, "{quoted-line}", shellLine([]string{line}), "{command}", strconv.Quote(self), "{report}", strconv.Quote(file), "{shell-report}", shellLine([]string{file}),
 	).WriteString(p.stdout, configurations)
 	return err
 }

@@ -18,9 +18,7 @@ import (
 // Command is a program to start.
 type Command struct {
 	Args []string
-	// Environ is the environment, "NAME=VALUE"; nil is that of this process.
-	Environ []string
-	// Env are variables beside those.
+	// Env are variables beside those of this process, "NAME=VALUE".
 	Env []string
 	// Dir is where it starts; "" is where this process is.
 	Dir string
@@ -59,11 +57,7 @@ func (c *Command) Launch(ctx context.Context, _ string) (*probe.Target, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Dir = c.Dir
 	id := mark + "=" + rand.Text()
-	environ := c.Environ
-	if environ == nil {
-		environ = os.Environ()
-	}
-	cmd.Env = slices.Concat(environ, c.Env, []string{id})
+	cmd.Env = slices.Concat(os.Environ(), c.Env, []string{id})
 	transport := rpc.Command(cmd)
 	// The end of the input comes from the probe, which waits for what follows.
 	transport.StopTime, transport.KillTime, transport.MaxMessage = time.Nanosecond, c.Rung, c.MaxMessage
