@@ -1,6 +1,6 @@
-// Command kit-agent is a small agent, made of the building blocks of packages agentkit and sessionstore. It has no model:
-// words of a prompt say what it does, which are plan, think, read FILE, edit FILE, run `COMMAND`, and long, which writes
-// until it is cancelled. It asks before it edits and runs, unless the session's mode is "auto".
+// Command kit-agent is a small agent, made of the building blocks of packages agentkit and sessionstore. It has no model and
+// starts no MCP servers. Words of a prompt say what it does: plan, think, read FILE, edit FILE, run `COMMAND`, and long, which
+// writes until it is cancelled. It asks before it edits and runs, unless the session's mode is "auto".
 package main
 
 import (
