@@ -290,6 +290,43 @@ func TestToolCallRun(t *testing.T) {
 	}
 }
 
+// A command whose time is over when its terminal is there is shown and killed all the same.
+func TestRunIsLateAtOnce(t *testing.T) {
+	handlers := acp.ClientHandlers{}
+	machine, err := local.Serve(&handlers, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := machine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	late := errors.New("too late")
+	soon, end := context.WithCancelCause(t.Context())
+	defer end(nil)
+	create := handlers.CreateTerminal
+	handlers.CreateTerminal = func(ctx context.Context, s *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+		end(late)
+		return create(ctx, s, req)
+	}
+	c := converse(t, func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		call, err := agentkit.StartToolCall(ctx, s, "slow")
+		if err != nil {
+			return nil, err
+		}
+		res, err := call.Run(soon, &acp.CreateTerminalRequest{Command: "sleep", Args: []string{"100"}})
+		if !errors.Is(err, late) || res == nil || !res.ExitStatus.Present() {
+			t.Errorf("got %+v, %v", res, err)
+		}
+		return endTurn, call.End(err)
+	}, handlers)
+	call := c.turn(acp.StopReasonEndTurn)[0]
+	if shown := shows(call); call.Status != acp.ToolCallStatusFailed || !strings.HasPrefix(shown[0], "terminal ") {
+		t.Errorf("the call is %s and shows %q", call.Status, shown)
+	}
+}
+
 // The store has the output of commands in the place of their terminals, also when more is shown later.
 func TestRunIsStored(t *testing.T) {
 	dir := t.TempDir()

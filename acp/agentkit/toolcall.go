@@ -166,9 +166,9 @@ func (c *ToolCall) Terminal(terminal interface{ ID() acp.TerminalID }) error {
 
 // Run runs a command in a terminal of the client's, shows the terminal, and waits for the command's end; see
 // acp.AgentSession.CreateTerminal for req. The result says what the command has written, the last 64 KiB of it unless
-// req says otherwise, and how it ended; a command that fails is no error. When ctx ends before the command, it is killed:
-// the error is the cause of ctx, and there is a result if the context of the call goes on. The terminal is released when the
-// call has ended, because what a call shows may name no terminal that is gone.
+// req says otherwise, and how it ended; a command that fails is no error. ctx bounds the command: when it ends first, the
+// command is killed, the error is the cause of ctx, and there is a result if the context of the call goes on. The terminal
+// is released when the call has ended, because what a call shows may name no terminal that is gone.
 //
 // In the place of the terminal, which is gone when the session is loaded, a Session stores what the command has written.
 // The call's session must be able to create terminals, as those of packages acp and agentkit are; Run fails with
@@ -184,12 +184,15 @@ func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (*ac
 	if !own.OutputByteLimit.Present() {
 		own.OutputByteLimit = acp.Some[uint64](maxProgress)
 	}
-	terminal, err := session.CreateTerminal(ctx, &own)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	terminal, err := session.CreateTerminal(c.ctx, &own) // a command that is killed at once is shown, too
 	if err != nil {
 		return nil, err
 	}
-	if err := c.take(ctx, terminal); err != nil {
-		return nil, errors.Join(err, terminal.Close(ctx))
+	if err := c.take(terminal); err != nil {
+		return nil, errors.Join(err, terminal.Close(c.ctx))
 	}
 	if err := c.Terminal(terminal); err != nil {
 		return nil, err
@@ -214,8 +217,8 @@ func (c *ToolCall) Run(ctx context.Context, req *acp.CreateTerminalRequest) (*ac
 }
 
 // take has the end of the call release a terminal.
-func (c *ToolCall) take(ctx context.Context, terminal *acp.TerminalHandle) error {
-	if err := c.lock(ctx); err != nil {
+func (c *ToolCall) take(terminal *acp.TerminalHandle) error {
+	if err := c.lock(c.ctx); err != nil {
 		return err
 	}
 	defer c.unlock()
