@@ -29,7 +29,8 @@ type HandlerOptions[S Session] struct {
 	// to these, allow nothing.
 	Cwd func(session S) string
 	// Known returns what is known of a tool call of a session: ToolCall of view.Sessions. A request may carry a part of the
-	// call only, which is joined with that. Default: what the request carries is all that is known.
+	// call only, which is joined with that, unless that call has ended. A handler inside view.Asking gets the whole call
+	// without it. Default: what the request carries is all that is known.
 	Known func(session acp.SessionID, id acp.ToolCallID) (acp.ToolCall, bool)
 	// Memory keeps what the user has decided for always. Default: a SessionMemory.
 	Memory Memory
@@ -72,7 +73,7 @@ type handler[S Session] struct {
 func (h *handler[S]) request(session S, req *acp.RequestPermissionRequest) Request {
 	r := Request{ToolCall: acp.ToolCall{ToolCallID: req.ToolCall.ToolCallID}}
 	if h.Known != nil {
-		if call, ok := h.Known(session.ID(), req.ToolCall.ToolCallID); ok {
+		if call, ok := h.Known(session.ID(), req.ToolCall.ToolCallID); ok && !ended(call) {
 			r.ToolCall = call
 		}
 	}
@@ -82,6 +83,11 @@ func (h *handler[S]) request(session S, req *acp.RequestPermissionRequest) Reque
 		r.Cwd = h.Cwd(session)
 	}
 	return r
+}
+
+// ended reports whether nothing more is to happen to a call. A request with its id is about another one then.
+func ended(call acp.ToolCall) bool {
+	return call.Status == acp.ToolCallStatusCompleted || call.Status == acp.ToolCallStatusFailed
 }
 
 func (h *handler[S]) agent(session S) string {

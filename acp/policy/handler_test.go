@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
@@ -376,5 +377,49 @@ func TestHandlerOnAConnection(t *testing.T) {
 	}
 	if texts != "ao ro " {
 		t.Errorf("the agent got %q", texts)
+	}
+}
+
+// What is known of a tool call that has ended says nothing of another one with its id.
+func TestKnownCalls(t *testing.T) {
+	p := newPolicy(t, inProject)
+	for status, want := range map[acp.ToolCallStatus]acp.PermissionOptionID{
+		acp.ToolCallStatusPending: "ao", acp.ToolCallStatusInProgress: "ao", acp.ToolCallStatusCompleted: "ro", acp.ToolCallStatusFailed: "ro",
+	} {
+		h := policy.Handler(p, nil, &policy.HandlerOptions[session]{
+			Known: func(acp.SessionID, acp.ToolCallID) (acp.ToolCall, bool) {
+				call := request(t, reads("/proj/a")).ToolCall
+				call.Status = status
+				return call, true
+			},
+		})
+		req := &acp.RequestPermissionRequest{ToolCall: acp.AboutToolCall("t", acp.WithTitle("T")), Options: options}
+		if got := answer(t, h, "s", req); got != want {
+			t.Errorf("%s: got %q", status, got)
+		}
+	}
+}
+
+// However long or deep a request is, it is decided about soon.
+func TestHostileRequests(t *testing.T) {
+	p := newPolicy(t, inProject+"\n"+gitAndGo+"\n"+noSecrets+"\n"+noRemoval)
+	var paths []string
+	for i := range 50_000 {
+		paths = append(paths, fmt.Sprint("/proj/", i))
+	}
+	calls := []string{reads(paths...), runs(strings.Repeat("a ", 1<<20)), runs(strings.Repeat("sudo ", 3000))}
+	for _, part := range []string{"(", "((", "$(", "`", "{ ", "$((", "${a:-", "\"$(", "<(", "[[ ", "if ", "case x in ", "a <<b\n", "\\", "a|", "!", "a() ", "${a[", "@("} {
+		calls = append(calls, runs(strings.Repeat(part, 16<<10/len(part))))
+	}
+	for _, call := range calls {
+		req := request(t, call)
+		began := time.Now()
+		d, err := p.Explain(req)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%.60s…: decided after %v", call, took)
+		}
+		if err != nil || d.Effect == policy.Allow {
+			t.Errorf("%.60s…: %s, %v", call, d.Effect, err)
+		}
 	}
 }

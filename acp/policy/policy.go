@@ -21,6 +21,9 @@ type Options struct {
 	// is refused, under both names. An error means that nothing can allow the path. What a link is may change between the
 	// decision and the tool's work. Default: paths are what they are called.
 	Resolve func(path string) (string, error)
+	// Line returns the line for a shell that a tool call of the kind execute runs, if its input does not say: Gemini CLI has it
+	// in the title alone, which is for people, and need not be the truth. Default: nothing can allow such a call.
+	Line func(agent string, call acp.ToolCall) (line string, ok bool)
 	// POSIXShell says that lines for a shell are for one like bash on Windows too. Default: on Windows they are for one that
 	// reads them differently, and only Lines allow them.
 	POSIXShell bool
@@ -32,6 +35,7 @@ type Options struct {
 type Policy struct {
 	rules   []*compiled
 	resolve func(string) (string, error)
+	line    func(string, acp.ToolCall) (string, bool)
 	home    string
 	posix   bool
 }
@@ -40,7 +44,7 @@ type Policy struct {
 func New(rules []Rule, opts *Options) (*Policy, error) {
 	p := &Policy{posix: runtime.GOOS != "windows"}
 	if opts != nil {
-		p.resolve, p.home, p.posix = opts.Resolve, opts.Home, p.posix || opts.POSIXShell
+		p.resolve, p.line, p.home, p.posix = opts.Resolve, opts.Line, opts.Home, p.posix || opts.POSIXShell
 	}
 	if p.home == "" {
 		home, err := os.UserHomeDir()
@@ -188,6 +192,9 @@ func (f *facts) about() []string {
 	return append(about, f.flaws...)
 }
 
+// maxPaths bounds the paths of a request that are looked at.
+const maxPaths = 10_000
+
 // facts reads a request.
 func (p *Policy) facts(req Request) *facts {
 	call := req.ToolCall
@@ -198,10 +205,19 @@ func (p *Policy) facts(req Request) *facts {
 	if !call.Kind.Known() {
 		f.flaws = append(f.flaws, fmt.Sprintf("the kind %q is not known", call.Kind))
 	}
+	known := map[string]bool{}
 	add := func(text string, relative bool) {
-		if !slices.ContainsFunc(f.paths, func(s subject) bool { return s.text == text }) {
-			f.paths = append(f.paths, examine(text, f.cwd, relative, p.resolve))
+		if known[text] {
+			return
 		}
+		known[text] = true
+		if len(known) > maxPaths {
+			if len(known) == maxPaths+1 {
+				f.flaws = append(f.flaws, fmt.Sprintf("it names more than %d paths", maxPaths))
+			}
+			return
+		}
+		f.paths = append(f.paths, examine(text, f.cwd, relative, p.resolve))
 	}
 	for _, location := range call.Locations {
 		add(location.Path, false)
@@ -217,6 +233,11 @@ func (p *Policy) facts(req Request) *facts {
 	}
 	if err := f.readInput(call.RawInput, func(path string) { add(path, true) }); err != nil {
 		f.flaws = append(f.flaws, "the input: "+err.Error())
+	}
+	if call.Kind == acp.ToolKindExecute && len(f.lines) == 0 && p.line != nil {
+		if text, ok := p.line(req.Agent, call); ok {
+			f.lines = append(f.lines, parseLine(text))
+		}
 	}
 	for i := range f.lines {
 		line := &f.lines[i]
@@ -262,6 +283,8 @@ var (
 		"oldPath", "newPath", "source", "destination", "source_path", "destination_path", "cwd", "workdir", "working_directory",
 		"workingDirectory", "dir", "dir_path", "directory",
 	}
+	// Beside a command, they change what it does.
+	otherMembers = []string{"env", "environment", "stdin", "shell", "executable", "interpreter"}
 )
 
 // readInput reads the commands and paths of a tool's input.
@@ -322,6 +345,11 @@ func (f *facts) readInput(raw json.RawMessage, path func(string)) error {
 			}
 		}
 	}
+	for _, name := range otherMembers {
+		if value := string(input[name]); len(f.lines) > 0 && !slices.Contains([]string{"", "null", "{}", "[]", `""`}, value) {
+			return fmt.Errorf("%s changes what the command does", name)
+		}
+	}
 	return nil
 }
 
@@ -332,10 +360,13 @@ func plainName(r rune) bool {
 
 // invocation is what a command with arguments does. Of a shell that is given a line, it is what the line does.
 func invocation(args []string) line {
+	outer := argv(args)
 	if len(args) == 3 && (args[1] == "-c" || args[1] == "-lc") && slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, args[0]) {
-		return parseLine(args[2])
+		l := parseLine(args[2])
+		l.all = append(l.all, outer.all...)
+		return l
 	}
-	return argv(args)
+	return outer
 }
 
 // textsOf are the strings of a member: one, a list of them, or none.
