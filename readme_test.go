@@ -140,7 +140,7 @@ var imported = []string{
 	"bytes", "context", "crypto/rand", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net", "net/http", "os", "os/exec", "path/filepath",
 	"strings", "sync", "testing", "testing/synctest", "time",
 	modulePath + "acp", modulePath + "acp/codec", modulePath + "acp/local", modulePath + "acp/negotiate", modulePath + "acp/remote",
-	modulePath + "acp/rpc",
+	modulePath + "acp/policy", modulePath + "acp/rpc", modulePath + "acp/view",
 	modulePath + "conformance", modulePath + "conformance/probe", modulePath + "conformance/recording", modulePath + "conformance/transcript",
 }
 
@@ -168,7 +168,7 @@ func (b block) file(root string) string {
 
 // TestGuidesNames looks up what the guides mention as `acp.X`, `acp.X.Y` or `X.Y`.
 func TestGuidesNames(t *testing.T) {
-	paths := []string{"acp", "acp/codec", "acp/local", "acp/negotiate", "acp/rpc", "conformance", "conformance/probe", "conformance/recording", "conformance/transcript"}
+	paths := []string{"acp", "acp/codec", "acp/local", "acp/negotiate", "acp/policy", "acp/rpc", "acp/view", "conformance", "conformance/probe", "conformance/recording", "conformance/transcript"}
 	for i := range paths {
 		paths[i] = modulePath + paths[i]
 	}

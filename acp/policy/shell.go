@@ -50,14 +50,21 @@ type line struct {
 	flaw      string    // why no rule for commands can allow it, or ""
 }
 
-// maxLine bounds what is parsed: nesting is as deep as a line is long.
-const maxLine = 16 << 10
+// maxLine and maxNesting bound what is parsed: the time for nested groups grows with the square of their depth.
+const (
+	maxLine    = 16 << 10
+	maxNesting = 200
+)
 
 // parseLine reads a line as bash does, and what is the same in POSIX shells.
 func parseLine(text string) line {
 	l := line{text: text, shell: true}
 	if len(text) > maxLine {
 		l.flaw = fmt.Sprintf("is longer than %d bytes", maxLine)
+		return l
+	}
+	if strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "`") > maxNesting {
+		l.flaw = fmt.Sprintf("has more than %d groups", maxNesting)
 		return l
 	}
 	for _, r := range text {
