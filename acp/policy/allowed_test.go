@@ -130,7 +130,7 @@ func elements(path string) []string {
 		return nil
 	}
 	all := []string{"/"}
-	for _, element := range strings.Split(path, "/") {
+	for element := range strings.SplitSeq(path, "/") {
 		switch element {
 		case "", ".":
 		case "..":

@@ -14,6 +14,8 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 	"github.com/acpgo/sdk/conformance"
 )
@@ -369,14 +371,14 @@ func TestHandlerOnAConnection(t *testing.T) {
 	if want := "[allow allow_once ask reject_once]"; fmt.Sprint(explained) != want {
 		t.Errorf("decided %v, want %s", explained, want)
 	}
-	texts := ""
+	var texts strings.Builder
 	for item := range state.Snapshot().Items() {
 		if m, ok := item.Variant.(*view.Message); ok && m.Role == view.Agent {
-			texts += m.Text()
+			texts.WriteString(m.Text())
 		}
 	}
-	if texts != "ao ro " {
-		t.Errorf("the agent got %q", texts)
+	if texts.String() != "ao ro " {
+		t.Errorf("the agent got %q", texts.String())
 	}
 }
 
@@ -423,3 +425,15 @@ func TestHostileRequests(t *testing.T) {
 		}
 	}
 }
+
+// The handlers are for clients of both packages.
+var (
+	_ = acp.ClientHandlers{RequestPermission: view.Asking(&view.Sessions{}, policy.Handler[*acp.ClientSession](nil, nil, nil))}
+	_ = unstable.ClientHandlers{
+		SessionUpdate:     (&view.Sessions{}).UpdateUnstable,
+		RequestPermission: view.Asking(&view.Sessions{}, policy.Handler[*unstable.ClientSession](nil, nil, nil)),
+	}
+	_ view.Prompter[acp.PromptResponse]      = (*acp.ClientSession)(nil)
+	_ view.Prompter[unstable.PromptResponse] = (*unstable.ClientSession)(nil)
+	_ view.Prompter[acp.PromptResponse]      = (*reconnect.Session)(nil)
+)
