@@ -6,7 +6,6 @@ package policy_test
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -416,7 +415,7 @@ func TestAllowedLines(t *testing.T) {
 			}
 		}
 	}
-	t.Log(fmt.Sprintf("%d lines, %d allowed", *requests, allowed))
+	t.Logf("%d lines, %d allowed", *requests, allowed)
 	if *requests >= 1000 && allowed == 0 {
 		t.Error("nothing was allowed")
 	}

@@ -102,14 +102,14 @@ func (c *client) run(ctx context.Context, args []string) (err error) {
 
 // update shows what is new: of a message what was added, of anything else all.
 func (c *client) update(ctx context.Context, s *acp.ClientSession, n *acp.SessionNotification) error {
-	err := c.sessions.Update(ctx, s, n)
-	c.draw(c.sessions.Of(s.ID()).Snapshot())
-	return err
+	defer c.draw(c.sessions.Of(s.ID()))
+	return c.sessions.Update(ctx, s, n)
 }
 
-func (c *client) draw(now *view.Snapshot) {
+func (c *client) draw(state *view.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := state.Snapshot()
 	for item := range now.Changed(c.drawn) {
 		if added, ok := item.Added(c.drawn); ok && item.Index == c.last {
 			fmt.Print(plain.Text(added))
@@ -131,7 +131,7 @@ func (c *client) print(format string, args ...any) {
 func (c *client) ask(ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
-	c.draw(c.sessions.Of(s.ID()).Snapshot())
+	c.draw(c.sessions.Of(s.ID()))
 	for i, option := range req.Options {
 		c.print("%d: %s", i+1, option.Name)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -152,26 +153,39 @@ const unanswered = "PRM-5 MUST: session/prompt request 4: never answered"
 // talk runs the client in a directory, and returns what it prints.
 func talk(t *testing.T, dir, rules, input string, agent ...string) string {
 	t.Helper()
+	c, seen := command(t, dir, rules, agent...)
+	c.Stdin = strings.NewReader(input)
+	out, err := c.Output()
+	if err != nil {
+		t.Errorf("the client: %v, %s", err, c.Stderr)
+	}
+	checkStats(t, seen)
+	return string(out)
+}
+
+// command is the client, with an agent that the relay starts, and the file in which the relay says what it saw.
+func command(t *testing.T, dir, rules string, agent ...string) (c *exec.Cmd, seen string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "rules.json")
-	seen := file + ".stats"
+	seen = file + ".stats"
 	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, self, append([]string{file, self}, agent...)...)
-	c.Dir, c.Stdin = dir, strings.NewReader(input)
+	t.Cleanup(cancel)
+	c = exec.CommandContext(ctx, self, append([]string{file, self}, agent...)...)
+	c.Dir, c.Stderr = dir, &strings.Builder{}
 	c.Env = append(os.Environ(), runAs+"=client", stats+"="+seen, "GORACE=atexit_sleep_ms=0")
-	var stderr strings.Builder
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Errorf("the client: %v, %s", err, &stderr)
-	}
+	return c, seen
+}
+
+// checkStats checks that the relay has found nothing.
+func checkStats(t *testing.T, seen string) {
+	t.Helper()
 	judged, err := os.ReadFile(seen)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +196,6 @@ func talk(t *testing.T, dir, rules, input string, agent ...string) string {
 			t.Errorf("%s", line)
 		}
 	}
-	return string(out)
 }
 
 // inOrder checks that texts are printed one after the other.
@@ -234,6 +247,43 @@ func TestAgentDies(t *testing.T) {
 	out := talk(t, t.TempDir(), `{"rules": []}`, "Hello.\nDie.\nStill there?\n", self)
 	inOrder(t, out, "You said: Hello.", "(end_turn)", "[lost", "[replaying s", "agent: I was dying.", "[restored s", "You said: Still there?", "(end_turn)")
 	inOrder(t, out, "error: ", "may be done in part")
+}
+
+// Ctrl-C cancels the turn, and the conversation goes on.
+func TestInterrupt(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a process cannot be interrupted alone")
+	}
+	c, seen := command(t, t.TempDir(), `{"rules": []}`, exampleAgent, "-state", t.TempDir())
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, "Write a very long poem.\n"); err != nil {
+		t.Fatal(err)
+	}
+	printed, part := "", make([]byte, 4096)
+	for !strings.Contains(printed, "agent: ") && err == nil {
+		var n int
+		n, err = out.Read(part)
+		printed += string(part[:n])
+	}
+	err = errors.Join(err, c.Process.Signal(os.Interrupt))
+	_, e := io.WriteString(in, "Hello.\n")
+	e = errors.Join(e, in.Close())
+	rest, e2 := io.ReadAll(out)
+	if err := errors.Join(err, e, e2, c.Wait()); err != nil {
+		t.Errorf("%v, %s", err, c.Stderr)
+	}
+	inOrder(t, printed+string(rest), "agent: ", "(cancelled)", "user: Hello.", "(end_turn)")
+	checkStats(t, seen)
 }
 
 func TestUsage(t *testing.T) {
