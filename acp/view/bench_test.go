@@ -60,6 +60,7 @@ func BenchmarkUpdate(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/snapshot after %d", kind, every), func(b *testing.B) {
 				updates := updatesOf(kind, long)
 				b.ReportAllocs()
+				b.ResetTimer()
 				for n := b.N; n > 0; n -= long {
 					s := view.New(nil)
 					fold(s, updates[:min(n, long)], every)
