@@ -785,9 +785,6 @@ func BenchmarkToolCall(b *testing.B) {
 }
 
 // mute is a session whose user is never asked.
-type mute struct {
-	nothing
-	agentkit.Asker
-}
+type mute struct{ agentkit.Asker }
 
 func (mute) Update(context.Context, acp.SessionUpdate) error { return nil }
