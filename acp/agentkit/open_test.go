@@ -427,3 +427,33 @@ func TestPromptText(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// What was refused before it was sent is not stored: it would keep the session from being loaded.
+func TestRefusedIsNotStored(t *testing.T) {
+	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: open(t, t.TempDir()), Prompt: func(ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		call, err := turn.StartToolCall(ctx, "Edit", agentkit.WithToolCallID("c"))
+		if err != nil {
+			return nil, err
+		}
+		if err := call.Diff("relative", "", "x"); !errors.Is(err, acp.ErrInvalidParams) {
+			t.Errorf("a relative path: %v", err)
+		}
+		if err := turn.Record(ctx, acp.UpdateToolCall("c", acp.WithLocation("relative", 0))); err != nil {
+			t.Errorf("recording one: %v", err)
+		}
+		return endTurn, call.Done()
+	}})
+	c := connect(t, sessions, nil, nil)
+	s, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Fatal(err)
+	}
+	c.heard()
+	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, "the replay", c.heard(), "user: go", "call: c Edit pending", "call: c completed")
+}

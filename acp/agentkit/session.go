@@ -16,6 +16,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
+	"github.com/acpgo/sdk/internal/engine"
 )
 
 // Session is an open session. Its methods are safe for concurrent use. State is the author's: prompts run one at a time,
@@ -227,7 +228,9 @@ func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 		if err != nil {
 			return s.sessions.answer(s.ID(), err)
 		}
-		if err := s.AgentSession.Update(ctx, update); err != nil && !errors.Is(err, acp.ErrUnsupported) {
+		if err := s.AgentSession.Update(ctx, update); refused(err) { // of another program, or recorded
+			s.logger().Warn("an update was not replayed", "error", err)
+		} else if err != nil && !errors.Is(err, acp.ErrUnsupported) {
 			return fmt.Errorf("replaying: %w", err)
 		}
 	}
@@ -298,16 +301,32 @@ var ErrNotStored = errors.New("the update was not stored")
 // a config option; see Opening.Modes.
 //
 // An update that cannot be stored is sent all the same, and the error matches ErrNotStored. Because chunks are joined, it
-// may be about an earlier update.
+// may be about an earlier update. One that is refused before it is sent, such as for a path that is not absolute, is not
+// stored either.
 func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
 	s.out.Lock()
 	defer s.out.Unlock()
-	stored := s.record(ctx, update)
-	sent := s.send(ctx, update)
+	var stored, sent error
+	switch update.Variant.(type) {
+	case *acp.SessionUpdateSessionInfoUpdate, *acp.SessionUpdateCurrentModeUpdate, *acp.SessionUpdateConfigOptionUpdate:
+		stored = s.record(ctx, update) // what is sent of the session follows from it
+		sent = s.send(ctx, update)
+	default:
+		if sent = s.send(ctx, update); refused(sent) {
+			return sent
+		}
+		stored = s.record(ctx, update)
+	}
 	if stored == nil {
 		return sent
 	}
 	return errors.Join(sent, fmt.Errorf("%w: %w", ErrNotStored, stored))
+}
+
+// refused reports whether an update was not sent because it is not valid. One that this client cannot take is.
+func refused(err error) bool {
+	_, unsent := errors.AsType[*engine.UnsentError](err)
+	return unsent && !errors.Is(err, acp.ErrUnsupported)
 }
 
 // Record stores an update without sending it. It is for what the client knows already in another form: a tool call's
