@@ -20,7 +20,7 @@ import (
 	"github.com/acpgo/sdk/acp/policy"
 )
 
-var requests = flag.Int("requests", 20_000, "how many random requests are decided about")
+var requests = flag.Int("requests", 3_000, "how many random requests are decided about")
 
 // choices makes rules and requests of bytes.
 type choices struct{ data []byte }
