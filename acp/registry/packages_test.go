@@ -390,13 +390,13 @@ func TestREG13_Choice(t *testing.T) {
 	}
 }
 
-var realAgents = flag.Bool("real.agents", false, "install and start agents from npm, as CI does")
+var realAgents = flag.Bool("real.agents", false, "install and start agents from npm")
 
 // TestRealAgents installs agents from npm that people use, by a registry on this machine, and starts them when it is gone:
 // they answer initialize, and session/new or that the user has to log in.
 func TestRealAgents(t *testing.T) {
 	needNPM(t)
-	if !*realAgents && os.Getenv("CI") != "true" {
+	if !*realAgents {
 		t.Skip("it fetches some 60 MB; -real.agents does that")
 	}
 	s := newServer(t)
