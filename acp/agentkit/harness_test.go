@@ -69,13 +69,13 @@ func parrot(store sessionstore.Store) agentkit.Config[state] {
 }
 
 func promptText(req *acp.PromptRequest) string {
-	var text string
+	var text strings.Builder
 	for _, block := range req.Prompt {
 		if b, ok := block.Variant.(*acp.ContentBlockText); ok {
-			text += b.Text
+			text.WriteString(b.Text)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // client is the other side, and what it was told.

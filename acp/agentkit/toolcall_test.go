@@ -426,13 +426,13 @@ func wantClosed(t *testing.T, c *conversation, why string) {
 	wantShows(t, calls[0], acp.ToolCallStatusFailed, "begun", why)
 	wantShows(t, calls[1], acp.ToolCallStatusCompleted)
 	wantShows(t, calls[2], acp.ToolCallStatusFailed, "begun", why)
-	text := ""
+	var text strings.Builder
 	for _, u := range c.sent() {
 		more, _ := u.AgentText()
-		text += more
+		text.WriteString(more)
 	}
-	if text != "half a character: \uFFFD\uFFFD" {
-		t.Errorf("the message was %q", text)
+	if text.String() != "half a character: \uFFFD\uFFFD" {
+		t.Errorf("the message was %q", text.String())
 	}
 	messages := c.Messages()
 	if last := messages[len(messages)-1]; bytes.Contains(last.Line, []byte(`"method"`)) {

@@ -338,16 +338,16 @@ func (t *Turn[S]) title(ctx context.Context, req *acp.PromptRequest) error {
 // firstWords makes a title of a prompt: its first words on one line.
 func firstWords(prompt []acp.ContentBlock) string {
 	const longest, enough = 60, 1000
-	var text string
+	var text strings.Builder
 	for _, block := range prompt {
 		if b, ok := block.Variant.(*acp.ContentBlockText); ok {
-			text += " " + b.Text[:min(len(b.Text), enough)]
+			text.WriteString(" " + b.Text[:min(len(b.Text), enough)])
 		}
-		if len(text) > enough {
+		if len(text.String()) > enough {
 			break
 		}
 	}
-	runes := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "))
+	runes := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(text.String(), "")), " "))
 	if len(runes) > longest {
 		runes = append(runes[:longest-1], '…')
 	}

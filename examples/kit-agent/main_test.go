@@ -156,19 +156,20 @@ func (h *host) told() (lines []string, questions []acp.ToolCallUpdate) {
 }
 
 func (h *host) describe(call acp.ToolCall) string {
-	line := fmt.Sprintf("%s: %s, %s:", call.Kind, call.Title, call.Status)
+	var line strings.Builder
+	line.WriteString(fmt.Sprintf("%s: %s, %s:", call.Kind, call.Title, call.Status))
 	for _, content := range call.Content {
 		switch v := content.Variant.(type) {
 		case *acp.ToolCallContentContent:
 			text, _ := v.Content.Text()
-			line += fmt.Sprintf(" %q", text)
+			line.WriteString(fmt.Sprintf(" %q", text))
 		case *acp.ToolCallContentDiff:
-			line += fmt.Sprintf(" diff of %s from %q to %q", strings.TrimPrefix(v.Path, h.dir), v.OldText.Value(), v.NewText)
+			line.WriteString(fmt.Sprintf(" diff of %s from %q to %q", strings.TrimPrefix(v.Path, h.dir), v.OldText.Value(), v.NewText))
 		case *acp.ToolCallContentTerminal:
-			line += " a terminal"
+			line.WriteString(" a terminal")
 		}
 	}
-	return line
+	return line.String()
 }
 
 func (h *host) wants(t *testing.T, what string, want ...string) (questions []acp.ToolCallUpdate) {
