@@ -32,8 +32,8 @@
 // The commands are those of the members command and cmd of the input: a line for a POSIX shell, or a list of arguments.
 // Every command of a line must be covered, in pipes, lists, groups and $(…) as well. Words that are not literal, with
 // variables, substitutions or wildcards, match only the last word "**". The files of redirections are paths of the request.
-// Nothing but Lines covers a line that sets variables, has a here-document, a redirection to a relative path, arithmetic, a
-// function, a loop or a condition, or cannot be parsed. A rule sees the names of commands, not what they do: one that allows
+// Nothing but Lines covers a line that sets variables, has a here-document, a redirection to a relative path, arithmetic, an
+// extended pattern such as @(a|b), a function, a loop or a condition, or cannot be parsed. A rule sees the names of commands, not what they do: one that allows
 // "make **", or "find **", allows whatever these are told to run.
 //
 // # A rule that asks or rejects

@@ -130,6 +130,8 @@ var cases = []struct {
 	{"a path in the input", inProject, `"kind":"read","rawInput":{"file_path":"/proj/a"}`, policy.Allow},
 	{"a path in the input outside", inProject, reads("/proj/a") + `,"rawInput":{"file_path":"/etc/passwd"}`, policy.Ask},
 	{"a relative path in the input", inProject, `"kind":"read","rawInput":{"path":"a/b"}`, policy.Allow},
+	{"an extended pattern with a command in it", gitAndGo, runs("echo @($(touch /tmp/x))"), policy.Ask},
+	{"a qualifier of zsh that runs a command", gitAndGo, runs("ls *(e:'touch /tmp/x':)"), policy.Ask},
 	{"a relative path in the input that leads out", inProject, `"kind":"read","rawInput":{"path":"../b"}`, policy.Ask},
 	{"several paths in the input", inProject, `"kind":"read","rawInput":{"paths":["/proj/a","/b"]}`, policy.Ask},
 	{"a path that is no text", inProject, reads("/proj/a") + `,"rawInput":{"path":{"a":1}}`, policy.Ask},

@@ -183,7 +183,7 @@ func (l *line) call(call *syntax.CallExpr) error {
 func (l *line) expansions(parts []syntax.WordPart) error {
 	for _, part := range parts {
 		switch p := part.(type) {
-		case *syntax.Lit, *syntax.SglQuoted, *syntax.ExtGlob:
+		case *syntax.Lit, *syntax.SglQuoted:
 		case *syntax.DblQuoted:
 			if err := l.expansions(p.Parts); err != nil {
 				return err
@@ -200,7 +200,9 @@ func (l *line) expansions(parts []syntax.WordPart) error {
 				return errors.New("has an expansion that does more than give a variable's value")
 			}
 		default:
-			return errors.New("has arithmetic or a process substitution")
+			// Extended patterns too: the parser does not read the commands inside them, and zsh takes some for its own qualifiers,
+			// which can run commands.
+			return errors.New("has arithmetic, a process substitution or an extended pattern")
 		}
 	}
 	return nil
