@@ -25,9 +25,9 @@
 //
 // The paths are those of all locations and diffs, and those in the members of the input that commonly hold them; these may
 // be relative to the session's working directory. They are compared clean. A path with ".." is never allowed: where it leads
-// depends on links. Nor is a name that Windows would read in another way. Links are followed if Options.Resolve says so, and
-// both names must be covered then. A rule that allows is compared with upper and lower case; one that asks or rejects
-// without, because some file systems make no difference.
+// depends on links. Nor is a name that Windows would read in another way, nor one in the input that begins with "~", or that
+// is an address. Links are followed if Options.Resolve says so, and both names must be covered then. A rule that allows is
+// compared with upper and lower case; one that asks or rejects without, because some file systems make no difference.
 //
 // The commands are those of the members command and cmd of the input: a line for a POSIX shell, or a list of arguments.
 // Every command of a line must be covered, in pipes, lists, groups and $(…) as well. Words that are not literal, with

@@ -118,8 +118,13 @@ func examine(text, cwd string, relative bool, resolve func(string) (string, erro
 		s.flaw = "contains a NUL"
 		return s
 	case !rooted(name):
-		if !relative || cwd == "" || windows {
+		switch {
+		case !relative || cwd == "" || windows:
 			s.flaw = "is not absolute"
+		case strings.HasPrefix(name, "~"):
+			s.flaw = "begins with ~, which many tools take for the user's home"
+		case strings.Contains(name, "://"):
+			s.flaw = "is an address"
 		}
 		if cwd == "" || windows {
 			return s
