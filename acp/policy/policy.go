@@ -318,6 +318,7 @@ func (f *facts) readInput(raw json.RawMessage, path func(string)) error {
 			path(text)
 		}
 	}
+	more, wrongArgs := textsOf(input["args"])
 	for _, name := range commandMembers {
 		if len(input[name]) > 0 && input[name][0] == '[' {
 			args, err := textsOf(input[name])
@@ -325,6 +326,9 @@ func (f *facts) readInput(raw json.RawMessage, path func(string)) error {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			f.lines = append(f.lines, invocation(args))
+			if len(more) > 0 || wrongArgs != nil {
+				return fmt.Errorf("%s: a list of arguments, and args", name)
+			}
 			continue
 		}
 		texts, err := textsOf(input[name])
@@ -332,16 +336,15 @@ func (f *facts) readInput(raw json.RawMessage, path func(string)) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		for _, text := range texts {
-			args, err := textsOf(input["args"])
 			switch {
-			case err != nil:
-				return fmt.Errorf("args: %w", err)
-			case len(args) == 0:
+			case wrongArgs != nil:
+				return fmt.Errorf("args: %w", wrongArgs)
+			case len(more) == 0:
 				f.lines = append(f.lines, parseLine(text))
 			case strings.ContainsFunc(text, func(r rune) bool { return !plainName(r) }):
 				return fmt.Errorf("%s: a line and args", name)
 			default:
-				f.lines = append(f.lines, invocation(append([]string{text}, args...)))
+				f.lines = append(f.lines, invocation(append([]string{text}, more...)))
 			}
 		}
 	}

@@ -134,6 +134,8 @@ var cases = []struct {
 	{"the home of another user", inProject, `"kind":"read","rawInput":{"path":"~root/a"}`, policy.Ask},
 	{"an address in the input that tools take for a path", inProject, `"kind":"read","rawInput":{"path":"file:///etc/passwd"}`, policy.Ask},
 	{"a refused path of the home in the input", inProject + "\n" + `{"effect":"reject","path":["~/.ssh/**"]}`, `"kind":"read","rawInput":{"path":"~/.ssh/id_rsa"}`, policy.Ask},
+	{"a list of arguments, and more arguments", gitAndGo, `"kind":"execute","rawInput":{"command":["git","status"],"args":["--output=x"]}`, policy.Ask},
+	{"a list of arguments, and no more", gitAndGo, `"kind":"execute","rawInput":{"command":["git","status"],"args":[]}`, policy.Allow},
 	{"an extended pattern with a command in it", gitAndGo, runs("echo @($(touch /tmp/x))"), policy.Ask},
 	{"a qualifier of zsh that runs a command", gitAndGo, runs("ls *(e:'touch /tmp/x':)"), policy.Ask},
 	{"a relative path in the input that leads out", inProject, `"kind":"read","rawInput":{"path":"../b"}`, policy.Ask},
