@@ -30,7 +30,8 @@ func TerminalLogins(agent *acp.InitializeResponse, advertised bool) []*acp.AuthM
 }
 
 // Terminal is where a login talks to the user: the terminal itself, so files that are one (os.Stdin, os.Stdout,
-// os.Stderr, or those of a pseudo terminal).
+// os.Stderr, or those of a pseudo terminal). With a Stdin that is no *os.File, Login returns only when its last Read has
+// returned.
 type Terminal struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -75,6 +76,9 @@ func (c *Command) Login(ctx context.Context, method *acp.AuthMethodTerminal, ter
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal.Stdin, terminal.Stdout, terminal.Stderr
 	cmd.WaitDelay = loginWait
 	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it has succeeded; what it has left behind, such as a browser, holds an output
+	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,17 @@ func TestREG12_Login(t *testing.T) {
 	cancel(gone)
 	if err := self(t, "silent").Login(ctx, method, launch.Terminal{}); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLoginLeavesOpen: a login that has succeeded has succeeded, also when it has left behind what holds its output.
+func TestLoginLeavesOpen(t *testing.T) {
+	requireShell(t)
+	program := write(t, filepath.Join(t.TempDir(), "agent"), "#!/bin/sh\nsleep 10 &\necho done\n", 0o700)
+	var out bytes.Buffer
+	err := launch.New(program).Login(t.Context(), &acp.AuthMethodTerminal{ID: "t", Name: "Log in"}, launch.Terminal{Stdout: &out})
+	if err != nil || out.String() != "done\n" {
+		t.Errorf("got %q, %v", out.String(), err)
 	}
 }
 
