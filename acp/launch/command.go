@@ -138,7 +138,11 @@ func sameVariable(a, b string) bool {
 func (c *Command) String() string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-		words = append(words, name+"="+quoted(c.Env[name]))
+		if quoted(name) == name {
+			words = append(words, name+"="+quoted(c.Env[name]))
+		} else { // a name with blanks would look like a program
+			words = append(words, quoted(name+"="+c.Env[name]))
+		}
 	}
 	for _, word := range append([]string{c.Program}, c.Args...) {
 		words = append(words, quoted(word))

@@ -232,6 +232,10 @@ func TestCommand(t *testing.T) {
 	if got, want := c.String(), `B=3 C='it'\''s' PATH=`+dir+` tool 'a b'`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	strange := launch.Command{Program: "evil", Env: map[string]string{"good --acp #": "x"}}
+	if got, want := strange.String(), `'good --acp #=x' evil`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 	c.Program = "./tool"
 	if got, err := c.Find(); err != nil || got != filepath.Join(dir, "tool") {
 		t.Errorf("got %s, %v", got, err)
