@@ -209,7 +209,19 @@ func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
 	if err == nil {
 		d.Agent, d.Took = conn.Initialized(), time.Since(began)
 		if !o.NoSession {
-			err = d.session(ctx, conn, o.Cwd)
+			cwd, made := o.Cwd, error(nil)
+			if cwd == "" {
+				if cwd, made = os.MkdirTemp("", "acp-doctor-"); made == nil {
+					// After the end of the agent, which may write there. What cannot be removed is left to the system, which
+					// cleans up such folders; it is no problem of the agent.
+					defer func() { _ = os.RemoveAll(cwd) }()
+				}
+			}
+			if made != nil {
+				d.blocked(SessionFailed, made, "", "there is no folder for a session: %v", made)
+			} else {
+				err = d.session(ctx, conn, cwd)
+			}
 		}
 	}
 	if transport.stream != nil {
@@ -234,13 +246,7 @@ func (d *Diagnosis) examine(ctx context.Context, o *DoctorOptions) {
 }
 
 // session opens a session.
-func (d *Diagnosis) session(ctx context.Context, conn *acp.ClientConn, cwd string) (err error) {
-	if cwd == "" {
-		if cwd, err = os.MkdirTemp("", "acp-doctor-"); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(cwd)) }()
-	}
+func (d *Diagnosis) session(ctx context.Context, conn *acp.ClientConn, cwd string) error {
 	session, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: cwd})
 	if err != nil {
 		return err

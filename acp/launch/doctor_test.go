@@ -216,6 +216,17 @@ func TestDoctorExplains(t *testing.T) {
 	}
 }
 
+// TestDoctorFolder: an agent that can be used is fine, whatever becomes of the folder that was made for it.
+func TestDoctorFolder(t *testing.T) {
+	requireShell(t)
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(dir, "none"))
+	d := launch.Doctor(t.Context(), self(t, "fine"), nil)
+	if d.Agent == nil || !d.Has(launch.SessionFailed) || d.Has(launch.NotAnAgent) {
+		t.Error(d)
+	}
+}
+
 // TestCommand: the environment, the lookup and the words of a command.
 func TestCommand(t *testing.T) {
 	requireShell(t)
