@@ -858,6 +858,22 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// TestPlanIsWhole: nothing of what will be run is hidden behind something long.
+func TestPlanIsWhole(t *testing.T) {
+	p := &registry.Plan{
+		Entry: registry.Entry{ID: "one", Name: strings.Repeat("n", 100_000), Version: "1.0.0"},
+		Kind:  registry.Binary, Program: "./agent", Args: []string{strings.Repeat("a", 3000), "--hidden"},
+		Env: map[string]string{"A": strings.Repeat("b", 3000)},
+	}
+	text := p.String()
+	if !strings.Contains(strings.ReplaceAll(text, "\n         ", ""), " ./agent "+p.Args[0]+" --hidden") {
+		t.Errorf("the plan does not say all:\n%s", text)
+	}
+	if len(text) > 10_000 {
+		t.Errorf("the plan has %d bytes", len(text))
+	}
+}
+
 // TestRawAndInterpreters: a program alone takes the name of the command, and a script is run by the system's interpreter.
 func TestRawAndInterpreters(t *testing.T) {
 	requireShell(t)

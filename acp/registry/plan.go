@@ -39,19 +39,33 @@ type Plan struct {
 	Folder string
 }
 
-// String gives the plan in lines for a terminal, without control characters.
+// maxPlanLine is how many characters are in a line of Plan.String.
+const maxPlanLine = 500
+
+// String gives the plan in lines for a terminal, without control characters. Of the name, the authors and the license only
+// the beginning is given, if they are long; of what is fetched and run, all.
 func (p *Plan) String() string {
 	var lines []string
-	say := func(format string, args ...any) { lines = append(lines, plain.Line(fmt.Sprintf(format, args...))) }
-	say("agent:   %s (%s) %s", p.Entry.Name, p.Entry.ID, p.Entry.Version)
+	say := func(format string, args ...any) {
+		// Nothing is left out, however long it is: the end of a line may be what matters.
+		rest := []rune(fmt.Sprintf(format, args...))
+		for indent := ""; ; indent = "         " {
+			n := min(len(rest), maxPlanLine)
+			lines = append(lines, indent+plain.Line(string(rest[:n])))
+			if rest = rest[n:]; len(rest) == 0 {
+				return
+			}
+		}
+	}
+	say("agent:   %s (%s) %s", short(p.Entry.Name), p.Entry.ID, p.Entry.Version)
 	if p.Installed != "" {
 		say("now:     %s", p.Installed)
 	}
 	if len(p.Entry.Authors) > 0 {
-		say("authors: %s", strings.Join(p.Entry.Authors, ", "))
+		say("authors: %s", short(strings.Join(p.Entry.Authors, ", ")))
 	}
 	if p.Entry.License != "" {
-		say("license: %s", p.Entry.License)
+		say("license: %s", short(p.Entry.License))
 	}
 	if p.Kind == Binary {
 		say("fetches: %s", p.URL)
