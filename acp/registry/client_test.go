@@ -874,6 +874,27 @@ func TestPlanIsWhole(t *testing.T) {
 	}
 }
 
+// TestEncodedArchive: an archive that its server calls an encoding is taken as it is.
+func TestEncodedArchive(t *testing.T) {
+	requireShell(t)
+	text := tgz(t, item{name: "agent", text: script("1.0.0")})
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Write(text)
+	}))
+	t.Cleanup(files.Close)
+	s := newServer(t)
+	s.file("/agent.tar.gz", text)
+	e := s.binary("one", "1.0.0", "/agent.tar.gz", true)
+	a := e.Distribution.Binary["linux-x86_64"]
+	a.Archive = files.URL + "/agent.tar.gz"
+	e.Distribution.Binary["linux-x86_64"] = a
+	s.set(e)
+	if i, err := s.client(t).Install(t.Context(), "one", nil); err != nil || !i.Verified {
+		t.Errorf("got %v, %v", i, err)
+	}
+}
+
 // TestRawAndInterpreters: a program alone takes the name of the command, and a script is run by the system's interpreter.
 func TestRawAndInterpreters(t *testing.T) {
 	requireShell(t)

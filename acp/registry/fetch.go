@@ -96,7 +96,8 @@ func causeOf(ctx context.Context, err error) error {
 
 // fetch writes what is at an address into a file, and returns its SHA-256.
 func fetch(ctx context.Context, with *http.Client, address, name string, most int64) (sum string, err error) {
-	response, err := get(ctx, with, address, nil)
+	// Some servers call an archive that is compressed an encoding, which would be undone here: sum and name are of the archive.
+	response, err := get(ctx, with, address, http.Header{"Accept-Encoding": {"identity"}})
 	if err != nil {
 		return "", err
 	}
