@@ -227,7 +227,7 @@ func (c *Client) list(ctx context.Context, refresh bool) (*List, error) {
 // readCache reads the cache. It is nil if there is none for the address, or none that can be read.
 func (c *Client) readCache(name, address string) (*cached, *List, error) {
 	text, err := readFile(name, 2*c.Limits.orDefaults().List+4096)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errTooLong) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -284,7 +284,10 @@ func (c *Client) fetchList(ctx context.Context, address string, kept *cached) (*
 	return &cached{URL: address, ETag: etag, Fetched: now, List: text}, nil
 }
 
-// readFile reads a file of at most so many bytes.
+// errTooLong says that a file has more bytes than are read.
+var errTooLong = errors.New("it is too long")
+
+// readFile reads a file of at most so many bytes; the error matches errTooLong if it has more.
 func readFile(name string, most int64) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -293,7 +296,7 @@ func readFile(name string, most int64) ([]byte, error) {
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("it has more than %d bytes", most)
+		err = fmt.Errorf("%s: %w: more than %d bytes", name, errTooLong, most)
 	}
 	return text, err
 }

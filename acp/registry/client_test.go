@@ -895,6 +895,23 @@ func TestEncodedArchive(t *testing.T) {
 	}
 }
 
+// TestLongCache: a cache that is longer than a list may be is fetched anew.
+func TestLongCache(t *testing.T) {
+	s := newServer(t)
+	s.set(s.binary("one", "1.0.0", "/agent.tar.gz", false))
+	c := s.client(t)
+	c.Limits.List = 4096
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "registry.json"), bytes.Repeat([]byte(" "), 100_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := c.List(t.Context()); err != nil || len(list.Agents) != 1 {
+		t.Errorf("got %v, %v", list, err)
+	}
+}
+
 // TestRawAndInterpreters: a program alone takes the name of the command, and a script is run by the system's interpreter.
 func TestRawAndInterpreters(t *testing.T) {
 	requireShell(t)
