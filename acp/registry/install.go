@@ -28,7 +28,8 @@ import (
 type InstallOptions struct {
 	// Kind is the kind to take, whatever Client.Prefer says; "" leaves the choice to that.
 	Kind Kind
-	// Again installs the version that is installed anew.
+	// Again installs the version of the registry also if it is installed already, and in place of a pinned one, which stays
+	// pinned then.
 	Again bool
 	// NoScripts keeps npm from running what packages run when they are installed. Some agents need that to be complete.
 	NoScripts bool
@@ -297,11 +298,18 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions)
 		same := err == nil && (now.Pinned || now.Entry.Version == e.Version && now.Entry.Distribution.same(&e.Distribution))
 		return same && !options.Again && (options.Kind == "" || options.Kind == now.Kind)
 	}
-	switch now, err := readRecord(dir, e.ID); {
-	case isThere(now, err):
+	pinned := func(now *Installed, err error) error {
+		if err != nil || !now.Pinned || options.Again {
+			return nil
+		}
+		return fmt.Errorf("%w: %s %s, as %s", ErrPinned, e.ID, now.Entry.Version, now.Kind)
+	}
+	now, err := readRecord(dir, e.ID)
+	if isThere(now, err) {
 		return now, nil
-	case err == nil && now.Pinned && !options.Again:
-		return nil, fmt.Errorf("%w: %s %s, as %s", ErrPinned, e.ID, now.Entry.Version, now.Kind)
+	}
+	if err := pinned(now, err); err != nil {
+		return nil, err
 	}
 	if c.Offline {
 		return nil, fmt.Errorf("installing %s: %w", e.ID, ErrOffline)
@@ -325,9 +333,12 @@ func (c *Client) install(ctx context.Context, e *Entry, options *InstallOptions)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	now, err := readRecord(dir, e.ID)
+	now, err = readRecord(dir, e.ID)
 	if isThere(now, err) { // another process was faster
 		return now, nil
+	}
+	if err := pinned(now, err); err != nil { // while the user was asked
+		return nil, err
 	}
 	if err != nil {
 		now = nil // it is damaged, or not there

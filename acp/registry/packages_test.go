@@ -315,6 +315,29 @@ chmod +x "$UV_TOOL_BIN_DIR"/*`)
 	}
 }
 
+// TestPinnedMeanwhile: an agent that is pinned while the user is asked stays.
+func TestPinnedMeanwhile(t *testing.T) {
+	requireShell(t)
+	s := newServer(t)
+	s.file("/agent.tar.gz", tgz(t, item{name: "agent", text: script("1.0.0")}))
+	e := s.binary("one", "1.0.0", "/agent.tar.gz", true)
+	s.set(e)
+	c := s.client(t)
+	c.Environ = fakeTools(t, `mkdir -p "$UV_TOOL_BIN_DIR" && echo x >"$UV_TOOL_BIN_DIR/one"`)
+	if _, err := c.Install(t.Context(), "one", nil); err != nil {
+		t.Fatal(err)
+	}
+	e.Version, e.Distribution.UVX = "2.0.0", &registry.Package{Package: "one==2.0.0"}
+	s.set(e)
+	c.Consent = func(ctx context.Context, _ *registry.Plan) error { return c.Pin(ctx, "one", true) }
+	if _, err := c.Install(t.Context(), "one", &registry.InstallOptions{Kind: registry.UVX}); !errors.Is(err, registry.ErrPinned) {
+		t.Errorf("got %v", err)
+	}
+	if now, err := c.Find("one"); err != nil || now.Entry.Version != "1.0.0" || now.Kind != registry.Binary {
+		t.Errorf("got %+v, %v", now, err)
+	}
+}
+
 // TestInstallerIsEnded: npm, and what it has started, end with the time, and nothing is left.
 func TestInstallerIsEnded(t *testing.T) {
 	requireShell(t)
