@@ -286,6 +286,23 @@ func TestFileErrors(t *testing.T) {
 	}
 }
 
+// A rule that would make the file longer than it may be is not added: nothing in it could be read any more.
+func TestFullFile(t *testing.T) {
+	f := policy.NewFile(filepath.Join(t.TempDir(), "f"))
+	long := func(c string) policy.Rule {
+		return policy.Rule{Effect: policy.Allow, Lines: []string{strings.Repeat(c, 3<<20)}}
+	}
+	if err := f.Add("", long("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Add("", long("b")); err == nil {
+		t.Error("it was added")
+	}
+	if rules, err := f.Rules(""); err != nil || len(rules) != 1 {
+		t.Errorf("got %d rules, %v", len(rules), err)
+	}
+}
+
 // Several programs may add to one file.
 func TestSharedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")

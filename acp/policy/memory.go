@@ -166,6 +166,13 @@ func (f *File) Add(_ acp.SessionID, rule Rule) (err error) {
 	if !ended {
 		text = append([]byte{'\n'}, text...)
 	}
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size()+int64(len(text)) > maxFile {
+		return fmt.Errorf("%s: it would be longer than %d bytes, and not be read any more", f.path, maxFile)
+	}
 	if _, err := file.Write(text); err != nil {
 		return err
 	}
