@@ -50,6 +50,16 @@ func isInstaller(name string) bool {
 	return slices.ContainsFunc(installers, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
+// otherArchives are kinds of archives, and of compressed files, that are not unpacked.
+var otherArchives = []string{".tar", ".xz", ".txz", ".zst", ".gz", ".bz2", ".7z", ".rar", ".lz", ".lzma", ".br"}
+
+// isOtherArchive reports whether a file's name is that of an archive that is not unpacked.
+func isOtherArchive(name string) bool {
+	name = strings.ToLower(name)
+	has := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
+	return slices.ContainsFunc(otherArchives, has) && !has(".tar.gz") && !has(".tar.bz2")
+}
+
 // unpack unpacks a file, whose name in its address says what it is, into an empty folder, of which root is. alone reports
 // that it is no archive but a program; then nothing was done.
 //

@@ -895,6 +895,21 @@ func TestEncodedArchive(t *testing.T) {
 	}
 }
 
+// TestUnknownArchive: an archive of a kind that is not unpacked is not taken for a program, and nobody is asked.
+func TestUnknownArchive(t *testing.T) {
+	s := newServer(t)
+	c := s.client(t)
+	c.Consent = func(context.Context, *registry.Plan) error { t.Error("the user was asked"); return nil }
+	for _, name := range []string{"/agent.tar.xz", "/agent.7Z", "/agent.tar.zst", "/agent.gz"} {
+		s.file(name, []byte("x"))
+		s.set(s.binary("one", "1.0.0", name, true))
+		i, err := c.Install(t.Context(), "one", nil)
+		if _, ok := errors.AsType[*registry.ArchiveError](err); !ok {
+			t.Errorf("%s: got %v, %v", name, i, err)
+		}
+	}
+}
+
 // TestLongCache: a cache that is longer than a list may be is fetched anew.
 func TestLongCache(t *testing.T) {
 	s := newServer(t)

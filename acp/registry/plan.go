@@ -193,6 +193,8 @@ func (a *Archive) usable() error {
 	switch {
 	case isInstaller(fileName(a.Archive)):
 		return brokenf("%s is an installer", short(fileName(a.Archive)))
+	case isOtherArchive(fileName(a.Archive)):
+		return brokenf("%s is an archive of a kind that is not unpacked", short(fileName(a.Archive)))
 	case a.SHA256 != "" && !sumPattern.MatchString(a.SHA256):
 		return brokenf("%q is no SHA-256", short(a.SHA256))
 	}
