@@ -41,7 +41,7 @@ func (p Position) Cursor() string {
 
 // ParseCursor returns the position behind which the page of a cursor begins, or fails with ErrCursor.
 func ParseCursor(text string) (Position, error) {
-	const longest = 8 * MaxID // escaped, and in base64
+	const longest = (6*MaxID + 64) * 4 / 3 // an id of which each byte is escaped, and a number, in base64
 	if len(text) > longest {
 		return Position{}, ErrCursor
 	}
