@@ -485,7 +485,10 @@ func (d *Dir) Delete(ctx context.Context, id acp.SessionID) error {
 		name := fileName(id)
 		err = d.locked(ctx, name, func() error {
 			// The session is gone with its head; what is left if the process dies now is removed by List.
-			return errors.Join(d.remove(name+headSuffix), d.remove(name+tempSuffix), d.remove(name+logSuffix))
+			if err := d.remove(name + headSuffix); err != nil {
+				return err
+			}
+			return errors.Join(d.remove(name+tempSuffix), d.remove(name+logSuffix))
 		})
 	}
 	if errors.Is(err, ErrNotFound) {

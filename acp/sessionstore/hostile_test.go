@@ -303,3 +303,43 @@ func TestFormat(t *testing.T) {
 		}
 	}
 }
+
+// A session that cannot be deleted keeps what it has.
+func TestDeletionFails(t *testing.T) {
+	dir := t.TempDir()
+	store := open(t, dir)
+	defer store.Close()
+	if err := store.Create(t.Context(), sessionstore.Record{Info: sessionstore.Info{ID: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Append(t.Context(), "a", acp.AgentMessageText("kept")); err != nil {
+		t.Fatal(err)
+	}
+	// A folder with something in it cannot be removed.
+	head := filepath.Join(dir, "s-a.json")
+	if err := os.Rename(head, head+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(head, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Delete(t.Context(), "a"); err == nil {
+		t.Error("deleted")
+	}
+	if err := os.RemoveAll(head); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(head+".old", head); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range store.Updates(t.Context(), "a") {
+		if err != nil {
+			t.Error(err)
+		}
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d updates are left", n)
+	}
+}
