@@ -85,6 +85,54 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
+// What takes room counts, also where agents usually put little.
+func TestBytesOfEverything(t *testing.T) {
+	const long, room = 10_000, 100_000
+	for name, update := range map[string]func(id string) acp.SessionUpdate{
+		"the id of a message": func(id string) acp.SessionUpdate {
+			return acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{Content: acp.TextBlock("x"), MessageID: acp.Some(acp.MessageID(id))})
+		},
+		"the id of a tool call": func(id string) acp.SessionUpdate { return acp.StartToolCall(acp.ToolCallID(id), "x") },
+		"the id of a compaction": func(id string) acp.SessionUpdate {
+			return acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{CompactionID: acp.CompactionID(id)})
+		},
+		"a link": func(id string) acp.SessionUpdate {
+			return acp.NewSessionUpdateAgentMessageChunk(acp.ContentChunk{MessageID: acp.Some(acp.MessageID(id[:10])), Content: acp.ContentBlock{
+				Variant: &acp.ContentBlockResourceLink{Name: "x", URI: "file:///x", Description: acp.Some(id)}}})
+		},
+	} {
+		s := view.New(&view.Options{MaxBytes: room})
+		for i := range 100 {
+			s.Update(update(fmt.Sprintf("%010d", i) + strings.Repeat("x", long)))
+		}
+		if n := count(s.Snapshot()); n > room/long {
+			t.Errorf("%s: %d items of %d bytes are kept", name, n, long)
+		}
+	}
+}
+
+// A summary that comes as a whole is joined and cut like one that comes in pieces.
+func TestWholeSummary(t *testing.T) {
+	s := view.New(&view.Options{MaxMessageBytes: 1000})
+	s.Update(acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{CompactionID: "c", Status: acp.CompactionStatusInProgress,
+		Summary: acp.Some([]acp.ContentBlock{acp.TextBlock("one "), acp.TextBlock("two ")})}))
+	s.Update(acp.NewSessionUpdateCompactionSummaryChunk(acp.CompactionSummaryChunk{CompactionID: "c", Content: acp.TextBlock("three")}))
+	c := s.Snapshot().Item(0).Variant.(*view.Compaction)
+	n := 0
+	for range c.Summary.Blocks() {
+		n++
+	}
+	if n != 1 || c.Summary.Text() != "one two three" {
+		t.Errorf("%d blocks, %q", n, c.Summary.Text())
+	}
+	s.Update(acp.NewSessionUpdateCompactionUpdate(acp.CompactionUpdate{CompactionID: "c", Status: acp.CompactionStatusCompleted,
+		Summary: acp.Some([]acp.ContentBlock{acp.TextBlock(strings.Repeat("x", 900)), acp.TextBlock(strings.Repeat("x", 900))})}))
+	c = s.Snapshot().Item(0).Variant.(*view.Compaction)
+	if len(c.Summary.Text()) != 900 || c.Summary.Dropped != 900 {
+		t.Errorf("%d bytes are kept, %d dropped", len(c.Summary.Text()), c.Summary.Dropped)
+	}
+}
+
 // Turns go with their items, and the plans of an agent that makes ever more are few.
 func TestManyTurns(t *testing.T) {
 	s := view.New(&view.Options{MaxItems: 10})

@@ -4,7 +4,6 @@ package view
 
 import (
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
@@ -73,10 +72,10 @@ func (c *Content) add(block acp.ContentBlock, limit int) {
 }
 
 // replace puts blocks in the place of everything.
-func (c *Content) replace(blocks []acp.ContentBlock) {
-	*c = Content{blocks: slices.Clip(blocks)}
+func (c *Content) replace(blocks []acp.ContentBlock, limit int) {
+	*c = Content{}
 	for _, block := range blocks {
-		c.size += blockSize(block)
+		c.add(block, limit)
 	}
 }
 
@@ -101,22 +100,23 @@ func blockSize(block acp.ContentBlock) int {
 		}
 		return overhead + len(b.Text) + metaSize(b.Meta)
 	case *acp.ContentBlockImage:
-		return overhead + len(b.Data) + metaSize(b.Meta)
+		return overhead + len(b.Data) + len(b.MimeType) + len(b.URI.Value()) + metaSize(b.Meta)
 	case *acp.ContentBlockAudio:
-		return overhead + len(b.Data) + metaSize(b.Meta)
+		return overhead + len(b.Data) + len(b.MimeType) + metaSize(b.Meta)
 	case *acp.ContentBlockResource:
 		size := overhead + metaSize(b.Meta)
 		switch r := b.Resource.Variant.(type) {
 		case *acp.TextResourceContents:
-			size += len(r.Text)
+			size += len(r.Text) + len(r.URI) + len(r.MimeType.Value()) + metaSize(r.Meta)
 		case *acp.BlobResourceContents:
-			size += len(r.Blob)
+			size += len(r.Blob) + len(r.URI) + len(r.MimeType.Value()) + metaSize(r.Meta)
 		}
 		return size
 	case *acp.ContentBlockResourceLink:
-		return overhead + len(b.URI) + len(b.Name) + metaSize(b.Meta)
+		return overhead + len(b.URI) + len(b.Name) + len(b.Title.Value()) + len(b.Description.Value()) + len(b.MimeType.Value()) +
+			metaSize(b.Meta)
 	case *acp.ContentBlockUnknown:
-		return overhead + len(b.Raw)
+		return overhead + len(b.Tag) + len(b.Raw)
 	}
 	return overhead
 }

@@ -138,26 +138,30 @@ func (m *SessionMessage) clone() ItemVariant { c := *m; return &c }
 func (n *Notice) clone() ItemVariant         { return n }
 func (u *Unknown) clone() ItemVariant        { return u }
 
-func (m *Message) bytes() int { return overhead + m.size + metaSize(m.Meta) }
+func (m *Message) bytes() int { return overhead + len(m.ID) + m.size + metaSize(m.Meta) }
 func (c *Compaction) bytes() int {
-	return overhead + c.Summary.size + len(c.Error.Value()) + metaSize(c.Meta)
+	return overhead + len(c.ID) + len(c.Status) + c.Summary.size + len(c.Error.Value()) + metaSize(c.Meta)
 }
-func (m *SessionMessage) bytes() int { return overhead + m.size + metaSize(m.Meta) }
+func (m *SessionMessage) bytes() int {
+	return overhead + len(m.ID) + len(m.Sender.Value()) + len(m.Recipient.Value()) + len(m.SenderMessage.Value()) +
+		len(m.RecipientMessage.Value()) + m.size + metaSize(m.Meta)
+}
 func (n *Notice) bytes() int {
-	return overhead + len(n.Title) + len(n.Description.Value()) + metaSize(n.Meta)
+	return overhead + len(n.Severity) + len(n.Title) + len(n.Description.Value()) + metaSize(n.Meta)
 }
-func (u *Unknown) bytes() int { return overhead + len(u.Raw) }
+func (u *Unknown) bytes() int { return overhead + len(u.Tag) + len(u.Raw) }
 
 func (s *Subagent) bytes() int {
-	size := overhead + len(s.Title.Value()) + len(s.Description.Value()) + len(s.Cwd.Value()) + metaSize(s.Meta)
+	size := overhead + len(s.SessionID) + len(s.Title.Value()) + len(s.Description.Value()) + len(s.Cwd.Value()) + metaSize(s.Meta)
 	for _, dir := range s.AdditionalDirectories.Value() {
-		size += len(dir)
+		size += len(dir) + 16
 	}
 	return size
 }
 
 func (c *ToolCall) bytes() int {
-	return 2*overhead + len(c.Call.Title) + len(c.Call.RawInput) + len(c.Call.RawOutput) + metaSize(c.Call.Meta) + c.content
+	return 2*overhead + len(c.Call.ToolCallID) + len(c.Call.Name.Value()) + len(c.Call.Kind) + len(c.Call.Status) + len(c.Call.Title) +
+		len(c.Call.RawInput) + len(c.Call.RawOutput) + metaSize(c.Call.Meta) + c.content
 }
 
 // measure takes note of how much the call's content takes, after that was replaced.
@@ -171,7 +175,9 @@ func (c *ToolCall) measure() {
 		case *acp.ToolCallContentDiff:
 			c.content += len(v.Path) + len(v.OldText.Value()) + len(v.NewText) + metaSize(v.Meta)
 		case *acp.ToolCallContentUnknown:
-			c.content += len(v.Raw)
+			c.content += len(v.Tag) + len(v.Raw)
+		case *acp.ToolCallContentTerminal:
+			c.content += len(v.TerminalID) + metaSize(v.Meta)
 		}
 	}
 	for _, location := range c.Call.Locations {

@@ -489,7 +489,7 @@ func (s *State) compaction(u *acp.CompactionUpdate) {
 	c := item.Variant.(*Compaction)
 	c.Status = u.Status
 	if !u.Summary.IsZero() {
-		c.Summary.replace(u.Summary.Value())
+		c.Summary.replace(u.Summary.Value(), s.maxMessage)
 	}
 	patch(&c.Error, u.Error)
 	if u.Meta != nil {
@@ -531,7 +531,7 @@ func (s *State) sessionMessage(u *unstable.SessionMessage) {
 	patch(&m.SenderMessage, u.SenderMessageID)
 	patch(&m.RecipientMessage, u.RecipientMessageID)
 	if !u.Content.IsZero() {
-		m.replace(u.Content.Value())
+		m.replace(u.Content.Value(), s.maxMessage)
 	}
 	if u.Meta != nil {
 		m.Meta = u.Meta
