@@ -4,6 +4,7 @@ package agentkit
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -99,11 +100,9 @@ func (r *recorder) add(ctx context.Context, update acp.SessionUpdate) error {
 	}
 	kind, c, text := chunk(update)
 	if kind == noChunk {
-		if err := r.flush(); err != nil {
-			return err
-		}
-		// What is sent is stored, and the store does not wait for long.
-		return r.store.Append(context.WithoutCancel(ctx), r.id, withoutTerminals(update))
+		// What is sent is stored, and the store does not wait for long. That the text before it could not be stored is no
+		// reason to leave it out.
+		return errors.Join(r.flush(), r.store.Append(context.WithoutCancel(ctx), r.id, withoutTerminals(update)))
 	}
 	var err error
 	if kind != r.kind || !c.MessageID.Equal(r.message) || len(r.text)+len(text) > joinedBytes {

@@ -1,0 +1,48 @@
+package agentkit_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/sessionstore"
+)
+
+// deaf is a store that keeps no messages of the agent.
+type deaf struct{ sessionstore.Store }
+
+func (d deaf) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
+	if slices.ContainsFunc(updates, func(u acp.SessionUpdate) bool {
+		_, ok := u.Variant.(*acp.SessionUpdateAgentMessageChunk)
+		return ok
+	}) {
+		return errDisk
+	}
+	return d.Store.Append(ctx, id, updates...)
+}
+
+// That a text could not be stored does not keep what comes after it from being stored.
+func TestStoredBehindAFailure(t *testing.T) {
+	store, h := open(t, t.TempDir()), newHouse()
+	config := h.config(deaf{store})
+	config.Prompt = func(ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		if err := turn.Update(ctx, acp.AgentMessageText("lost")); err != nil {
+			t.Error(err)
+		}
+		if err := turn.Update(ctx, acp.StartToolCall("c", "Tool")); !errors.Is(err, agentkit.ErrNotStored) || !errors.Is(err, errDisk) {
+			t.Errorf("got the error %v", err)
+		}
+		return endTurn, nil
+	}
+	c := connect(t, agentkit.NewSessions(config), nil, tapped)
+	s := begin(t, c, "/w")
+	ask(t, s, "go")
+	var lines []string
+	for update := range store.Updates(t.Context(), s.ID()) {
+		lines = append(lines, line(update))
+	}
+	wantLines(t, "stored", lines, "user: go", "call: c Tool pending")
+}
