@@ -11,6 +11,29 @@ import (
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
+// Open may save the state of a session that it has just made.
+func TestSaveStateInOpen(t *testing.T) {
+	store, h := open(t, t.TempDir()), newHouse()
+	config := h.config(store)
+	var loaded state
+	config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		if o.Reason != agentkit.Created {
+			loaded = s.State
+			return nil
+		}
+		s.State.Prompts = 7
+		return s.SaveState(ctx)
+	}
+	c := connect(t, agentkit.NewSessions(config), nil, tapped)
+	s := begin(t, c, "/w")
+	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	if loaded.Prompts != 7 {
+		t.Errorf("loaded: %+v", loaded)
+	}
+}
+
 // deaf is a store that keeps no messages of the agent.
 type deaf struct{ sessionstore.Store }
 

@@ -34,6 +34,10 @@ type Session[S any] struct {
 	cancel   context.CancelCauseFunc
 	freed    chan struct{} // closed when nobody uses it any more, and Config.Close has returned
 
+	saving sync.Mutex // guards kept and early
+	kept   bool       // the store has the session
+	early  []byte     // State as it was saved before that
+
 	out  sync.Mutex // held while an update is recorded and sent, so that both are in one order
 	said recorder
 
@@ -55,6 +59,7 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 		cwd:          o.Cwd,
 		roots:        slices.Clone(o.AdditionalDirectories),
 		freed:        make(chan struct{}),
+		kept:         o.Reason != Created,
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.said = recorder{store: ss.config.Store, id: session.ID(), out: &s.out, failed: func(err error) {
@@ -217,7 +222,20 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 	r := sessionstore.Record{Info: sessionstore.Info{
 		ID: s.ID(), Cwd: s.cwd, AdditionalDirectories: s.roots, Created: now, Updated: now,
 	}}
-	return s.sessions.answer(s.ID(), store.Create(ctx, r))
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	if s.early != nil {
+		data, err := json.Marshal(saved{State: s.early})
+		if err != nil {
+			return fmt.Errorf("the state: %w", err)
+		}
+		r.State = data
+	}
+	if err := store.Create(ctx, r); err != nil {
+		return s.sessions.answer(s.ID(), err)
+	}
+	s.kept, s.early = true, nil
+	return nil
 }
 
 // replay sends the history, and then the commands. Nothing else of the session is sent meanwhile.
@@ -270,6 +288,15 @@ func (s *Session[S]) SaveState(ctx context.Context) error {
 	data, err := json.Marshal(s.State)
 	if err != nil {
 		return fmt.Errorf("the state: %w", err)
+	}
+	s.saving.Lock()
+	early := !s.kept
+	if early { // in Config.Open, of a session that is new
+		s.early = data
+	}
+	s.saving.Unlock()
+	if early {
+		return nil
 	}
 	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) error {
 		state.State = data
