@@ -34,6 +34,29 @@ func TestSaveStateInOpen(t *testing.T) {
 	}
 }
 
+// What still has a session that is closed neither sends nor stores anything for it.
+func TestUpdateAfterClose(t *testing.T) {
+	ctx, store, h := t.Context(), open(t, t.TempDir()), newHouse()
+	config := h.config(store)
+	var kept *agentkit.Session[state]
+	config.Open = func(_ context.Context, s *agentkit.Session[state], _ *agentkit.Opening) error {
+		kept = s
+		return nil
+	}
+	c := connect(t, agentkit.NewSessions(config), nil, tapped)
+	s := begin(t, c, "/w")
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, "Update", kept.Update(ctx, acp.AgentMessageText("late")), agentkit.ErrSessionClosed)
+	wantError(t, "Record", kept.Record(ctx, acp.AgentMessageText("late")), agentkit.ErrSessionClosed)
+	for update := range store.Updates(ctx, s.ID()) {
+		t.Errorf("stored: %s", line(update))
+	}
+	begin(t, c, "/w") // whose answer comes after everything that was sent
+	wantLines(t, "the client was told", c.heard())
+}
+
 // deaf is a store that keeps no messages of the agent.
 type deaf struct{ sessionstore.Store }
 

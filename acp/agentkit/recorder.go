@@ -32,6 +32,7 @@ type recorder struct {
 	text    []byte
 	timer   *time.Timer
 	running sync.WaitGroup // the timer's function, from when it is set until it has returned or cannot run
+	closed  bool           // nothing of the session is stored or sent any more
 }
 
 type chunkKind uint8
@@ -174,9 +175,10 @@ func (r *recorder) flush() error {
 	return r.store.Append(context.Background(), r.id, update)
 }
 
-// close stores what waits, and waits for the timer. out is not held.
+// close stores what waits, and waits for the timer. Nothing is stored or sent afterwards. out is not held.
 func (r *recorder) close() error {
 	r.out.Lock()
+	r.closed = true
 	err := r.flush()
 	r.out.Unlock()
 	r.running.Wait()

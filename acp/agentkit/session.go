@@ -329,10 +329,13 @@ var ErrNotStored = errors.New("the update was not stored")
 //
 // An update that cannot be stored is sent all the same, and the error matches ErrNotStored. Because chunks are joined, it
 // may be about an earlier update. One that is refused before it is sent, such as for a path that is not absolute, is not
-// stored either.
+// stored either. When the session is closed, and Config.Close is called, the error is ErrSessionClosed.
 func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error {
 	s.out.Lock()
 	defer s.out.Unlock()
+	if s.said.closed {
+		return ErrSessionClosed
+	}
 	var stored, sent error
 	switch update.Variant.(type) {
 	case *acp.SessionUpdateSessionInfoUpdate, *acp.SessionUpdateCurrentModeUpdate, *acp.SessionUpdateConfigOptionUpdate:
@@ -361,6 +364,9 @@ func refused(err error) bool {
 func (s *Session[S]) Record(ctx context.Context, update acp.SessionUpdate) error {
 	s.out.Lock()
 	defer s.out.Unlock()
+	if s.said.closed {
+		return ErrSessionClosed
+	}
 	if err := s.record(ctx, update); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStored, err)
 	}

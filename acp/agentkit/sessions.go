@@ -83,7 +83,8 @@ const (
 	Steer
 )
 
-// ErrSessionClosed is the cause of contexts that end because their session was closed.
+// ErrSessionClosed is the cause of contexts that end because their session was closed, and the error of Session.Update
+// afterwards.
 var ErrSessionClosed = errors.New("the session was closed")
 
 // Reason says why a session is being opened.
@@ -354,7 +355,7 @@ func (ss *Sessions[S]) opening(ctx context.Context, session *acp.AgentSession, o
 	s := newSession(ss, session, o)
 	if err := s.prepare(ctx, o); err != nil {
 		s.cancel(err)
-		return nil, err
+		return nil, errors.Join(err, s.said.close())
 	}
 	err = s.introduce(ctx, o)
 	if err == nil && !ss.put(s) {
