@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
@@ -55,6 +56,22 @@ func TestUpdateAfterClose(t *testing.T) {
 	}
 	begin(t, c, "/w") // whose answer comes after everything that was sent
 	wantLines(t, "the client was told", c.heard())
+}
+
+// A title is made of any prompt, and what cannot be a folder is the client's mistake.
+func TestZeroBytes(t *testing.T) {
+	store, h := open(t, t.TempDir()), newHouse()
+	c := h.connect(t, store)
+	s := begin(t, c, "/w")
+	ask(t, s, "one\x00two")
+	if infos := listed(t, c, ""); len(infos) != 1 || infos[0].Title.Value() != "onetwo" {
+		t.Errorf("listed: %+v", infos)
+	}
+	if log := h.log(); strings.Contains(log, "ERROR") {
+		t.Errorf("logged: %s", log)
+	}
+	_, err := c.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/a\x00b"})
+	wantError(t, "session/new", err, acp.ErrInvalidParams)
 }
 
 // deaf is a store that keeps no messages of the agent.

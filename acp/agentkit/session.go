@@ -406,6 +406,7 @@ func (s *Session[S]) retitle(ctx context.Context, title acp.Opt[string]) error {
 // shortened keeps a title within what a store takes.
 func shortened(title string) string {
 	const longest = 1000
+	title = strings.ReplaceAll(strings.ToValidUTF8(title, ""), "\x00", "")
 	if len(title) <= longest {
 		return title
 	}

@@ -503,6 +503,8 @@ func (ss *Sessions[S]) answer(id acp.SessionID, err error) error {
 		return acp.SessionNotFound(id)
 	case errors.Is(err, sessionstore.ErrTooLarge):
 		return errors.Join(acp.ErrInvalidRequest.WithMessagef("Invalid request: this is too large for the session to be stored"), err)
+	case errors.Is(err, sessionstore.ErrInvalid):
+		return errors.Join(acp.InvalidParamsf("the directories cannot be stored"), err)
 	}
 	return err
 }
