@@ -133,6 +133,28 @@ func TestWholeSummary(t *testing.T) {
 	}
 }
 
+// The end of a turn costs the same however many tool calls of other turns have not ended.
+func TestManyOpenCalls(t *testing.T) {
+	fastest := func(open int) time.Duration {
+		s := view.New(nil)
+		for i := range open {
+			s.Update(acp.StartToolCall(acp.ToolCallID(fmt.Sprint(i)), "x"))
+		}
+		best := time.Duration(1 << 62)
+		for range 5 {
+			began := time.Now()
+			for range 500 {
+				s.Prompt(acp.TextBlock("x")).End(nil, nil)
+			}
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	if few, many := fastest(1), fastest(10_000); many > 10*few {
+		t.Errorf("%v with many open calls, %v with few", many, few)
+	}
+}
+
 // Turns go with their items, and the plans of an agent that makes ever more are few.
 func TestManyTurns(t *testing.T) {
 	s := view.New(&view.Options{MaxItems: 10})

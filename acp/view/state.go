@@ -55,10 +55,10 @@ type State struct {
 	subagents       map[acp.SessionID]int
 	sessionMessages map[acp.MessageID]int
 
-	open    int   // the message that chunks without an id continue, or -1
-	running []int // the turns in progress, oldest first
-	opened  map[acp.ToolCallID]int
-	echoes  []*echo // of prompts in progress
+	open    int                            // the message that chunks without an id continue, or -1
+	running []int                          // the turns in progress, oldest first
+	opened  map[int]map[acp.ToolCallID]int // tool calls that have not ended, by their turn
+	echoes  []*echo                        // of prompts in progress
 }
 
 type messageKey struct {
@@ -90,7 +90,7 @@ func (s *State) clear() {
 	s.size, s.open = 0, -1
 	s.messages, s.calls = map[messageKey]int{}, map[acp.ToolCallID]int{}
 	s.compactions, s.subagents = map[acp.CompactionID]int{}, map[acp.SessionID]int{}
-	s.sessionMessages, s.opened = map[acp.MessageID]int{}, map[acp.ToolCallID]int{}
+	s.sessionMessages, s.opened = map[acp.MessageID]int{}, map[int]map[acp.ToolCallID]int{}
 	s.running, s.echoes = nil, nil
 }
 
@@ -292,7 +292,7 @@ func (s *State) forget(item *Item) {
 		unlist(s.messages, messageKey{v.Role, v.ID}, item.Index)
 	case *ToolCall:
 		unlist(s.calls, v.Call.ToolCallID, item.Index)
-		unlist(s.opened, v.Call.ToolCallID, item.Index)
+		s.over(item, v.Call.ToolCallID)
 	case *Compaction:
 		unlist(s.compactions, v.ID, item.Index)
 	case *Subagent:
@@ -372,12 +372,29 @@ func (s *State) toolCall(call *acp.ToolCall) {
 
 // begun takes note of a tool call that was added.
 func (s *State) begun(index int) {
-	c := s.now.items.get(index).Variant.(*ToolCall)
+	item := s.now.items.get(index)
+	c := item.Variant.(*ToolCall)
 	s.calls[c.Call.ToolCallID] = index
-	if c.finished() {
-		delete(s.opened, c.Call.ToolCallID)
-	} else {
-		s.opened[c.Call.ToolCallID] = index
+	if !c.finished() {
+		s.goesOn(item, c.Call.ToolCallID)
+	}
+}
+
+// goesOn notes that a tool call has not ended.
+func (s *State) goesOn(item *Item, id acp.ToolCallID) {
+	calls := s.opened[item.Turn]
+	if calls == nil {
+		calls = map[acp.ToolCallID]int{}
+		s.opened[item.Turn] = calls
+	}
+	calls[id] = item.Index
+}
+
+// over notes that it has, or is gone.
+func (s *State) over(item *Item, id acp.ToolCallID) {
+	calls := s.opened[item.Turn]
+	if unlist(calls, id, item.Index); len(calls) == 0 {
+		delete(s.opened, item.Turn)
 	}
 }
 
@@ -410,9 +427,9 @@ func (s *State) apply(item *Item, u *acp.ToolCallUpdate) {
 	}
 	if c.finished() {
 		c.Cancelled, c.Unfinished = false, false
-		unlist(s.opened, u.ToolCallID, item.Index)
+		s.over(item, u.ToolCallID)
 	} else if s.inProgress(item.Turn) {
-		s.opened[u.ToolCallID] = item.Index
+		s.goesOn(item, u.ToolCallID)
 	}
 	s.edited(item)
 }

@@ -113,12 +113,10 @@ func (s *State) editTurn(number int, change func(*TurnState)) {
 
 // leave marks the tool calls of a turn that are open, and does not take them for open any more.
 func (s *State) leave(turn int, mark func(*ToolCall)) {
-	for id, index := range s.opened {
-		if s.now.items.get(index).Turn == turn {
-			mark(s.edit(index).Variant.(*ToolCall))
-			delete(s.opened, id)
-		}
+	for _, index := range s.opened[turn] {
+		mark(s.edit(index).Variant.(*ToolCall))
 	}
+	delete(s.opened, turn)
 }
 
 // Cancel marks the tool calls of the turn that have not ended as cancelled. Call it when session/cancel is sent. Updates
@@ -131,10 +129,8 @@ func (t *Turn) Cancel() {
 		return
 	}
 	s.editTurn(t.number, func(t *TurnState) { t.Cancelled = true })
-	for _, index := range s.opened {
-		if s.now.items.get(index).Turn == t.number {
-			s.edit(index).Variant.(*ToolCall).Cancelled = true
-		}
+	for _, index := range s.opened[t.number] {
+		s.edit(index).Variant.(*ToolCall).Cancelled = true
 	}
 }
 
