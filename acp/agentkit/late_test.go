@@ -9,6 +9,7 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/rpc"
 	"github.com/acpgo/sdk/acp/sessionstore"
 )
 
@@ -108,4 +109,20 @@ func TestStoredBehindAFailure(t *testing.T) {
 		lines = append(lines, line(update))
 	}
 	wantLines(t, "stored", lines, "user: go", "call: c Tool pending")
+}
+
+// What a turn has left open is closed also when a function of AtEnd panics.
+func TestAtEndPanics(t *testing.T) {
+	h := newHouse()
+	config := h.config(open(t, t.TempDir()))
+	config.Prompt = func(ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		turn.AtEnd(func(context.Context) error { panic("at the end") })
+		_, err := turn.StartToolCall(ctx, "Tool", agentkit.WithToolCallID("c"))
+		return endTurn, err
+	}
+	c := connect(t, agentkit.NewSessions(config), nil, tapped)
+	s := begin(t, c, "/w")
+	_, err := s.Prompt(t.Context(), acp.TextBlock("go"))
+	wantError(t, "the prompt", err, rpc.ErrInternal)
+	wantLines(t, "the client was told", c.heard(), "call: c Tool pending", "call: c failed", "title: go")
 }

@@ -284,9 +284,14 @@ func (t *Turn[S]) finish(ctx context.Context, opened *open, req *acp.PromptReque
 	turn := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
+	defer t.settle(ctx, turn, opened, req) // also when one of these panics
 	for do := t.nextEnd(); do != nil; do = t.nextEnd() {
 		t.report("the end of a turn", do(ctx))
 	}
+}
+
+// settle closes what the turn has left open, and stores its end. The context of the turn may have ended, ctx has not.
+func (t *Turn[S]) settle(ctx, turn context.Context, opened *open, req *acp.PromptRequest) {
 	t.report("texts and tool calls that were left open", opened.end(turn))
 	t.report("the title", t.title(ctx, req))
 	if t.said.store == nil {
