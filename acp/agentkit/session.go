@@ -280,7 +280,8 @@ func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore
 }
 
 // SaveState stores State, as encoding/json writes it: it is there again before Config.Open is called for the session the next
-// time. The author keeps others from changing it meanwhile. Without a store it does nothing.
+// time. The author keeps others from changing it meanwhile. In Config.Open of a new session it is stored when Open has
+// succeeded. Without a store it does nothing.
 func (s *Session[S]) SaveState(ctx context.Context) error {
 	if s.said.store == nil {
 		return nil
