@@ -17,7 +17,7 @@ import (
 // answered at length.
 func serve(r *hostile.Report) error {
 	before := runtime.NumGoroutine()
-	watch := watchGoroutines()
+	watch := watch()
 	var sessions atomic.Int64
 	err := acp.ServeAgent(context.Background(), acp.Stdio(), acp.AgentHandlers{
 		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
@@ -25,8 +25,8 @@ func serve(r *hostile.Report) error {
 		},
 		Prompt: prompt,
 	}, &acp.AgentOptions{Prompt: acp.PromptCapabilities{Image: true, EmbeddedContext: true}})
-	most := watch()
-	r.Note("%d goroutines at most", most)
+	most, memory := watch()
+	r.Note("%d goroutines and %d MiB of Go's at most", most, memory)
 	if most > maxGoroutines {
 		r.Problem("%d goroutines, want %d at most", most, maxGoroutines)
 	}

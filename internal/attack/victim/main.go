@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"time"
 
 	"github.com/acpgo/sdk/internal/attack/hostile"
@@ -67,10 +68,10 @@ func main() {
 // live has the client live, and notes what became of it.
 func (c config) live(r *hostile.Report) error {
 	before := runtime.NumGoroutine()
-	watch := watchGoroutines()
+	watch := watch()
 	err := c.client(r)
-	most := watch()
-	r.Note("%d goroutines at most", most)
+	most, memory := watch()
+	r.Note("%d goroutines and %d MiB of Go's at most", most, memory)
 	if most > maxGoroutines {
 		r.Problem("%d goroutines, want %d at most", most, maxGoroutines)
 	}
@@ -89,26 +90,31 @@ func (c config) live(r *hostile.Report) error {
 // session with notifications that wait, of which there may be 4096 each.
 const maxGoroutines = 3 * 4096
 
-// watchGoroutines counts goroutines until the function that it returns is called, which says how many there were.
-func watchGoroutines() (most func() int) {
-	stop, done := make(chan struct{}), make(chan int)
+// watch looks at goroutines and memory until the function that it returns is called, which says how many there were, and how
+// many MiB Go had of the system. That is without what the race detector has.
+func watch() (most func() (goroutines int, memory uint64)) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	goroutines, memory := 0, uint64(0)
 	go func() {
-		most := 0
+		defer close(done)
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
+		samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 		for {
-			most = max(most, runtime.NumGoroutine())
+			metrics.Read(samples)
+			goroutines = max(goroutines, runtime.NumGoroutine())
+			memory = max(memory, samples[0].Value.Uint64()-samples[1].Value.Uint64())
 			select {
 			case <-tick.C:
 			case <-stop:
-				done <- most
 				return
 			}
 		}
 	}()
-	return func() int {
+	return func() (int, uint64) {
 		close(stop)
-		return <-done
+		<-done
+		return goroutines, memory >> 20
 	}
 }
 
