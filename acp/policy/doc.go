@@ -21,20 +21,25 @@
 // Commands, or a whole line by its Lines, and its Agents, Kinds, Tools and Cwds match what the request says of them. It must
 // say something of what the request has: a rule for paths does not allow a request that also has a command. Data that is
 // absent matches nothing, nor does a kind that the protocol does not know. Nothing is allowed if the kind is not known, if a
-// tool that reads, edits, deletes or moves names no file, or one that executes names no command.
+// tool that reads, edits, deletes or moves names no file, or one that executes names no command. What is only named inside
+// lists and objects of the input must be covered too, but is not enough.
 //
-// The paths are those of all locations and diffs, and those in the members of the input that commonly hold them; these may
-// be relative to the session's working directory. They are compared clean. A path with ".." is never allowed: where it leads
-// depends on links. Nor is a name that Windows would read in another way, nor one in the input that begins with "~", or that
-// is an address. Links are followed if Options.Resolve says so, and both names must be covered then. A rule that allows is
+// The paths are those of all locations and diffs, and those in the members of the input that commonly hold them, at any
+// depth; these may be relative to the session's working directory. They are compared clean. A path with ".." is never
+// allowed: where it leads depends on links. Nor is a name that Windows would read in another way, nor one in the input that
+// a tool may expand or read as an address: one that begins with "~" or a scheme such as "file:", or that has a variable or a
+// wildcard, even if it is the name of a file. Nor is anything if lists and objects of the input are too deep inside each
+// other to be read. Links are followed if Options.Resolve says so, and both names must be covered then. A rule that allows is
 // compared with upper and lower case; one that asks or rejects without, because some file systems make no difference.
 //
-// The commands are those of the members command and cmd of the input: a line for a POSIX shell, or a list of arguments.
-// Every command of a line must be covered, in pipes, lists, groups and $(…) as well. Words that are not literal, with
-// variables, substitutions or wildcards, match only the last word "**". The files of redirections are paths of the request.
+// The commands are those of the members command and cmd of the input, at any depth: a line for a POSIX shell, or a list of
+// arguments. Every command of a line must be covered, in pipes, lists, groups and $(…) as well. Words that are not literal,
+// with variables, substitutions or wildcards, match only the last word "**". The files of redirections are paths of the
+// request.
 // Nothing but Lines covers a line that sets variables, has a here-document, a redirection to a relative path, arithmetic, an
-// extended pattern such as @(a|b), a function, a loop or a condition, or cannot be parsed. A rule sees the names of commands, not what they do: one that allows
-// "make **", or "find **", allows whatever these are told to run.
+// extended pattern such as @(a|b), a variable followed by "[", a function, a loop or a condition; one that cannot be parsed,
+// or that makes a command of text, as env -S, sudo -s, flock -c, xargs -I, watch and parallel do. A rule sees the names of
+// commands, not what they do: one that allows "make **", or "find **", allows whatever these are told to run.
 //
 // # A rule that asks or rejects
 //

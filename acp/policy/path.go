@@ -101,14 +101,17 @@ type subject struct {
 	flaw  string   // why no rule can allow it, or ""
 }
 
-// examine reads a path. relative says that it may be relative to the working directory.
-func examine(text, cwd string, relative bool, resolve func(string) (string, error)) subject {
+// examine reads a path. byInput says that a tool reads it: it may be relative to the working directory, or more than a path.
+func examine(text, cwd string, byInput bool, resolve func(string) (string, error)) subject {
 	s := subject{text: text}
 	name := text
 	windows := len(name) >= 2 && driveLetter(name[0]) && name[1] == ':' || strings.HasPrefix(name, `\\`)
 	if windows {
 		name = slashed(name)
 		s.flaw = windowsFlaw(name)
+	}
+	if byInput {
+		s.flaw = cmp.Or(s.flaw, inputFlaw(text))
 	}
 	switch {
 	case name == "":
@@ -118,13 +121,8 @@ func examine(text, cwd string, relative bool, resolve func(string) (string, erro
 		s.flaw = "contains a NUL"
 		return s
 	case !rooted(name):
-		switch {
-		case !relative || cwd == "" || windows:
+		if !byInput || cwd == "" || windows {
 			s.flaw = "is not absolute"
-		case strings.HasPrefix(name, "~"):
-			s.flaw = "begins with ~, which many tools take for the user's home"
-		case strings.Contains(name, "://"):
-			s.flaw = "is an address"
 		}
 		if cwd == "" || windows {
 			return s
@@ -159,6 +157,29 @@ func examine(text, cwd string, relative bool, resolve func(string) (string, erro
 		s.forms = append(s.forms, real)
 	}
 	return s
+}
+
+// inputFlaw says what a tool may take a path of its input for, other than the path of one file.
+func inputFlaw(text string) string {
+	scheme, _, hasScheme := strings.Cut(text, ":")
+	switch {
+	case strings.HasPrefix(text, "~"):
+		return "begins with ~, which many tools take for the user's home"
+	case strings.Contains(text, "://"),
+		hasScheme && scheme != "" && (len(scheme) > 1 || !driveLetter(scheme[0])) &&
+			!strings.ContainsFunc(scheme, func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("+.-", r) }):
+		return "is an address"
+	case strings.Contains(text, "$") || strings.Count(text, "%") > 1:
+		return "contains a variable, which a tool may expand"
+	case strings.ContainsAny(text, "*?[{") || strings.HasPrefix(text, "!") ||
+		strings.Contains(text, "@(") || strings.Contains(text, "+(") || strings.Contains(text, "!("):
+		return "contains a wildcard, which a tool may expand"
+	}
+	return ""
+}
+
+func alphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
 // clean is a path without empty and dot elements, and with an upper-case drive. It keeps the second slash of a network path.

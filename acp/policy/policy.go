@@ -4,8 +4,6 @@ package policy
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -176,6 +174,9 @@ type facts struct {
 	redirects        []subject // of all lines
 	words            []subject // of all lines, read as paths
 	flaws            []string  // why nothing can allow the request
+
+	// Whether it names a path or a command, or a command, elsewhere than deep in its input, where it may mean anything.
+	named, commanded bool
 }
 
 func (f *facts) about() []string {
@@ -205,19 +206,25 @@ func (p *Policy) facts(req Request) *facts {
 	if !call.Kind.Known() {
 		f.flaws = append(f.flaws, fmt.Sprintf("the kind %q is not known", call.Kind))
 	}
-	known := map[string]bool{}
-	add := func(text string, relative bool) {
-		if known[text] {
+	// A path of the input that is more than a path is another one than the location of the same name.
+	type named struct {
+		text   string
+		flawed bool
+	}
+	known := map[named]bool{}
+	add := func(text string, byInput bool) {
+		name := named{text, byInput && inputFlaw(text) != ""}
+		if known[name] {
 			return
 		}
-		known[text] = true
+		known[name] = true
 		if len(known) > maxPaths {
 			if len(known) == maxPaths+1 {
 				f.flaws = append(f.flaws, fmt.Sprintf("it names more than %d paths", maxPaths))
 			}
 			return
 		}
-		f.paths = append(f.paths, examine(text, f.cwd, relative, p.resolve))
+		f.paths = append(f.paths, examine(text, f.cwd, byInput, p.resolve))
 	}
 	for _, location := range call.Locations {
 		add(location.Path, false)
@@ -231,11 +238,13 @@ func (p *Policy) facts(req Request) *facts {
 			f.flaws = append(f.flaws, "the tool call has content of an unknown kind")
 		}
 	}
+	f.named = len(f.paths) > 0
 	if err := f.readInput(call.RawInput, func(path string) { add(path, true) }); err != nil {
 		f.flaws = append(f.flaws, "the input: "+err.Error())
 	}
-	if call.Kind == acp.ToolKindExecute && len(f.lines) == 0 && p.line != nil {
+	if call.Kind == acp.ToolKindExecute && !f.commanded && p.line != nil {
 		if text, ok := p.line(req.Agent, call); ok {
+			f.named, f.commanded = true, true
 			f.lines = append(f.lines, parseLine(text))
 		}
 	}
@@ -263,129 +272,15 @@ func (p *Policy) facts(req Request) *facts {
 	}
 	switch call.Kind {
 	case acp.ToolKindExecute:
-		if len(f.lines) == 0 {
+		if !f.commanded {
 			f.flaws = append(f.flaws, "the command is not known")
 		}
 	case acp.ToolKindRead, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
-		if len(f.paths) == 0 && len(f.lines) == 0 {
+		if !f.named {
 			f.flaws = append(f.flaws, "the file is not known")
 		}
 	}
 	return f
-}
-
-// The members of a tool's input that are read. Their names are those that agents use.
-var (
-	commandMembers = []string{"command", "cmd"}
-	pathMembers    = []string{
-		"path", "paths", "file", "files", "file_path", "filePath", "filepath", "file_paths", "filename", "fileName",
-		"notebook_path", "notebookPath", "abs_path", "absolute_path", "absolutePath", "target_file", "old_path", "new_path",
-		"oldPath", "newPath", "source", "destination", "source_path", "destination_path", "cwd", "workdir", "working_directory",
-		"workingDirectory", "dir", "dir_path", "directory",
-	}
-	// Beside a command, they change what it does.
-	otherMembers = []string{"env", "environment", "stdin", "shell", "executable", "interpreter"}
-)
-
-// readInput reads the commands and paths of a tool's input.
-func (f *facts) readInput(raw json.RawMessage, path func(string)) error {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	if raw[0] != '{' {
-		if f.kind == acp.ToolKindExecute {
-			return errors.New("not an object")
-		}
-		return nil
-	}
-	p := newParser(raw)
-	input := map[string]json.RawMessage{}
-	err := p.object(func(name string) error {
-		var value json.RawMessage
-		err := p.dec.Decode(&value)
-		input[name] = value
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, name := range pathMembers {
-		texts, err := textsOf(input[name])
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		for _, text := range texts {
-			path(text)
-		}
-	}
-	more, wrongArgs := textsOf(input["args"])
-	for _, name := range commandMembers {
-		if len(input[name]) > 0 && input[name][0] == '[' {
-			args, err := textsOf(input[name])
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			f.lines = append(f.lines, invocation(args))
-			if len(more) > 0 || wrongArgs != nil {
-				return fmt.Errorf("%s: a list of arguments, and args", name)
-			}
-			continue
-		}
-		texts, err := textsOf(input[name])
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		for _, text := range texts {
-			switch {
-			case wrongArgs != nil:
-				return fmt.Errorf("args: %w", wrongArgs)
-			case len(more) == 0:
-				f.lines = append(f.lines, parseLine(text))
-			case strings.ContainsFunc(text, func(r rune) bool { return !plainName(r) }):
-				return fmt.Errorf("%s: a line and args", name)
-			default:
-				f.lines = append(f.lines, invocation(append([]string{text}, more...)))
-			}
-		}
-	}
-	for _, name := range otherMembers {
-		if value := string(input[name]); len(f.lines) > 0 && !slices.Contains([]string{"", "null", "{}", "[]", `""`}, value) {
-			return fmt.Errorf("%s changes what the command does", name)
-		}
-	}
-	return nil
-}
-
-// plainName reports whether a character means itself to every shell.
-func plainName(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+", r)
-}
-
-// invocation is what a command with arguments does. Of a shell that is given a line, it is what the line does.
-func invocation(args []string) line {
-	outer := argv(args)
-	if len(args) == 3 && (args[1] == "-c" || args[1] == "-lc") && slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, args[0]) {
-		l := parseLine(args[2])
-		l.all = append(l.all, outer.all...)
-		return l
-	}
-	return outer
-}
-
-// textsOf are the strings of a member: one, a list of them, or none.
-func textsOf(raw json.RawMessage) (texts []string, err error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
-	}
-	if raw[0] == '[' {
-		err = json.Unmarshal(raw, &texts)
-		return texts, err
-	}
-	var text string
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return nil, errors.New("neither text nor a list of texts")
-	}
-	return []string{text}, nil
 }
 
 // judge says whether a rule matches, and why.
@@ -446,11 +341,8 @@ func (r *compiled) uncovered(f *facts) string {
 	for _, flaw := range f.flaws {
 		return flaw
 	}
-	if len(f.paths) == 0 && len(f.lines) == 0 {
-		if about {
-			return "the request names no paths and no commands"
-		}
-		return ""
+	if about && !f.named {
+		return "the request names no paths and no commands"
 	}
 	for _, path := range f.paths {
 		if why := r.pathUncovered(path, f.cwd); why != "" {

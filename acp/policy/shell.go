@@ -94,6 +94,7 @@ func parseLine(text string) line {
 	} else if len(l.covered) == 0 {
 		l.flaw = "has no command"
 	}
+	l.findText()
 	return l
 }
 
@@ -112,7 +113,17 @@ func argv(args []string) line {
 	if len(args) == 0 || args[0] == "" {
 		l.flaw = "has no command"
 	}
+	l.findText()
 	return l
+}
+
+// findText looks for commands that are run of text, which is not read.
+func (l *line) findText() {
+	for _, c := range l.all {
+		if l.flaw == "" && c.runsText() {
+			l.flaw = fmt.Sprintf("has a command that may make a command of text: %s", c)
+		}
+	}
 }
 
 func words(call *syntax.CallExpr) (c command) {
@@ -181,9 +192,14 @@ func (l *line) call(call *syntax.CallExpr) error {
 
 // expansions adds the commands inside words.
 func (l *line) expansions(parts []syntax.WordPart) error {
+	var zsh subscripts
 	for _, part := range parts {
 		switch p := part.(type) {
-		case *syntax.Lit, *syntax.SglQuoted:
+		case *syntax.Lit:
+			if zsh.inText(p.Value) {
+				return errors.New("has a variable followed by [, which zsh takes for a subscript, and may run")
+			}
+		case *syntax.SglQuoted:
 		case *syntax.DblQuoted:
 			if err := l.expansions(p.Parts); err != nil {
 				return err
@@ -204,8 +220,38 @@ func (l *line) expansions(parts []syntax.WordPart) error {
 			// which can run commands.
 			return errors.New("has arithmetic, a process substitution or an extended pattern")
 		}
+		if _, ok := part.(*syntax.Lit); !ok {
+			_, variable := part.(*syntax.ParamExp)
+			zsh = subscripts{variable: variable}
+		}
 	}
 	return nil
+}
+
+// subscripts finds what zsh may read as subscripts in the parts of a word.
+type subscripts struct {
+	variable bool // is just before
+	dollar   bool // is before, in text: of a variable that is none for bash, such as $+x
+}
+
+// inText reports whether there may be one in the next text, which is unquoted. The parser splits texts as it likes.
+func (s *subscripts) inText(text string) bool {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			if i++; i < len(text) && text[i] == '\n' {
+				continue
+			}
+		case '$':
+			s.dollar = true
+		case '[':
+			if s.variable || s.dollar {
+				return true
+			}
+		}
+		s.variable = false
+	}
+	return false
 }
 
 // plainParameter reports whether an expansion is $NAME or ${NAME}.
@@ -386,6 +432,101 @@ var wrappers = map[string]bool{
 	"sudo": true, "time": true, "timeout": true, "watch": true, "xargs": true,
 }
 
+// textOptions are the options of a wrapper that make a command of text.
+type textOptions struct {
+	short, long string // short ones are letters
+	takes       string // short options that have an argument
+	operands    int    // before the command
+}
+
+var runText = map[string]textOptions{
+	"doas":  {short: "s", takes: "aCu"},
+	"env":   {short: "S", long: "--split-string", takes: "aCLPuU"},
+	"flock": {short: "c", long: "--command", takes: "Ew", operands: 1},
+	"sudo":  {short: "is", long: "--shell --login", takes: "aCcDghpRrTtUu"},
+	// What is read in place of a word may be the command's name.
+	"xargs": {short: "IiJ", long: "--replace", takes: "adELnPRSs"},
+}
+
+// maxWrapped bounds the words after a wrapper that are looked at: the time grows with the square of their number.
+const maxWrapped = 1000
+
+// runsText reports whether a command, or one that it is to run, makes a command of text, or may.
+func (c command) runsText() bool {
+	for i, w := range c.words {
+		name := programName(w.text)
+		if i == 0 && !wrappers[name] {
+			return false
+		}
+		if len(c.words) > maxWrapped {
+			return true
+		}
+		rest := c.words[i+1:]
+		switch name {
+		case "parallel", "watch": // a shell reads their arguments
+			return true
+		case "find":
+			for j := range rest[:max(len(rest)-1, 0)] {
+				if (strings.HasPrefix(rest[j].text, "-exec") || strings.HasPrefix(rest[j].text, "-ok")) && strings.Contains(rest[j+1].text, "{}") {
+					return true
+				}
+			}
+		case "strace": // -o '|command'
+			if slices.ContainsFunc(rest, func(w word) bool { return strings.ContainsAny(w.text, "|!") }) {
+				return true
+			}
+		}
+		if options, ok := runText[name]; ok && options.in(rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// in reports whether one of the options is, or may be, among the words after the wrapper's name.
+func (o textOptions) in(words []word) bool {
+	operands, argument := o.operands, false
+	for _, w := range words {
+		switch {
+		case !w.literal:
+			return true
+		case w.text == "--" && o.operands == 0:
+			return false
+		case strings.HasPrefix(w.text, "--"):
+			name, _, hasValue := strings.Cut(w.text, "=")
+			for long := range strings.FieldsSeq(o.long) {
+				if len(name) > 2 && strings.HasPrefix(long, name) { // it may be shortened
+					return true
+				}
+			}
+			argument = !hasValue
+		case strings.HasPrefix(w.text, "-"):
+			argument = false
+			for i, letter := range w.text[1:] {
+				if strings.ContainsRune(o.short, letter) {
+					return true
+				}
+				if strings.ContainsRune(o.takes, letter) {
+					argument = i+2 == len(w.text)
+					break
+				}
+			}
+		case argument:
+			argument = false
+		case operands == 0:
+			return false
+		default:
+			operands--
+		}
+	}
+	return false
+}
+
+// programName is a command's name without its folder, in lower case.
+func programName(text string) string {
+	return strings.TrimSuffix(path.Base(slashed(fold(text))), ".exe")
+}
+
 // shells are commands whose arguments, or whose input, are lines for a shell.
 var shells = map[string]bool{
 	"ash": true, "bash": true, "cmd": true, "dash": true, "eval": true, "fish": true, "ksh": true, "powershell": true,
@@ -404,7 +545,7 @@ func touches(pattern []string, c command) verdict {
 	if best == yes || len(plain) == 0 || !plain[0].literal {
 		return max(best, no)
 	}
-	plain[0].text = strings.TrimSuffix(path.Base(slashed(plain[0].text)), ".exe")
+	plain[0].text = programName(plain[0].text)
 	if best = max(best, match(pattern, plain)); best == yes {
 		return yes
 	}

@@ -1,0 +1,261 @@
+// This file owns a tool's input: which commands and paths it names, however deep.
+
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// The members of a tool's input that are read, at any depth. Their names are those that agents use.
+var (
+	commandMembers = []string{"command", "cmd"}
+	pathMembers    = []string{
+		"path", "paths", "file", "files", "file_path", "filePath", "filepath", "file_paths", "filename", "fileName",
+		"notebook_path", "notebookPath", "abs_path", "absolute_path", "absolutePath", "target_file", "old_path", "new_path",
+		"oldPath", "newPath", "source", "destination", "source_path", "destination_path", "cwd", "workdir", "working_directory",
+		"workingDirectory", "dir", "dir_path", "directory",
+	}
+	// Beside a command, they change what it does.
+	otherMembers = []string{"env", "environment", "stdin", "shell", "executable", "interpreter"}
+)
+
+// maxDepth and maxLines bound what is read of an input.
+const (
+	maxDepth = 32
+	maxLines = 100
+)
+
+// object is an object of JSON. Names may be there twice.
+type object []member
+
+type member struct {
+	name  string
+	value any // object, []any, string, json.Number, bool or nil
+}
+
+// input reads a tool's input. What is wrong does not stop it: a rule that rejects is to see the rest too.
+type input struct {
+	facts *facts
+	path  func(string)
+	wrong error // the first one
+	// beside says what changes what a command does, if there is one.
+	beside error
+}
+
+// readInput reads the commands and paths of a tool's input. The error says why no rule can allow it.
+func (f *facts) readInput(raw json.RawMessage, path func(string)) error {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return nil
+	}
+	in := input{facts: f, path: path}
+	p := newParser(raw)
+	p.dec.UseNumber() // a number may be too large for others
+	value, err := in.parse(p, maxDepth)
+	if _, ok := value.(object); !ok && value != nil && err == nil && f.kind == acp.ToolKindExecute {
+		err = errors.New("not an object")
+	}
+	in.fail(err)
+	if o, ok := value.(object); ok {
+		paths := in.readObject(o)
+		f.commanded = len(f.lines) > 0
+		f.named = f.named || paths > 0 || f.commanded
+	}
+	in.readInside(value)
+	if len(f.lines) > 0 {
+		in.fail(in.beside)
+	}
+	return in.wrong
+}
+
+func (in *input) fail(err error) {
+	if in.wrong == nil {
+		in.wrong = err
+	}
+}
+
+// parse reads a value with up to depth lists and objects inside each other. With an error, it is what comes before it.
+func (in *input) parse(p *parser, depth int) (any, error) {
+	if depth == 0 {
+		var raw json.RawMessage
+		err := p.dec.Decode(&raw)
+		if err == nil && (raw[0] == '{' || raw[0] == '[') {
+			in.fail(fmt.Errorf("more than %d lists and objects are inside each other", maxDepth))
+		}
+		return nil, err
+	}
+	token, err := p.token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		o, seen := object{}, map[string]bool{}
+		for p.dec.More() {
+			token, err := p.token()
+			if err != nil {
+				return o, err
+			}
+			name := token.(string) // the decoder has seen to that
+			if seen[name] {
+				in.fail(fmt.Errorf("member %q is there twice", name))
+			}
+			seen[name] = true
+			value, err := in.parse(p, depth-1)
+			o = append(o, member{name, value})
+			if err != nil {
+				return o, err
+			}
+		}
+		_, err := p.token()
+		return o, err
+	case json.Delim('['):
+		list := []any{}
+		for p.dec.More() {
+			value, err := in.parse(p, depth-1)
+			list = append(list, value)
+			if err != nil {
+				return list, err
+			}
+		}
+		_, err := p.token()
+		return list, err
+	}
+	return token, nil
+}
+
+// readInside reads the objects inside a value.
+func (in *input) readInside(value any) {
+	inside := func(value any) {
+		if o, ok := value.(object); ok {
+			in.readObject(o)
+		}
+		in.readInside(value)
+	}
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			inside(element)
+		}
+	case object:
+		for _, m := range value {
+			inside(m.value)
+		}
+	}
+}
+
+// readObject reads the members of an object, and returns how many paths they are.
+func (in *input) readObject(o object) (paths int) {
+	var more []string
+	var wrongArgs error
+	for _, m := range o {
+		switch {
+		case slices.Contains(pathMembers, m.name):
+			texts, err := textsOf(m)
+			in.fail(err)
+			for _, text := range texts {
+				in.path(text)
+			}
+			paths += len(texts)
+		case slices.Contains(otherMembers, m.name):
+			if !empty(m.value) {
+				in.beside = fmt.Errorf("%s changes what the command does", m.name)
+			}
+		case m.name == "args":
+			more, wrongArgs = textsOf(m)
+		}
+	}
+	commands := 0
+	for _, m := range o {
+		if slices.Contains(commandMembers, m.name) && m.value != nil {
+			commands++
+			in.fail(in.command(m, more, wrongArgs))
+		}
+	}
+	if commands == 0 && (len(more) > 0 || wrongArgs != nil) {
+		in.beside = errors.New("args are not beside the command")
+	}
+	return paths
+}
+
+// command reads a command, with the args beside it.
+func (in *input) command(m member, more []string, wrongArgs error) error {
+	f := in.facts
+	if len(f.lines) >= maxLines {
+		return fmt.Errorf("it has more than %d commands", maxLines)
+	}
+	texts, err := textsOf(m)
+	if err != nil {
+		return err
+	}
+	if _, ok := m.value.([]any); ok {
+		f.lines = append(f.lines, invocation(texts))
+		if len(more) > 0 || wrongArgs != nil {
+			return fmt.Errorf("%s: a list of arguments, and args", m.name)
+		}
+		return nil
+	}
+	switch text := texts[0]; {
+	case wrongArgs != nil:
+		return wrongArgs
+	case len(more) == 0:
+		f.lines = append(f.lines, parseLine(text))
+	case strings.ContainsFunc(text, func(r rune) bool { return !plainName(r) }):
+		return fmt.Errorf("%s: a line and args", m.name)
+	default:
+		f.lines = append(f.lines, invocation(append([]string{text}, more...)))
+	}
+	return nil
+}
+
+// plainName reports whether a character means itself to every shell.
+func plainName(r rune) bool { return alphanumeric(r) || strings.ContainsRune("/._-+", r) }
+
+// invocation is what a command with arguments does. Of a shell that is given a line, it is what the line does.
+func invocation(args []string) line {
+	outer := argv(args)
+	if len(args) == 3 && (args[1] == "-c" || args[1] == "-lc") && slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, args[0]) {
+		l := parseLine(args[2])
+		l.all = append(l.all, outer.all...)
+		return l
+	}
+	return outer
+}
+
+// textsOf are the strings of a member: one, a list of them, or none. With an error, they are those that are there.
+func textsOf(m member) (texts []string, err error) {
+	list, ok := m.value.([]any)
+	if !ok && m.value != nil {
+		list = []any{m.value}
+	}
+	for _, value := range list {
+		if text, ok := value.(string); ok {
+			texts = append(texts, text)
+		} else {
+			err = fmt.Errorf("%s: neither text nor a list of texts", m.name)
+		}
+	}
+	return texts, err
+}
+
+// empty reports whether a value says nothing.
+func empty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case string:
+		return value == ""
+	case []any:
+		return len(value) == 0
+	case object:
+		return len(value) == 0
+	}
+	return false
+}
