@@ -495,7 +495,7 @@ var mutants = []mutant{
 	{"cancel-in-the-stream", "PRM-11", silent("session/prompt", has("cancelled"))},
 	{"cancel-twice", "PRM-16", cancelledNext},
 	{"cancel-in-a-permission", "PRM-11", replacing(`"stopReason":"cancelled"`, `"stopReason":"end_turn"`)},
-	{"cancel-in-a-terminal", "TRM-7", replacing(`"terminal/release"`, `"terminal/output"`)},
+	{"cancel-in-a-terminal", "TRM-7 TRM-8", replacing(`"terminal/release"`, `"terminal/output"`)},
 	{"terminal-that-lasts", "PRM-12", failing("session/prompt", has("cancelled"))},
 	{"cancel-idle", "OVW-4", answering(`{"jsonrpc":"2.0","id":null,"error":{"code":-32002,"message":"No turn"}}`, has(`"session/cancel"`))},
 	{"cancel-behind-the-end", "PRM-16", cancelledNext},
