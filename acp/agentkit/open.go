@@ -144,7 +144,15 @@ func (o *open) end(ctx context.Context) error {
 }
 
 // addText, addCall and their opposites keep account. Without a turn there is nothing to keep.
-func (o *open) addText(t *Text) error {
+func (o *open) addText(t *Text) error     { return add(o, textsOf, t) }
+func (o *open) addCall(c *ToolCall) error { return add(o, callsOf, c) }
+func (o *open) removeText(t *Text)        { remove(o, textsOf, t) }
+func (o *open) removeCall(c *ToolCall)    { remove(o, callsOf, c) }
+
+func textsOf(o *open) *[]*Text     { return &o.texts }
+func callsOf(o *open) *[]*ToolCall { return &o.calls }
+
+func add[T any](o *open, list func(*open) *[]*T, v *T) error {
 	if o == nil {
 		return nil
 	}
@@ -153,37 +161,17 @@ func (o *open) addText(t *Text) error {
 	if o.over {
 		return ErrEnded
 	}
-	o.texts = append(o.texts, t)
+	of := list(o)
+	*of = append(*of, v)
 	return nil
 }
 
-func (o *open) addCall(c *ToolCall) error {
-	if o == nil {
-		return nil
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.over {
-		return ErrEnded
-	}
-	o.calls = append(o.calls, c)
-	return nil
-}
-
-func (o *open) removeText(t *Text) {
+func remove[T any](o *open, list func(*open) *[]*T, v *T) {
 	if o == nil {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.texts = slices.DeleteFunc(o.texts, func(other *Text) bool { return other == t })
-}
-
-func (o *open) removeCall(c *ToolCall) {
-	if o == nil {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.calls = slices.DeleteFunc(o.calls, func(other *ToolCall) bool { return other == c })
+	of := list(o)
+	*of = slices.DeleteFunc(*of, func(other *T) bool { return other == v })
 }
