@@ -59,6 +59,15 @@ func (c *Client) ResumeSession(ctx context.Context, req *acp.ResumeSessionReques
 	return c.open(ctx, load, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.ResumeSession(ctx, req) })
 }
 
+// KeepSession makes a session that was opened on the connection of now by a call of another kind, such as session/fork, one
+// that is restored from then on, with the id, the folders and the MCP servers of req. It calls nothing.
+func (c *Client) KeepSession(ctx context.Context, req *acp.LoadSessionRequest) (*Session, error) {
+	if req == nil {
+		req = &acp.LoadSessionRequest{}
+	}
+	return c.open(ctx, req, func(conn *acp.ClientConn) (*acp.ClientSession, error) { return conn.Session(req.SessionID), nil })
+}
+
 func (c *Client) open(
 	ctx context.Context, req *acp.LoadSessionRequest, open func(*acp.ClientConn) (*acp.ClientSession, error),
 ) (*Session, error) {

@@ -1,0 +1,376 @@
+package talk
+
+// This file owns the client: what it is given, and its connection from beginning to end.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/acp/local"
+	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// Agent is what a Client talks to.
+type Agent struct {
+	// Name is how the user calls the agent.
+	Name string
+	// Connect returns the transport of one connection. Nil starts Command.
+	Connect func(context.Context) (acp.Transport, error)
+	// Command is how the agent's program is started, or nil for one at a URL: that has no logins in a terminal.
+	Command *launch.Command
+}
+
+// Options say what a Client does. The zero value of each field but Agent and Cwd leaves it out, or means the default.
+type Options struct {
+	Agent Agent
+	// Version is the version of this program.
+	Version string
+
+	// Cwd is the folder in which the agent works, Dirs are further ones, and MCPServers are what it gets: of sessions that
+	// do not say otherwise. Relative paths are those of this process.
+	Cwd        string
+	Dirs       []string
+	MCPServers []acp.MCPServer
+	// NoFiles and NoTerminals do not offer the agent files and terminals of this machine.
+	NoFiles, NoTerminals bool
+
+	// Rules decide about permissions before Ask does, and Memory keeps what the user decided for always. Default: no rules,
+	// and a memory for each session.
+	Rules  *policy.Policy
+	Memory policy.Memory
+	// Ask answers a question for permission. It is called for several at once, each in a goroutine. ctx ends when the
+	// question is over: the turn was cancelled, or the connection lost. Its answer is the id of one of the options, or ""
+	// for none. Nil rejects what rules do not allow.
+	Ask func(ctx context.Context, q *Question) (acp.PermissionOptionID, error)
+	// Form has the user fill in a form, and URL asks whether to open one; see Elicitation. ctx ends when nobody waits for
+	// the answer any more. Nil does not offer them to the agent.
+	Form, URL func(ctx context.Context, e *Elicitation) (*acp.CreateElicitationResponse, error)
+	// TerminalLogin says that the user can log in in a terminal: see Client.Login.
+	TerminalLogin bool
+	// Unstable tells the agent that this client knows subagents and plans with ids.
+	Unstable bool
+
+	// Update is called for each update of a session, after the session's State has it.
+	Update func(session acp.SessionID, update acp.SessionUpdate)
+	// Output is called when a terminal has new output, or has ended: see Client.Terminal.
+	Output func(session acp.SessionID, terminal acp.TerminalID)
+	// Event is told what happens. It must be quick.
+	Event func(Event)
+	// Line is given each line that passes, before it is acted on. It is valid during the call, and a slow call holds up the
+	// connection.
+	Line func(from conformance.Side, line []byte)
+
+	// Record gets every message in the form of package recording, with secrets masked unless NoMask.
+	Record io.Writer
+	NoMask bool
+	// Findings is told what breaks the protocol.
+	Findings func(conformance.Finding)
+
+	// NoReconnect ends the Client when the connection is lost.
+	NoReconnect bool
+	// CancelGrace is how long a cancelled turn waits for the agent's answer. Default 30 s.
+	CancelGrace time.Duration
+	// ConnectTimeout bounds how long the agent may take to start. Default 2 min.
+	ConnectTimeout time.Duration
+	// ConcurrentTurns lets a session have several turns at a time, for agents that take prompts into the turn that runs.
+	ConcurrentTurns bool
+	// View bounds what the States keep.
+	View *view.Options
+}
+
+// Client is a client of one agent. Its methods are safe for concurrent use. Close must be called at the end.
+type Client struct {
+	opts  Options
+	rules *policy.Policy
+
+	states    view.Sessions
+	roots     *local.Roots
+	terminals *local.Terminals // nil without
+	shown     terminals
+
+	life    context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+	closing sync.Once
+	closed  error
+
+	conn     *reconnect.Client
+	draft    atomic.Pointer[answer] // to initialize, on the connection of now
+	starts   atomic.Int64           // of connections
+	restarts atomic.Int64           // connections that this client ends on purpose
+	recorder recorder
+
+	mu       sync.Mutex
+	process  *exec.Cmd // of the connection of now, or nil
+	sessions map[acp.SessionID]*Session
+	rooted   map[rootKey]bool
+}
+
+// rootKey is a session on one connection.
+type rootKey struct {
+	conn *rpc.Conn
+	id   acp.SessionID
+}
+
+// StartError says that an agent does not start, or cannot be reached.
+type StartError struct {
+	// Agent is the agent's name.
+	Agent string
+	// Problem is what its words are a sign of, if that is known; its Kind is "" otherwise.
+	Problem launch.Problem
+	// Err is why; of a process it has the exit status and the last words.
+	Err error
+}
+
+// Error implements the error interface.
+func (e *StartError) Error() string {
+	text := fmt.Sprintf("agent %s does not start: %v", e.Agent, e.Err)
+	if e.Problem.Kind != "" {
+		text += "\n" + e.Problem.String()
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// errNoReconnect is why a connection is not made again.
+var errNoReconnect = errors.New("the agent is not started again")
+
+// Open starts the agent, or connects to it, and initializes it. ctx bounds that. The error is a *StartError if the agent is
+// at fault.
+func Open(ctx context.Context, opts *Options) (_ *Client, err error) {
+	c := &Client{opts: *opts, sessions: map[acp.SessionID]*Session{}, rooted: map[rootKey]bool{}}
+	o := &c.opts
+	c.shown.changed = o.Output
+	c.states.Options = o.View
+	if o.Agent.Connect == nil && o.Agent.Command == nil {
+		return nil, errors.New("talk: the agent has neither a command nor a connection")
+	}
+	if o.Cwd, err = filepath.Abs(o.Cwd); err != nil {
+		return nil, err
+	}
+	dirs := []string{o.Cwd}
+	for _, dir := range o.Dirs {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, dir)
+	}
+	o.Dirs = dirs[1:]
+	if c.rules = o.Rules; c.rules == nil {
+		if c.rules, err = policy.New(nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	if o.Memory == nil {
+		o.Memory = &policy.SessionMemory{}
+	}
+	if c.roots, err = local.OpenRoots(dirs...); err != nil {
+		return nil, err
+	}
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	c.recorder = recorder{client: c}
+	c.conn, err = reconnect.Connect(ctx, c.transport, c.handlers(), c.clientOptions(), &reconnect.Policy{
+		Retry:  func(err error) bool { return !errors.Is(err, errNoReconnect) && reconnect.Temporary(err) },
+		Notify: c.notify,
+	})
+	if err != nil {
+		c.end()
+		errs := errors.Join(c.closeLocal(), c.recorder.finish())
+		c.running.Wait()
+		return nil, errors.Join(c.startError(err), errs)
+	}
+	return c, nil
+}
+
+func (c *Client) startError(err error) error {
+	e := &StartError{Agent: c.opts.Agent.Name, Err: err}
+	if exit, ok := errors.AsType[*acp.ExitError](err); ok {
+		e.Problem, _ = launch.Explain(exit.Stderr + "\n" + exit.Noise)
+	}
+	return e
+}
+
+// handlers serve the agent.
+func (c *Client) handlers() acp.ClientHandlers {
+	h := acp.ClientHandlers{SessionUpdate: c.update, RequestPermission: c.permissions()}
+	if !c.opts.NoFiles {
+		c.registerFiles(&h)
+	}
+	if !c.opts.NoTerminals {
+		c.registerTerminals(&h)
+	}
+	c.registerElicitation(&h)
+	return h
+}
+
+func (c *Client) clientOptions() *acp.ClientOptions {
+	o := &acp.ClientOptions{
+		Info:           acp.Implementation{Name: "acp", Version: cmp.Or(c.opts.Version, "0")},
+		BooleanConfig:  true,
+		TerminalAuth:   c.opts.TerminalLogin && c.opts.Agent.Command != nil,
+		ConnectTimeout: c.opts.ConnectTimeout,
+		Conn: acp.ConnOptions{
+			SkipNoise: true, CancelGrace: c.opts.CancelGrace, ConcurrentTurns: c.opts.ConcurrentTurns,
+			Hooks: acp.Hooks{Invalid: func(_ []byte, reason error) { c.event(Event{Kind: Warning, Err: reason}) }},
+		},
+	}
+	o.Session.Notices = acp.Some(acp.NoticeCapabilities{})
+	o.Session.Compaction = acp.Some(acp.CompactionCapabilities{})
+	if c.opts.Form != nil {
+		o.Elicitation.Form = acp.Some(acp.ElicitationFormCapabilities{})
+	}
+	if c.opts.URL != nil {
+		o.Elicitation.URL = acp.Some(acp.ElicitationURLCapabilities{})
+	}
+	return o
+}
+
+// transport is that of the next connection.
+func (c *Client) transport(ctx context.Context) (acp.Transport, error) {
+	if c.starts.Add(1) > 1 && c.opts.NoReconnect && c.restarts.Load() == 0 {
+		return nil, errNoReconnect
+	}
+	var transport acp.Transport
+	if agent := c.opts.Agent; agent.Connect != nil {
+		var err error
+		if transport, err = agent.Connect(ctx); err != nil {
+			return nil, err
+		}
+	} else {
+		transport = acp.Command(agent.Command.Cmd())
+	}
+	command, _ := transport.(*rpc.CommandTransport)
+	var process *exec.Cmd
+	if command != nil {
+		if process = command.Cmd; process.Stderr == nil {
+			process.Stderr = &lineWriter{line: func(line string) { c.event(Event{Kind: Stderr, Text: line}) }}
+		}
+	}
+	c.mu.Lock()
+	c.process = process
+	c.mu.Unlock()
+	return &tapped{client: c, inner: transport, process: process}, nil
+}
+
+// update takes an update into the conversation of its session.
+func (c *Client) update(ctx context.Context, session *acp.ClientSession, n *acp.SessionNotification) error {
+	if unknown, ok := n.Update.Variant.(*acp.SessionUpdateUnknown); ok {
+		var draft unstable.SessionUpdate
+		if draft.UnmarshalJSON(unknown.Raw) == nil {
+			if err := c.states.UpdateUnstable(ctx, nil, &unstable.SessionNotification{SessionID: n.SessionID, Update: draft, Meta: n.Meta}); err != nil {
+				return err
+			}
+			c.updated(n)
+			return nil
+		}
+	}
+	if err := c.states.Update(ctx, session, n); err != nil {
+		return err
+	}
+	c.updated(n)
+	return nil
+}
+
+func (c *Client) updated(n *acp.SessionNotification) {
+	if c.opts.Update != nil {
+		c.opts.Update(n.SessionID, n.Update)
+	}
+}
+
+// Agent is the agent's name, as the user calls it.
+func (c *Client) Agent() string { return c.opts.Agent.Name }
+
+// Initialized is the agent's answer to initialize, with what only the unstable protocol has; never nil.
+func (c *Client) Initialized() *unstable.InitializeResponse {
+	if draft := c.draft.Load(); draft != nil {
+		return draft.response
+	}
+	return &unstable.InitializeResponse{}
+}
+
+// Can reports whether the agent has advertised a method of the protocol, such as session/load. What every agent has is
+// not asked for.
+func (c *Client) Can(method string) bool {
+	caps := c.Initialized().AgentCapabilities
+	session := caps.SessionCapabilities
+	switch method {
+	case acp.MethodLoadSession:
+		return caps.LoadSession
+	case acp.MethodResumeSession:
+		return session.Resume.Present()
+	case acp.MethodListSessions:
+		return session.List.Present()
+	case acp.MethodDeleteSession:
+		return session.Delete.Present()
+	case acp.MethodCloseSession:
+		return session.Close.Present()
+	case acp.MethodLogout:
+		return caps.Auth.Logout.Present()
+	case unstable.MethodForkSession:
+		return session.Fork.Present()
+	case unstable.MethodSetSessionTitle:
+		return session.Title.Present()
+	}
+	return false
+}
+
+// States are the conversations, of sessions of subagents too.
+func (c *Client) States() *view.Sessions { return &c.states }
+
+// Done is closed when the Client is over: it was closed, or the connection was lost and is not made again.
+func (c *Client) Done() <-chan struct{} { return c.conn.Done() }
+
+// Wait waits until the Client is over, and returns why; nil after Close.
+func (c *Client) Wait() error { return c.conn.Wait() }
+
+// Kill kills the agent's process, if it has one, and closes the Client.
+func (c *Client) Kill() error {
+	c.mu.Lock()
+	process := c.process
+	c.mu.Unlock()
+	if process != nil && process.Process != nil {
+		// An error says that it has ended already.
+		_ = process.Process.Kill()
+	}
+	return c.Close()
+}
+
+// Close ends the connection and what runs in terminals, and waits for all of it. Functions of Options must not call it.
+func (c *Client) Close() error {
+	c.closing.Do(func() {
+		c.end()
+		err := c.conn.Close()
+		err = errors.Join(err, c.closeLocal())
+		c.running.Wait()
+		c.closed = errors.Join(err, c.recorder.finish())
+	})
+	return c.closed
+}
+
+// closeLocal ends what is offered to the agent.
+func (c *Client) closeLocal() (err error) {
+	if c.terminals != nil {
+		err = c.terminals.Close()
+	}
+	return errors.Join(err, c.roots.Close())
+}
+
+// agentConn is the connection, for calls outside of sessions.
+func (c *Client) agentConn(ctx context.Context) (*acp.ClientConn, error) { return c.conn.Conn(ctx) }

@@ -1,0 +1,197 @@
+package talk
+
+// This file owns logging in.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+)
+
+// LoginKind says how a login goes.
+type LoginKind int
+
+// The kinds of logins.
+const (
+	AgentLogin       LoginKind = iota + 1 // the agent does it when it is asked to, in a browser for example
+	TerminalLogin                         // the agent's program runs in the user's terminal
+	EnvironmentLogin                      // the agent is started with variables that hold secrets
+	UnknownLogin                          // in a way that this client does not know
+)
+
+// LoginMethod is a way to log in.
+type LoginMethod struct {
+	ID                acp.AuthMethodID
+	Name, Description string
+	Kind              LoginKind
+	// Variables are what an EnvironmentLogin needs, and Link is where the user gets it, or "".
+	Variables []LoginVariable
+	Link      string
+
+	terminal *acp.AuthMethodTerminal
+}
+
+// LoginVariable is a variable of the environment.
+type LoginVariable struct {
+	Name     string `json:"name"`
+	Label    string `json:"label"`
+	Optional bool   `json:"optional"`
+}
+
+// String says in a line what to do.
+func (m *LoginMethod) String() string {
+	text := m.Name
+	if text == "" {
+		text = string(m.ID)
+	}
+	switch m.Kind {
+	case TerminalLogin:
+		text += " (in the terminal)"
+	case EnvironmentLogin:
+		var names []string
+		for _, v := range m.Variables {
+			name := v.Name
+			if v.Optional {
+				name += " (optional)"
+			}
+			names = append(names, name)
+		}
+		text += ": set " + strings.Join(names, ", ") + " and start again"
+		if m.Link != "" {
+			text += "; see " + m.Link
+		}
+	case UnknownLogin:
+		text += " (not known to this client)"
+	}
+	return text
+}
+
+// LoginError says that the user has to log in first.
+type LoginError struct {
+	// Agent is the agent's name.
+	Agent string
+	// Methods are the ways to do so.
+	Methods []LoginMethod
+	// Err is what the agent said.
+	Err error
+}
+
+// Error implements the error interface.
+func (e *LoginError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "agent %s needs a login: %v", e.Agent, e.Err)
+	for i := range e.Methods {
+		fmt.Fprintf(&b, "\n  %s: %s", e.Methods[i].ID, &e.Methods[i])
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *LoginError) Unwrap() error { return e.Err }
+
+// asLogin makes an error of a call a *LoginError, if it says that the user has to log in.
+func (c *Client) asLogin(err error) error {
+	if !errors.Is(err, acp.ErrAuthRequired) {
+		return err
+	}
+	return &LoginError{Agent: c.opts.Agent.Name, Methods: c.LoginMethods(), Err: err}
+}
+
+// LoginMethods are the ways to log in that the agent offers.
+func (c *Client) LoginMethods() []LoginMethod {
+	var methods []LoginMethod
+	for _, m := range c.Initialized().AuthMethods {
+		switch v := m.Variant.(type) {
+		case *acp.AuthMethodAgent:
+			method := LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value(), Kind: AgentLogin}
+			if m.Type.Value() == environmentType {
+				more := c.environmentLogin(v.ID)
+				method.Kind, method.Variables, method.Link = EnvironmentLogin, more.Vars, more.Link
+			}
+			methods = append(methods, method)
+		case *acp.AuthMethodTerminal:
+			methods = append(methods, LoginMethod{ID: v.ID, Name: v.Name, Description: v.Description.Value(), Kind: TerminalLogin, terminal: v})
+		case *acp.AuthMethodUnknown:
+			methods = append(methods, LoginMethod{ID: acp.AuthMethodID(v.Tag), Kind: UnknownLogin})
+		}
+	}
+	return methods
+}
+
+// environmentType is the type of a login that agents offer and the protocol's schema does not have.
+const environmentType = "env_var"
+
+// environmentLogin are the members of such a login that only it has.
+type environmentLogin struct {
+	ID   acp.AuthMethodID `json:"id"`
+	Vars []LoginVariable  `json:"vars"`
+	Link string           `json:"link"`
+}
+
+// environmentLogin finds a login in the answer to initialize as it came.
+func (c *Client) environmentLogin(id acp.AuthMethodID) (found environmentLogin) {
+	answer := c.draft.Load()
+	for _, raw := range answer.AuthMethods {
+		var m environmentLogin
+		if json.Unmarshal(raw, &m) == nil && m.ID == id {
+			return m
+		}
+	}
+	return found
+}
+
+// Login logs in by a method. A TerminalLogin runs in the terminal, which must be the user's own; the agent is started anew
+// afterwards, and the sessions are brought back.
+func (c *Client) Login(ctx context.Context, id acp.AuthMethodID, terminal launch.Terminal) error {
+	for _, m := range c.LoginMethods() {
+		if m.ID != id {
+			continue
+		}
+		switch m.Kind {
+		case AgentLogin:
+			agent, err := c.agentConn(ctx)
+			if err == nil {
+				_, err = agent.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: id})
+			}
+			return err
+		case TerminalLogin:
+			if c.opts.Agent.Command == nil || !c.opts.TerminalLogin {
+				return fmt.Errorf("%w: login %s needs a terminal, and the agent's own program", acp.ErrUnsupported, id)
+			}
+			if err := c.opts.Agent.Command.Login(ctx, m.terminal, terminal); err != nil {
+				return err
+			}
+			return c.restart(ctx)
+		}
+		return fmt.Errorf("%w: login %s cannot be done by this client: %s", acp.ErrUnsupported, id, &m)
+	}
+	return fmt.Errorf("%w: the agent has no login %q", acp.ErrInvalidParams, id)
+}
+
+// Logout logs out.
+func (c *Client) Logout(ctx context.Context) error {
+	agent, err := c.agentConn(ctx)
+	if err == nil {
+		_, err = agent.Logout(ctx, nil)
+	}
+	return err
+}
+
+// restart starts the agent anew.
+func (c *Client) restart(ctx context.Context) error {
+	agent, err := c.agentConn(ctx)
+	if err != nil {
+		return err
+	}
+	c.restarts.Store(1)
+	if err := agent.Close(); err != nil {
+		return err
+	}
+	_, err = c.agentConn(ctx)
+	return err
+}

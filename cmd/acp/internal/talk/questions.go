@@ -1,0 +1,141 @@
+package talk
+
+// This file owns what the agent asks the user: permissions, forms, URLs.
+
+import (
+	"context"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// Question is a question for permission.
+type Question struct {
+	Session acp.SessionID
+	// Agent is the agent's name, as the user calls it.
+	Agent string
+	// Call is the tool call with everything that is known of it.
+	Call acp.ToolCall
+	// Options are what there is to choose from.
+	Options []acp.PermissionOption
+	// Decision says why no rule has decided.
+	Decision policy.Decision
+}
+
+// Option is the first option of one of some kinds, the first kind first; "" if there is none.
+func (q *Question) Option(kinds ...acp.PermissionOptionKind) acp.PermissionOptionID {
+	for _, kind := range kinds {
+		for _, option := range q.Options {
+			if option.Kind == kind {
+				return option.OptionID
+			}
+		}
+	}
+	return ""
+}
+
+// Elicitation is a form for the user to fill in, or a URL for the user to open.
+type Elicitation struct {
+	// Session is the session that it is about, or "".
+	Session acp.SessionID
+	// ToolCall is the tool call that it is about, or "".
+	ToolCall acp.ToolCallID
+	Message  string
+	// Form is the form; nil for a URL.
+	Form *acp.ElicitationSchema
+	// URL is what is to be opened. To accept means that the user agrees to open it; when everything there is done, an Event
+	// says so with the ID.
+	URL string
+	ID  acp.ElicitationID
+}
+
+type asker = policy.Asker[*acp.ClientSession]
+
+// permissions is the handler of session/request_permission: rules, then the user.
+func (c *Client) permissions() asker {
+	var ask asker
+	if c.opts.Ask != nil {
+		ask = c.ask
+	}
+	return view.Asking(&c.states, policy.Handler(c.rules, ask, &policy.HandlerOptions[*acp.ClientSession]{
+		Cwd:    func(s *acp.ClientSession) string { return c.cwdOf(s.ID()) },
+		Memory: c.opts.Memory,
+		Decided: func(s *acp.ClientSession, req *acp.RequestPermissionRequest, by policy.Decision, option *acp.PermissionOption) {
+			c.event(Event{Kind: Decided, Session: s.ID(), Decision: &Decision{Request: req, By: by, Option: option}})
+		},
+		Failed: func(s *acp.ClientSession, err error) { c.event(Event{Kind: Warning, Session: s.ID(), Err: err}) },
+	}))
+}
+
+// ask asks the user. The request has the whole of the tool call.
+func (c *Client) ask(ctx context.Context, s *acp.ClientSession, req *acp.RequestPermissionRequest) (*acp.RequestPermissionResponse, error) {
+	q := &Question{Session: s.ID(), Agent: c.opts.Agent.Name, Options: req.Options}
+	q.Call.ToolCallID = req.ToolCall.ToolCallID
+	q.Call.Apply(req.ToolCall)
+	// What cannot be read of the memory was told as a warning.
+	remembered, _ := c.opts.Memory.Rules(s.ID())
+	q.Decision, _ = c.rules.Explain(policy.Request{
+		Agent: s.Conn().Initialized().AgentInfo.Value().Name, Cwd: c.cwdOf(s.ID()), ToolCall: q.Call,
+	}, remembered...)
+	chosen, err := c.opts.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if chosen == "" {
+		return &acp.RequestPermissionResponse{Outcome: acp.PermissionCancelled()}, nil
+	}
+	return &acp.RequestPermissionResponse{Outcome: acp.PermissionSelected(chosen)}, nil
+}
+
+// cwdOf is the folder of a session; "" if that is not known.
+func (c *Client) cwdOf(id acp.SessionID) string {
+	if s := c.Session(id); s != nil {
+		return s.cwd
+	}
+	return ""
+}
+
+// registerElicitation serves forms and URLs.
+func (c *Client) registerElicitation(h *acp.ClientHandlers) {
+	if c.opts.Form == nil && c.opts.URL == nil {
+		return
+	}
+	h.CreateElicitation = c.elicit
+	h.CompleteElicitation = func(_ context.Context, _ *acp.ClientConn, n *acp.CompleteElicitationNotification) error {
+		c.event(Event{Kind: URLCompleted, Elicitation: n.ElicitationID})
+		return nil
+	}
+}
+
+func (c *Client) elicit(ctx context.Context, _ *acp.ClientConn, req *acp.CreateElicitationRequest) (*acp.CreateElicitationResponse, error) {
+	e := &Elicitation{Message: req.Message}
+	var answer func(context.Context, *Elicitation) (*acp.CreateElicitationResponse, error)
+	switch v := req.Variant.(type) {
+	case *acp.CreateElicitationRequestForm:
+		if scope, ok := v.Variant.(*acp.ElicitationFormModeSession); ok {
+			e.Session, e.ToolCall = scope.SessionID, scope.ToolCallID.Value()
+		}
+		e.Form, answer = &v.RequestedSchema, c.opts.Form
+	case *acp.CreateElicitationRequestURL:
+		if scope, ok := v.Variant.(*acp.ElicitationURLModeSession); ok {
+			e.Session, e.ToolCall = scope.SessionID, scope.ToolCallID.Value()
+		}
+		e.URL, e.ID, answer = v.URL, v.ElicitationID, c.opts.URL
+	}
+	if answer == nil { // the connection refuses what was not advertised
+		res := acp.NewCreateElicitationResponseDecline()
+		return &res, nil
+	}
+	if s := c.Session(e.Session); s != nil {
+		var stop func()
+		ctx, stop = s.untilCancelled(ctx)
+		defer stop()
+	}
+	res, err := answer(ctx, e)
+	if ctx.Err() != nil { // nobody waits for what the user says
+		cancelled := acp.NewCreateElicitationResponseCancel()
+		return &cancelled, nil
+	}
+	return res, err
+}

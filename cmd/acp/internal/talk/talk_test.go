@@ -1,0 +1,805 @@
+package talk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/reconnect"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/report"
+)
+
+// runAs makes the test binary another program.
+const runAs = "TALK_TEST_RUN_AS"
+
+// exampleAgent is the reference agent, built for the tests.
+var exampleAgent string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runAs) == "mortal" {
+		if err := mortal(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	dir, err := os.MkdirTemp("", "talk")
+	if err == nil {
+		exampleAgent = filepath.Join(dir, "agent.exe")
+		build := exec.Command("go", "build", "-o", exampleAgent, "../../../../examples/agent")
+		build.Stderr = os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "building the agent:", err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// mortal is an agent that dies when it is told to, and can load its session.
+func mortal() error {
+	return acp.ServeAgent(context.Background(), acp.Stdio(), acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		LoadSession: func(ctx context.Context, s *acp.AgentSession, _ *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			err := errors.Join(s.Update(ctx, acp.UserMessageText("Die.")), s.Update(ctx, acp.AgentMessageText("I was dying.")))
+			return &acp.LoadSessionResponse{}, err
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			text, _ := req.Prompt[0].Text()
+			if text == "Die." {
+				fmt.Fprintln(os.Stderr, "alas")
+				os.Exit(3)
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, s.Update(ctx, acp.AgentMessageText("You said: "+text))
+		},
+	}, &acp.AgentOptions{Info: acp.Implementation{Name: "mortal", Version: "1"}})
+}
+
+// served is an agent in this process.
+func served(t *testing.T, handlers acp.AgentHandlers, opts *acp.AgentOptions) Agent {
+	t.Helper()
+	if opts == nil {
+		opts = &acp.AgentOptions{}
+	}
+	opts.Info = acp.Implementation{Name: "served", Version: "1"}
+	return Agent{Name: "served", Connect: func(context.Context) (acp.Transport, error) {
+		ours, theirs := acp.Pipe()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := acp.ServeAgent(context.Background(), theirs, handlers, opts); err != nil {
+				t.Errorf("the agent: %v", err)
+			}
+		}()
+		t.Cleanup(func() { <-done })
+		return ours, nil
+	}}
+}
+
+// open opens a client, and checks what the two say to each other.
+func open(t *testing.T, o *Options) *Client {
+	t.Helper()
+	if o.Cwd == "" {
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Cwd = dir
+	}
+	if o.Findings == nil {
+		o.Findings = func(f conformance.Finding) { t.Errorf("%s", f) }
+	}
+	c, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func example(t *testing.T, args ...string) Agent {
+	t.Helper()
+	return Agent{Name: "example", Command: launch.New(exampleAgent, append([]string{"-state", t.TempDir()}, args...)...)}
+}
+
+func newSession(t *testing.T, c *Client) *Session {
+	t.Helper()
+	s, err := c.NewSession(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// said is what the agent has said.
+func said(s *view.State) string {
+	var b strings.Builder
+	for item := range s.Snapshot().Items() {
+		if m, ok := item.Variant.(*view.Message); ok && m.Role == view.Agent {
+			b.WriteString(m.Text())
+		}
+	}
+	return b.String()
+}
+
+// A conversation with the reference agent: rules and the user decide, terminals show their output, the recording is whole.
+func TestConversation(t *testing.T) {
+	rules, err := policy.New([]policy.Rule{{Effect: policy.Allow, Kinds: []acp.ToolKind{acp.ToolKindEdit}, Paths: []string{"./**"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	var mu sync.Mutex
+	var asked []*Question
+	var decided []Event
+	var output []acp.TerminalID
+	c := open(t, &Options{
+		Agent: example(t), Rules: rules, Record: &file,
+		Ask: func(_ context.Context, q *Question) (acp.PermissionOptionID, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, q)
+			return q.Option(acp.PermissionOptionKindAllowOnce), nil
+		},
+		Event: func(e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Kind == Decided {
+				decided = append(decided, e)
+			}
+		},
+		Output: func(_ acp.SessionID, id acp.TerminalID) {
+			mu.Lock()
+			defer mu.Unlock()
+			output = append(output, id)
+		},
+	})
+	s := newSession(t, c)
+	res, err := s.Prompt(t.Context(), acp.TextBlock("edit notes.txt, then run `echo Hello`."))
+	if err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Fatalf("%v, %v", res, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(asked) != 1 || asked[0].Call.Kind != acp.ToolKindExecute || !strings.Contains(asked[0].Call.Title, "echo Hello") || asked[0].Decision.Why == "" {
+		t.Errorf("asked: %v", asked)
+	}
+	if len(decided) != 2 || decided[0].Decision.By.Effect != policy.Allow || decided[1].Decision.By.Effect != policy.Ask || decided[1].Decision.Option == nil {
+		t.Errorf("decided: %+v", decided)
+	}
+	if len(output) == 0 {
+		t.Fatal("no output of a terminal")
+	}
+	term, ok := c.Terminal(output[0])
+	if !ok || strings.TrimSpace(string(term.Output)) != "Hello" || !term.Ended || !strings.Contains(term.Command+strings.Join(term.Args, " "), "echo") {
+		t.Errorf("terminal: %+v %s", term, term.Output)
+	}
+	if text, err := os.ReadFile(filepath.Join(c.opts.Cwd, "notes.txt")); err != nil || len(text) == 0 {
+		t.Errorf("notes.txt: %q, %v", text, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkRecording(t, file.Bytes(), `"exit":{"code":0`)
+}
+
+// checkRecording checks that the judge of recordings has nothing to say.
+func checkRecording(t *testing.T, file []byte, end string) {
+	t.Helper()
+	r, err := report.New(report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Source("recording").Check(bytes.NewReader(file), nil); err != nil {
+		t.Fatal(err)
+	}
+	if r.Findings() > 0 || !r.Readable() || !strings.Contains(string(file), end) {
+		var text strings.Builder
+		err := r.WriteText(&text, nil)
+		t.Errorf("%s %v\n%s", text.String(), err, file)
+	}
+}
+
+// A question that carries only a part of the call is asked with all that is known of it, several of them at once, and a
+// turn that is cancelled takes its questions back.
+func TestQuestions(t *testing.T) {
+	const calls = 3
+	var waiting sync.WaitGroup
+	waiting.Add(calls)
+	var mu sync.Mutex
+	titles := map[string]error{}
+	handlers := agentHandlers(func(ctx context.Context, s *acp.AgentSession, _ string) error {
+		var asking sync.WaitGroup
+		for i := range calls {
+			id := acp.ToolCallID(fmt.Sprint("call-", i))
+			if err := s.Update(ctx, acp.StartToolCall(id, fmt.Sprint("Title ", i), acp.WithKind(acp.ToolKindExecute))); err != nil {
+				return err
+			}
+			asking.Go(func() {
+				// It fails: the turn is over.
+				_, _ = s.RequestPermission(ctx, acp.ToolCallUpdate{ToolCallID: id}, acp.AllowOnce("yes", "Yes"), acp.RejectOnce("no", "No"))
+			})
+		}
+		asking.Wait()
+		return ctx.Err()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := open(t, &Options{Agent: served(t, handlers, nil), Ask: func(ctx context.Context, q *Question) (acp.PermissionOptionID, error) {
+		waiting.Done()
+		<-ctx.Done()
+		mu.Lock()
+		defer mu.Unlock()
+		titles[q.Call.Title] = context.Cause(ctx)
+		return "", context.Cause(ctx)
+	}})
+	s := newSession(t, c)
+	go func() {
+		waiting.Wait()
+		cancel()
+	}()
+	res, err := s.Prompt(ctx, acp.TextBlock("go"))
+	if err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for i := range calls {
+		if err := titles[fmt.Sprint("Title ", i)]; err == nil {
+			t.Errorf("question %d: %v", i, titles)
+		}
+	}
+}
+
+// agentHandlers is an agent with one session whose prompts do something.
+func agentHandlers(prompt func(ctx context.Context, s *acp.AgentSession, text string) error) acp.AgentHandlers {
+	return acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			text, _ := req.Prompt[0].Text()
+			if err := prompt(ctx, s, text); err != nil {
+				return nil, err
+			}
+			return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+		},
+	}
+}
+
+// The agent dies in a turn: the error has the exit status and the agent's words, the session is loaded again, its history
+// is there once, and the recording has both connections.
+func TestAgentDies(t *testing.T) {
+	restored := make(chan struct{})
+	var file bytes.Buffer
+	var mu sync.Mutex
+	var kinds []Kind
+	c := open(t, &Options{Agent: mortalAgent(t), Record: &file,
+		Findings: func(f conformance.Finding) {
+			if f.Rule != "PRM-5" { // the prompt is not answered
+				t.Errorf("%s", f)
+			}
+		},
+		Event: func(e Event) {
+			mu.Lock()
+			kinds = append(kinds, e.Kind)
+			mu.Unlock()
+			if e.Kind == Restored && e.Session == "" {
+				close(restored)
+			}
+		}})
+	s := newSession(t, c)
+	_, err := s.Prompt(t.Context(), acp.TextBlock("Die."))
+	interrupted, ok := errors.AsType[*reconnect.InterruptedError](err)
+	if !ok || !strings.Contains(interrupted.Error(), "exit status 3") || !strings.Contains(interrupted.Error(), "alas") {
+		t.Errorf("error: %v", err)
+	}
+	if exit, ok := errors.AsType[*acp.ExitError](err); !ok || exit.State.ExitCode() != 3 {
+		t.Errorf("error: %v", err)
+	}
+	<-restored
+	if res, err := s.Prompt(t.Context(), acp.TextBlock("Still there?")); err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Errorf("%v, %v", res, err)
+	}
+	if got := said(s.State()); got != "I was dying.You said: Still there?" {
+		t.Errorf("said %q", got)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, want := range []Kind{Stderr, Lost, Waiting, Replaying, Restored} {
+		if !slices.Contains(kinds, want) {
+			t.Errorf("no event %s in %v", want, kinds)
+		}
+	}
+	if n := strings.Count(file.String(), `{"recording":1`); n != 2 || strings.Count(file.String(), `"exit":{"code":3`) != 1 {
+		t.Errorf("%d recordings: %s", n, file.String())
+	}
+}
+
+func mortalAgent(t *testing.T) Agent {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Agent{Name: "mortal", Command: &launch.Command{Program: self, Env: map[string]string{runAs: "mortal"}}}
+}
+
+// Without reconnecting, the Client is over when the agent dies.
+func TestNoReconnect(t *testing.T) {
+	c := open(t, &Options{Agent: mortalAgent(t), NoReconnect: true, Findings: func(conformance.Finding) {}})
+	s := newSession(t, c)
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("Die.")); !errors.Is(err, acp.ErrClosed) {
+		t.Errorf("error: %v", err)
+	}
+	if err := c.Wait(); !errors.Is(err, errNoReconnect) {
+		t.Errorf("over: %v", err)
+	}
+	if n := c.starts.Load(); n != 2 { // the second was refused
+		t.Errorf("%d starts", n)
+	}
+}
+
+// What does not start says why.
+func TestStartError(t *testing.T) {
+	for name, test := range map[string]struct {
+		command *launch.Command
+		words   []string
+	}{
+		"missing": {launch.New("no-such-program-anywhere"), []string{"agent missing does not start", "no-such-program-anywhere", "not found"}},
+		"exits":   {launch.New("sh", "-c", "echo 'no key' >&2; exit 4"), []string{"agent exits does not start", "exit status 4", "no key"}},
+		"node": {launch.New("sh", "-c", "echo 'npm error code E404' >&2; echo 'npm error 404 Not Found - GET https://registry.npmjs.org/nothing' >&2; exit 1"),
+			[]string{"agent node does not start", string(launch.NotPublished)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(t.Context(), &Options{Agent: Agent{Name: name, Command: test.command}, Cwd: t.TempDir()})
+			if _, ok := errors.AsType[*StartError](err); !ok {
+				t.Fatalf("error: %v", err)
+			}
+			for _, word := range test.words {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("no %q in %v", word, err)
+				}
+			}
+		})
+	}
+}
+
+// A command of a cancelled turn ends, though the agent never ends it; one of an earlier turn goes on until the session
+// is closed.
+func TestTerminalsEnd(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs sleep")
+	}
+	made := make(chan acp.TerminalID, 2)
+	handlers := agentHandlers(func(ctx context.Context, s *acp.AgentSession, text string) error {
+		res, err := s.CreateTerminal(ctx, &acp.CreateTerminalRequest{Command: "sleep", Args: []string{"1000"}})
+		if err != nil {
+			return err
+		}
+		made <- res.ID()
+		if text == "wait" {
+			<-ctx.Done()
+		}
+		return nil
+	})
+	ended := make(chan acp.TerminalID, 10)
+	var c *Client
+	c = open(t, &Options{Agent: served(t, handlers, nil), Output: func(_ acp.SessionID, id acp.TerminalID) {
+		if term, _ := c.Terminal(id); term.Ended {
+			ended <- id
+		}
+	}})
+	s := newSession(t, c)
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("start")); err != nil {
+		t.Fatal(err)
+	}
+	first := <-made
+	done := make(chan error)
+	go func() {
+		_, err := s.Prompt(t.Context(), acp.TextBlock("wait"))
+		done <- err
+	}()
+	second := <-made
+	s.Cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if id := <-ended; id != second {
+		t.Errorf("%s ended, not %s", id, second)
+	}
+	if term, _ := c.Terminal(first); term.Ended {
+		t.Error("the command of the earlier turn has ended")
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if id := <-ended; id != first {
+		t.Errorf("%s ended, not %s", id, first)
+	}
+}
+
+// Sessions are listed page by page, loaded, resumed and deleted.
+func TestSessions(t *testing.T) {
+	agent := example(t)
+	c := open(t, &Options{Agent: agent})
+	var ids []acp.SessionID
+	for i := range 3 {
+		s := newSession(t, c)
+		if _, err := s.Prompt(t.Context(), acp.TextBlock(fmt.Sprint("Hello ", i))); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, s.ID())
+	}
+	cwd := c.opts.Cwd
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = open(t, &Options{Agent: agent, Cwd: cwd})
+	found := 0
+	for info, err := range c.Sessions(t.Context(), cwd) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(ids, info.SessionID) {
+			found++
+		}
+	}
+	if found != len(ids) {
+		t.Errorf("%d sessions found", found)
+	}
+	s, err := c.Load(t.Context(), ids[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := said(s.State()); !strings.Contains(got, "Hello 0") {
+		t.Errorf("loaded: %q", got)
+	}
+	if s, err = c.Resume(t.Context(), ids[1], nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := said(s.State()); got != "" {
+		t.Errorf("resumed: %q", got)
+	}
+	if err := c.Delete(t.Context(), ids[2]); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Load(t.Context(), ids[2], nil); err == nil {
+		t.Error("a deleted session was loaded")
+	}
+	if err := c.Rename(t.Context(), ids[0], "New"); !errors.Is(err, acp.ErrUnsupported) {
+		t.Errorf("rename: %v", err)
+	}
+}
+
+// What only the unstable protocol has is told to the agent, called and shown.
+func TestUnstable(t *testing.T) {
+	var advertised unstable.ClientCapabilities
+	agent := Agent{Name: "draft", Connect: func(context.Context) (acp.Transport, error) {
+		ours, theirs := acp.Pipe()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := unstable.ServeAgent(context.Background(), theirs, unstable.AgentHandlers{
+				NewSession: func(_ context.Context, conn *unstable.AgentConn, _ *unstable.NewSessionRequest) (*unstable.NewSessionResponse, error) {
+					advertised = conn.Initialized().ClientCapabilities
+					return &unstable.NewSessionResponse{SessionID: "s"}, nil
+				},
+				ResumeSession: func(context.Context, *unstable.AgentSession, *unstable.ResumeSessionRequest) (*unstable.ResumeSessionResponse, error) {
+					return &unstable.ResumeSessionResponse{}, nil
+				},
+				ForkSession: func(_ context.Context, s *unstable.AgentSession, req *unstable.ForkSessionRequest) (*unstable.ForkSessionResponse, error) {
+					return &unstable.ForkSessionResponse{SessionID: req.SessionID + "-fork", Modes: acp.Some(acp.SessionModeState{
+						CurrentModeID: "m", AvailableModes: []acp.SessionMode{{ID: "m", Name: "M"}},
+					})}, nil
+				},
+				SetSessionTitle: func(ctx context.Context, s *unstable.AgentSession, req *unstable.SetSessionTitleRequest) (*unstable.SetSessionTitleResponse, error) {
+					return &unstable.SetSessionTitleResponse{}, s.Update(ctx, unstable.TitleUpdate(req.Title))
+				},
+				Prompt: func(ctx context.Context, s *unstable.AgentSession, _ *unstable.PromptRequest) (*unstable.PromptResponse, error) {
+					err := s.Update(ctx, unstable.NewSessionUpdateSubagentUpdate(unstable.SubagentUpdate{SessionID: "child"}))
+					return &unstable.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+				},
+			}, &unstable.AgentOptions{Info: acp.Implementation{Name: "draft", Version: "1"}}); err != nil {
+				t.Errorf("the agent: %v", err)
+			}
+		}()
+		t.Cleanup(func() { <-done })
+		return ours, nil
+	}}
+	c := open(t, &Options{Agent: agent, Unstable: true, MCPServers: []acp.MCPServer{
+		acp.NewMCPServerStdio(acp.MCPServerStdio{Name: "m", Command: filepath.Join(t.TempDir(), "m"), Args: []string{}, Env: []acp.EnvVariable{}}),
+	}})
+	s := newSession(t, c)
+	if !advertised.Subagents.Present() || !advertised.Plan.Present() {
+		t.Errorf("advertised: %+v", advertised)
+	}
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Fatal(err)
+	}
+	subagents := 0
+	for item := range s.State().Snapshot().Items() {
+		if _, ok := item.Variant.(*view.Subagent); ok {
+			subagents++
+		}
+	}
+	if subagents != 1 {
+		t.Errorf("%d subagents", subagents)
+	}
+	if err := c.Rename(t.Context(), "s", "New title"); err != nil || s.Title() != "New title" {
+		t.Errorf("rename: %v, %q", err, s.Title())
+	}
+	fork, err := c.Fork(t.Context(), "s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fork.ID() != "s-fork" || fork.State().Snapshot().Modes.Value().CurrentModeID != "m" {
+		t.Errorf("forked: %s %v", fork.ID(), fork.State().Snapshot().Modes)
+	}
+	if _, err := fork.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Logins: the error of a session names the ways; an agent's own is done by a call.
+func TestLogin(t *testing.T) {
+	c := open(t, &Options{Agent: example(t, "-require-auth"), TerminalLogin: true, Findings: func(conformance.Finding) {}})
+	_, err := c.NewSession(t.Context(), nil)
+	login, ok := errors.AsType[*LoginError](err)
+	if !ok || len(login.Methods) == 0 || !errors.Is(err, acp.ErrAuthRequired) {
+		t.Fatalf("error: %v", err)
+	}
+	kinds := map[LoginKind]acp.AuthMethodID{}
+	for _, m := range login.Methods {
+		kinds[m.Kind] = m.ID
+	}
+	if kinds[TerminalLogin] == "" || !strings.Contains(err.Error(), "in the terminal") {
+		t.Errorf("methods: %+v", login.Methods)
+	}
+	if err := c.Login(t.Context(), kinds[AgentLogin], launch.Terminal{}); err != nil {
+		t.Fatal(err)
+	}
+	newSession(t, c)
+	if err := c.Login(t.Context(), "nothing", launch.Terminal{}); !errors.Is(err, acp.ErrInvalidParams) {
+		t.Errorf("unknown login: %v", err)
+	}
+}
+
+// A login in a terminal starts the agent anew.
+func TestTerminalLogin(t *testing.T) {
+	c := open(t, &Options{Agent: example(t, "-require-auth"), TerminalLogin: true, NoReconnect: true, Findings: func(conformance.Finding) {}})
+	var out bytes.Buffer
+	for _, m := range c.LoginMethods() {
+		if m.Kind == TerminalLogin {
+			if err := c.Login(t.Context(), m.ID, launch.Terminal{Stdin: strings.NewReader("Ada\n"), Stdout: &out, Stderr: &out}); err != nil {
+				t.Fatalf("%v\n%s", err, out.String())
+			}
+		}
+	}
+	newSession(t, c)
+	if n := c.starts.Load(); n != 2 {
+		t.Errorf("%d starts", n)
+	}
+}
+
+// An agent that wants variables in its environment is explained.
+func TestEnvironmentLogin(t *testing.T) {
+	var method acp.AuthMethod
+	if err := method.UnmarshalJSON([]byte(`{"type":"env_var","id":"key","name":"API key"}`)); err != nil {
+		t.Fatal(err)
+	}
+	handlers := agentHandlers(nil)
+	handlers.NewSession = func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		return nil, acp.ErrAuthRequired
+	}
+	agent := served(t, handlers, &acp.AgentOptions{AuthMethods: []acp.AuthMethod{method}})
+	connect := agent.Connect
+	agent.Connect = func(ctx context.Context) (acp.Transport, error) {
+		inner, err := connect(ctx)
+		return adding{inner, `"id":"key"`, `,"vars":[{"name":"MY_KEY"},{"name":"MY_URL","optional":true}],"link":"https://keys.example"`}, err
+	}
+	c := open(t, &Options{Agent: agent, Findings: func(conformance.Finding) {}})
+	_, err := c.NewSession(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "set MY_KEY, MY_URL (optional)") || !strings.Contains(err.Error(), "https://keys.example") {
+		t.Errorf("error: %v", err)
+	}
+	if err := c.Login(t.Context(), "key", launch.Terminal{}); !errors.Is(err, acp.ErrUnsupported) || !strings.Contains(err.Error(), "MY_KEY") {
+		t.Errorf("login: %v", err)
+	}
+}
+
+// adding is a transport that adds text behind another one in what is read.
+type adding struct {
+	acp.Transport
+	behind, text string
+}
+
+func (a adding) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := a.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rpc.Wrap(stream, rpc.Wrapper{Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+		line, err := next()
+		return bytes.Replace(line, []byte(a.behind), []byte(a.behind+a.text), 1), err
+	}}), nil
+}
+
+// Forms and URLs; those of a cancelled turn end with it.
+func TestElicitation(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	completed := make(chan acp.ElicitationID, 1)
+	answers := make(chan string, 2)
+	var c *Client
+	c = open(t, &Options{Agent: example(t),
+		Form: func(ctx context.Context, e *Elicitation) (*acp.CreateElicitationResponse, error) {
+			if e.Form == nil || len(e.Form.Properties) == 0 || e.Session == "" || e.Message == "" {
+				t.Errorf("form: %+v", e)
+			}
+			asked <- struct{}{}
+			<-ctx.Done()
+			answers <- fmt.Sprint(context.Cause(ctx))
+			return nil, context.Cause(ctx)
+		},
+		URL: func(_ context.Context, e *Elicitation) (*acp.CreateElicitationResponse, error) {
+			if e.URL == "" || e.ID == "" {
+				t.Errorf("URL: %+v", e)
+			}
+			res := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
+			return &res, nil
+		},
+		Event: func(e Event) {
+			if e.Kind == URLCompleted {
+				completed <- e.Elicitation
+			}
+		},
+	})
+	s := newSession(t, c)
+	go func() {
+		<-asked
+		s.Cancel()
+	}()
+	res, err := s.Prompt(t.Context(), acp.TextBlock("form"))
+	if err != nil || res.StopReason != acp.StopReasonCancelled {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if got := <-answers; got != ErrCancelled.Error() {
+		t.Errorf("the form ended with %s", got)
+	}
+	if res, err = s.Prompt(t.Context(), acp.TextBlock("link")); err != nil || res.StopReason != acp.StopReasonEndTurn {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if id := <-completed; id == "" {
+		t.Error("nothing was completed")
+	}
+}
+
+// Modes and options are set, and shown at once.
+func TestSettings(t *testing.T) {
+	c := open(t, &Options{Agent: example(t)})
+	s := newSession(t, c)
+	if err := s.SetMode(t.Context(), "auto"); err != nil || s.State().Snapshot().Modes.Value().CurrentModeID != "auto" {
+		t.Errorf("mode: %v, %v", err, s.State().Snapshot().Modes)
+	}
+	if err := s.SetMode(t.Context(), "none"); !errors.Is(err, acp.ErrInvalidParams) {
+		t.Errorf("wrong mode: %v", err)
+	}
+	boolean := false
+	for _, o := range s.State().Snapshot().ConfigOptions.Value() {
+		if v, ok := o.Variant.(*acp.SessionConfigOptionBoolean); ok {
+			boolean = true
+			if err := s.SetOption(t.Context(), o.ID, fmt.Sprint(!v.CurrentValue)); err != nil {
+				t.Error(err)
+			}
+			if err := s.SetOption(t.Context(), o.ID, "perhaps"); !errors.Is(err, acp.ErrInvalidParams) {
+				t.Errorf("wrong value: %v", err)
+			}
+		}
+	}
+	if !boolean {
+		t.Error("the agent has no option that is on or off")
+	}
+}
+
+// A recording that cannot be written is told once, and the conversation goes on.
+func TestRecordFails(t *testing.T) {
+	warnings := make(chan error, 10)
+	c, err := Open(t.Context(), &Options{Agent: served(t, agentHandlers(func(context.Context, *acp.AgentSession, string) error { return nil }), nil),
+		Cwd: t.TempDir(), Record: failing{}, Event: func(e Event) { warnings <- e.Err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(t, c)
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); !errors.Is(err, errFull) {
+		t.Errorf("close: %v", err)
+	}
+	if err := <-warnings; !errors.Is(err, errFull) || len(warnings) > 0 {
+		t.Errorf("%v, and %d more", err, len(warnings))
+	}
+}
+
+var errFull = errors.New("the disk is full")
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errFull }
+
+// Kill does not wait for an agent that does not end.
+func TestKill(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs sh")
+	}
+	c := open(t, &Options{Agent: example(t)})
+	newSession(t, c)
+	begun := time.Now()
+	if err := c.Kill(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("killed in %v", time.Since(begun))
+	if state := c.process.ProcessState; state == nil || state.Success() {
+		t.Errorf("the process ended with %v", state)
+	}
+}
+
+// A session with folders of its own reaches these, and no others.
+func TestOwnFolders(t *testing.T) {
+	var read error
+	handlers := agentHandlers(func(ctx context.Context, s *acp.AgentSession, text string) error {
+		_, read = s.ReadTextFile(ctx, &acp.ReadTextFileRequest{Path: text})
+		return nil
+	})
+	ours, other := t.TempDir(), t.TempDir()
+	for _, dir := range []string{ours, other} {
+		if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := open(t, &Options{Agent: served(t, handlers, nil), Cwd: ours})
+	s, err := c.NewSession(t.Context(), &SessionOptions{Cwd: other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]bool{ours: false, other: true} {
+		if _, err := s.Prompt(t.Context(), acp.TextBlock(filepath.Join(dir, "file"))); err != nil || (read == nil) != want {
+			t.Errorf("%s: %v, %v", dir, read, err)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package talk
+
+// This file owns files and terminals of this machine.
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/local"
+)
+
+// Terminal is a command that runs, or ran, for the agent.
+type Terminal struct {
+	ID      acp.TerminalID
+	Session acp.SessionID
+	Command string
+	Args    []string
+	Cwd     string // "" is the session's
+	// Output is the end of what it wrote, and Dropped how many bytes came before it.
+	Output  []byte
+	Dropped int
+	// Ended says that the command has, and Exit how. Released says that the agent has no use for it any more.
+	Ended    bool
+	Exit     acp.WaitForTerminalExitResponse
+	Released bool
+	// Version grows with every change.
+	Version uint64
+}
+
+// How much is kept of terminals: of the output of one, of that of all, and how many.
+const (
+	maxOutput    = 256 << 10
+	maxAllOutput = 64 << 20
+	maxTerminals = 4096
+)
+
+// terminals keep what is shown of terminals.
+type terminals struct {
+	changed func(acp.SessionID, acp.TerminalID) // may be nil
+
+	mu    sync.Mutex
+	byID  map[acp.TerminalID]*Terminal
+	order []*Terminal // the oldest first
+	bytes int
+}
+
+// change changes a terminal, which is made if there is none.
+func (t *terminals) change(session acp.SessionID, id acp.TerminalID, change func(*Terminal)) {
+	t.mu.Lock()
+	term := t.byID[id]
+	if term == nil {
+		if t.byID == nil {
+			t.byID = map[acp.TerminalID]*Terminal{}
+		}
+		term = &Terminal{ID: id, Session: session}
+		t.byID[id] = term
+		t.order = append(t.order, term)
+	}
+	before := len(term.Output)
+	change(term)
+	if extra := len(term.Output) - maxOutput; extra > 0 {
+		term.Dropped += extra
+		term.Output = slices.Clone(term.Output[extra:])
+	}
+	t.bytes += len(term.Output) - before
+	term.Version++
+	t.forget()
+	t.mu.Unlock()
+	if t.changed != nil {
+		t.changed(session, id)
+	}
+}
+
+// forget drops terminals that have ended, the oldest first, while there are too many; mu is held.
+func (t *terminals) forget() {
+	if t.bytes <= maxAllOutput && len(t.order) <= maxTerminals {
+		return
+	}
+	t.order = slices.DeleteFunc(t.order, func(term *Terminal) bool {
+		if !term.Released || t.bytes <= maxAllOutput && len(t.byID) <= maxTerminals {
+			return false
+		}
+		t.bytes -= len(term.Output)
+		delete(t.byID, term.ID)
+		return true
+	})
+}
+
+// Terminal returns what is known of a terminal. It stays when the agent has released it, unless very many came after it.
+func (c *Client) Terminal(id acp.TerminalID) (Terminal, bool) {
+	c.shown.mu.Lock()
+	defer c.shown.mu.Unlock()
+	term := c.shown.byID[id]
+	if term == nil {
+		return Terminal{}, false
+	}
+	shown := *term
+	shown.Output = slices.Clone(term.Output)
+	return shown, true
+}
+
+// registerFiles serves files.
+func (c *Client) registerFiles(h *acp.ClientHandlers) {
+	local.NewFiles(c.roots, nil).Register(h)
+	h.ReadTextFile = rooted(c, h.ReadTextFile)
+	h.WriteTextFile = rooted(c, h.WriteTextFile)
+}
+
+// rooted has a handler know the folders of a session that has its own.
+func rooted[P, R any](c *Client, inner local.Handler[*acp.ClientSession, P, R]) local.Handler[*acp.ClientSession, P, R] {
+	return func(ctx context.Context, session *acp.ClientSession, req *P) (*R, error) {
+		if err := c.root(session); err != nil {
+			return nil, err
+		}
+		return inner(ctx, session, req)
+	}
+}
+
+// root gives a session its own folders on its connection.
+func (c *Client) root(session *acp.ClientSession) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, key := c.sessions[session.ID()], rootKey{session.RPC(), session.ID()}
+	if s == nil || !s.own || c.rooted[key] {
+		return nil
+	}
+	if err := c.roots.SetSession(session, s.cwd, s.dirs...); err != nil {
+		return err
+	}
+	for other := range c.rooted { // of connections that are over
+		if other.conn != key.conn {
+			delete(c.rooted, other)
+		}
+	}
+	c.rooted[key] = true
+	return nil
+}
+
+// registerTerminals serves terminals.
+func (c *Client) registerTerminals(h *acp.ClientHandlers) {
+	c.terminals = local.NewTerminals(c.roots, &local.TerminalsOptions{
+		Shell: local.DefaultShell(),
+		OnOutput: func(session local.Session, id acp.TerminalID, output []byte) {
+			c.shown.change(session.ID(), id, func(t *Terminal) { t.Output = append(t.Output, output...) })
+		},
+	})
+	c.terminals.Register(h)
+	h.CreateTerminal = rooted(c, c.createTerminal)
+	release := h.ReleaseTerminal
+	h.ReleaseTerminal = func(ctx context.Context, session *acp.ClientSession, req *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+		res, err := release(ctx, session, req)
+		if err == nil {
+			c.shown.change(session.ID(), req.TerminalID, func(t *Terminal) { t.Ended, t.Released = true, true })
+		}
+		return res, err
+	}
+}
+
+func (c *Client) createTerminal(ctx context.Context, session *acp.ClientSession, req *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+	res, err := c.terminals.CreateTerminal(ctx, session, req)
+	if err != nil {
+		return nil, err
+	}
+	id := res.TerminalID
+	c.shown.change(session.ID(), id, func(t *Terminal) { t.Command, t.Args, t.Cwd = req.Command, req.Args, req.Cwd.Value() })
+	c.running.Go(func() {
+		exit, err := c.terminals.WaitForTerminalExit(c.life, session, &acp.WaitForTerminalExitRequest{SessionID: session.ID(), TerminalID: id})
+		c.shown.change(session.ID(), id, func(t *Terminal) {
+			if t.Ended = true; err == nil {
+				t.Exit = *exit
+			}
+		})
+	})
+	if s := c.Session(session.ID()); s != nil && s.makes(session, id) {
+		c.kill(session, id)
+	}
+	return res, nil
+}
+
+// kill ends a command; the terminal stays, so that the agent can read its output.
+func (c *Client) kill(session *acp.ClientSession, id acp.TerminalID) {
+	// It fails for a terminal that was released.
+	_, _ = c.terminals.KillTerminal(c.life, session, &acp.KillTerminalRequest{SessionID: session.ID(), TerminalID: id})
+}
+
+// makes notes a terminal of the turns in progress, and reports whether they were cancelled.
+func (s *Session) makes(session *acp.ClientSession, id acp.TerminalID) (cancelled bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.turns) == 0 {
+		return false
+	}
+	s.made[id] = session
+	return s.cancelled
+}
+
+// endTurn ends what the turns in progress have begun on this machine: they were cancelled.
+func (s *Session) endTurn() {
+	s.mu.Lock()
+	if !s.cancelled {
+		s.cancelled = true
+		close(s.stopped)
+	}
+	made := s.made
+	s.made = map[acp.TerminalID]*acp.ClientSession{}
+	s.mu.Unlock()
+	var killing sync.WaitGroup
+	for id, session := range made {
+		killing.Go(func() { s.client.kill(session, id) })
+	}
+	killing.Wait()
+}

@@ -1,0 +1,243 @@
+package talk
+
+// This file owns what looks at the lines of the connection: recording, judging, and what only the unstable protocol has.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/conformance/recording"
+	"github.com/acpgo/sdk/conformance/recording/relay"
+)
+
+// recorder writes the recordings of a Client, one for each connection.
+type recorder struct {
+	client *Client
+
+	mu     sync.Mutex
+	failed error
+}
+
+// begin begins a recording; nil without.
+func (r *recorder) begin() *recording.Writer {
+	o := &r.client.opts
+	if o.Record == nil {
+		return nil
+	}
+	header := recording.Header{Tool: "acp", Version: o.Version}
+	if o.Agent.Command != nil {
+		header.Command = append([]string{o.Agent.Command.Program}, o.Agent.Command.Args...)
+	}
+	var masker *recording.Masker
+	if !o.NoMask {
+		masker = recording.NewMasker()
+	}
+	w, err := recording.NewWriter(o.Record, header, masker)
+	if err != nil {
+		r.fail(err)
+		return nil
+	}
+	return w
+}
+
+// fail says once that the recording is not complete. The conversation goes on.
+func (r *recorder) fail(err error) {
+	r.mu.Lock()
+	first := r.failed == nil
+	if first {
+		r.failed = fmt.Errorf("the recording is not complete: %w", err)
+	}
+	r.mu.Unlock()
+	if first {
+		r.client.event(Event{Kind: Warning, Err: r.failed})
+	}
+}
+
+func (r *recorder) finish() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+// tapped is a transport whose lines are looked at.
+type tapped struct {
+	client  *Client
+	inner   acp.Transport
+	process *exec.Cmd // nil if it is none
+}
+
+// Connect implements acp.Transport.
+func (t *tapped) Connect(ctx context.Context) (rpc.Stream, error) {
+	stream, err := t.inner.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{client: t.client, process: t.process, writer: t.client.recorder.begin()}
+	if t.client.opts.Findings != nil {
+		w.judge = conformance.NewJudge(nil, nil)
+	}
+	return rpc.Wrap(stream, rpc.Wrapper{
+		Read: func(next func() ([]byte, error), _ func()) ([]byte, error) {
+			line, err := next()
+			if err == nil {
+				w.read(line)
+			} else if errors.Is(err, io.EOF) {
+				w.over(conformance.Agent)
+			}
+			return line, err
+		},
+		Write: w.write,
+		Close: func() error {
+			w.over(conformance.Client)
+			err := stream.Close()
+			w.end()
+			return err
+		},
+	}), nil
+}
+
+// wire is one connection.
+type wire struct {
+	client  *Client
+	process *exec.Cmd
+	first   struct{ written, answered bool } // whether initialize, and its answer, have passed
+
+	mu     sync.Mutex
+	writer *recording.Writer // nil when nothing more is recorded
+	judge  *conformance.Judge
+	closed conformance.Side // who has ended the connection; 0 while nobody has
+	ended  bool
+}
+
+func (w *wire) read(line []byte) {
+	if !w.first.answered {
+		w.answered(line)
+	}
+	w.pass(conformance.ToClient, line)
+	if tap := w.client.opts.Line; tap != nil {
+		tap(conformance.Agent, line)
+	}
+}
+
+func (w *wire) write(line []byte) ([]byte, error) {
+	if !w.first.written {
+		w.first.written = true
+		if w.client.opts.Unstable {
+			line = withUnstable(line)
+		}
+	}
+	w.pass(conformance.ToAgent, line)
+	if tap := w.client.opts.Line; tap != nil {
+		tap(conformance.Client, line)
+	}
+	return line, nil
+}
+
+// pass records and judges a line.
+func (w *wire) pass(d conformance.Direction, line []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	m := conformance.Message{Direction: d, Line: line}
+	if w.writer != nil {
+		if err := w.writer.Message(m); err != nil {
+			w.client.recorder.fail(err)
+			w.writer = nil
+		}
+	}
+	if w.judge != nil {
+		w.found(w.judge.Message(m))
+	}
+}
+
+func (w *wire) found(findings []conformance.Finding) {
+	for _, f := range findings {
+		w.client.opts.Findings(f)
+	}
+}
+
+// over notes who ends the connection: who does it first.
+func (w *wire) over(by conformance.Side) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed == 0 {
+		if w.closed = by; w.judge != nil {
+			w.judge.Closed(by)
+		}
+	}
+}
+
+// end is called when the agent's process, if it is one, has ended.
+func (w *wire) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	w.ended = true
+	if w.writer != nil {
+		end := &recording.End{}
+		if w.process != nil && w.process.ProcessState != nil {
+			end = relay.End(w.process.ProcessState)
+		}
+		end.Closed = w.closed
+		if err := w.writer.Write(&recording.Entry{Kind: recording.KindEnd, End: end}); err != nil {
+			w.client.recorder.fail(err)
+		}
+	}
+	if w.judge != nil {
+		w.found(w.judge.End())
+	}
+}
+
+// answered takes the answer to initialize, for what only the unstable protocol has in it. It is the first line with a result.
+func (w *wire) answered(line []byte) {
+	if !bytes.Contains(line, []byte(`"result"`)) {
+		return
+	}
+	var message struct {
+		Result json.RawMessage `json:"result"`
+	}
+	a := &answer{response: &unstable.InitializeResponse{}}
+	if json.Unmarshal(line, &message) == nil && json.Unmarshal(message.Result, a.response) == nil && json.Unmarshal(message.Result, a) == nil {
+		w.first.answered = true
+		w.client.draft.Store(a)
+	}
+}
+
+// answer is the answer to initialize.
+type answer struct {
+	response *unstable.InitializeResponse
+	// AuthMethods are the ways to log in, as they came.
+	AuthMethods []json.RawMessage `json:"authMethods"`
+}
+
+// withUnstable adds what only the unstable protocol has to an initialize request. It returns line if that is none.
+func withUnstable(line []byte) []byte {
+	var request, params, capabilities map[string]json.RawMessage
+	if json.Unmarshal(line, &request) != nil || json.Unmarshal(request["params"], &params) != nil {
+		return line
+	}
+	if raw, ok := params["clientCapabilities"]; ok && json.Unmarshal(raw, &capabilities) != nil {
+		return line
+	}
+	if capabilities == nil {
+		capabilities = map[string]json.RawMessage{}
+	}
+	capabilities["subagents"], capabilities["plan"] = json.RawMessage("{}"), json.RawMessage("{}")
+	params["clientCapabilities"] = acp.Raw(capabilities)
+	request["params"] = acp.Raw(params)
+	return acp.Raw(request)
+}
