@@ -1,30 +1,23 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"net/textproto"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
 )
 
 // connectFlags are the flags of acp connect.
 type connectFlags struct {
-	tokens     tokenFlags
-	headerFile string
-	headerEnv  []string
-	logDebug   bool
-	options    remote.DialOptions
+	send     agents.Credentials
+	logDebug bool
+	options  remote.DialOptions
 }
 
 // newConnectCommand is acp connect.
@@ -57,9 +50,9 @@ says why. An editor then starts it again and loads the session, as for an agent 
 		},
 	}
 	flags, o := c.Flags(), &f.options
-	f.tokens.add(flags, "ACP_CONNECT_TOKEN")
-	flags.StringVar(&f.headerFile, "header-file", "", "a `FILE` of headers for every request, one a line, as \"NAME: VALUE\"")
-	flags.StringArrayVar(&f.headerEnv, "header-env", nil, "a header whose value is in the environment, as `NAME=VARIABLE`")
+	addTokenFlags(flags, &f.send.TokenFile, &f.send.TokenEnv, "ACP_CONNECT_TOKEN")
+	flags.StringVar(&f.send.HeaderFile, "header-file", "", "a `FILE` of headers for every request, one a line, as \"NAME: VALUE\"")
+	flags.StringArrayVar(&f.send.HeaderEnv, "header-env", nil, "a header whose value is in the environment, as `NAME=VARIABLE`")
 	flags.BoolVar(&o.AllowInsecure, "allow-insecure", false, "send the token without TLS")
 	flags.StringSliceVar(&o.Subprotocols, "subprotocol", nil, "a `NAME` to offer when a WebSocket is opened")
 	flags.IntVar(&o.MaxMessage, "max-message", rpc.DefaultMaxMessage, "the longest message, in `BYTES`")
@@ -72,58 +65,16 @@ says why. An editor then starts it again and loads the session, as for an agent 
 
 // connect passes messages on until the connection ends.
 func connect(p *program, f *connectFlags, url string) error {
-	if _, err := f.header(); err != nil {
+	if err := f.send.Check(); err != nil {
+		return usagef("%w", err)
+	}
+	if _, err := f.send.Header(); err != nil {
 		return err
 	}
 	o := f.options
-	o.Header = func(context.Context) (http.Header, error) { return f.header() }
+	o.Header = func(context.Context) (http.Header, error) { return f.send.Header() }
 	o.Logger = (&serveFlags{logDebug: f.logDebug}).logger(p.stderr)
 	ctx, _, stop := untilSignals()
 	defer stop()
 	return gateway.Connect(ctx, remote.Dial(url, &o), &rpc.StdioTransport{MaxMessage: o.MaxMessage})
-}
-
-// header is what is sent with a request.
-func (f *connectFlags) header() (http.Header, error) {
-	header := http.Header{}
-	if f.headerFile != "" {
-		text, err := os.ReadFile(f.headerFile)
-		if err != nil {
-			return nil, err
-		}
-		lines := bufio.NewScanner(strings.NewReader(string(text)))
-		for n := 1; lines.Scan(); n++ {
-			line := strings.TrimSpace(lines.Text())
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			name, value, ok := strings.Cut(line, ":")
-			if !ok {
-				return nil, fmt.Errorf("%s:%d: want NAME: VALUE", f.headerFile, n) // the line may have a secret
-			}
-			header.Add(textproto.TrimString(name), textproto.TrimString(value))
-		}
-	}
-	for _, pair := range f.headerEnv {
-		name, variable, ok := strings.Cut(pair, "=")
-		if !ok {
-			return nil, usagef("--header-env %q: want NAME=VARIABLE", pair)
-		}
-		value, set := os.LookupEnv(variable)
-		if !set {
-			return nil, fmt.Errorf("--header-env %s: $%s is not set", name, variable)
-		}
-		header.Set(name, value)
-	}
-	tokens, err := f.tokens.read()
-	if err != nil {
-		return nil, err
-	}
-	if len(tokens) > 1 {
-		return nil, errors.New("want one token")
-	}
-	for _, token := range tokens {
-		header.Set("Authorization", "Bearer "+token)
-	}
-	return header, nil
 }

@@ -75,11 +75,7 @@ between an editor and an agent is enough.`,
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
-			c.Flags().SortFlags = false
-			c.DisableFlagsInUseLine = true
-			if inner := c.RunE; inner != nil {
-				c.RunE = func(cmd *cobra.Command, args []string) error { return failed(inner(cmd, args)) }
-			}
+			prepare(c)
 			root.AddCommand(c)
 		}
 	}
@@ -102,6 +98,20 @@ between an editor and an agent is enough.`,
 		writeUsage(c.OutOrStdout(), c)
 	})
 	return root
+}
+
+// prepare gives a command and those below it what all have.
+func prepare(c *cobra.Command) {
+	c.Flags().SortFlags = false
+	c.DisableFlagsInUseLine = true
+	for _, run := range []*func(*cobra.Command, []string) error{&c.RunE, &c.PersistentPreRunE} {
+		if inner := *run; inner != nil {
+			*run = func(cmd *cobra.Command, args []string) error { return failed(inner(cmd, args)) }
+		}
+	}
+	for _, sub := range c.Commands() {
+		prepare(sub)
+	}
 }
 
 // helpWidth is the width of what the help wraps itself.

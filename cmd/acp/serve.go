@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/acpgo/sdk/acp/remote"
 	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/gateway"
 )
 
@@ -252,45 +252,17 @@ type flagSet interface {
 }
 
 func (f *tokenFlags) add(flags flagSet, variable string) {
-	flags.StringVar(&f.file, "token-file", "", "a `FILE` with the token")
-	flags.StringVar(&f.variable, "token-env", variable, "the `VARIABLE` of the environment that has the token")
+	addTokenFlags(flags, &f.file, &f.variable, variable)
+}
+
+// addTokenFlags adds the flags for a token.
+func addTokenFlags(flags flagSet, file, variable *string, name string) {
+	flags.StringVar(file, "token-file", "", "a `FILE` with the token")
+	flags.StringVar(variable, "token-env", name, "the `VARIABLE` of the environment that has the token")
 }
 
 // read returns the tokens, by name; none if there is neither file nor variable.
-func (f *tokenFlags) read() (map[string]string, error) {
-	if f.file == "" {
-		if token := os.Getenv(f.variable); token != "" {
-			return map[string]string{"": token}, nil
-		}
-		return nil, nil
-	}
-	text, err := os.ReadFile(f.file)
-	if err != nil {
-		return nil, err
-	}
-	tokens := map[string]string{}
-	for lines, n := bufio.NewScanner(strings.NewReader(string(text))), 1; lines.Scan(); n++ {
-		words := strings.Fields(lines.Text())
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
-			continue
-		}
-		if len(words) > 2 {
-			return nil, fmt.Errorf("%s:%d: want TOKEN, or NAME TOKEN", f.file, n) // the line has a secret
-		}
-		name := ""
-		if len(words) == 2 {
-			name = words[0]
-		}
-		if _, twice := tokens[name]; twice {
-			return nil, fmt.Errorf("%s:%d: a second token of the same name", f.file, n)
-		}
-		tokens[name] = words[len(words)-1]
-	}
-	if len(tokens) == 0 {
-		return nil, fmt.Errorf("%s: no token in it", f.file)
-	}
-	return tokens, nil
-}
+func (f *tokenFlags) read() (map[string]string, error) { return agents.Tokens(f.file, f.variable) }
 
 // without returns an environment without the token, which is nothing for an agent.
 func (f *tokenFlags) without(environ []string) []string {

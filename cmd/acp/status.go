@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 	"fmt"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
 )
 
 // The exit statuses. Commands that run an agent in place of itself end as the agent does.
@@ -46,6 +48,9 @@ func usagef(format string, args ...any) error {
 func failed(err error) error {
 	if _, has := errors.AsType[*exit](err); err == nil || has {
 		return err
+	}
+	if _, wrong := errors.AsType[*config.Error](err); wrong {
+		return &exit{statusUsage, err}
 	}
 	return &exit{statusFailed, err}
 }

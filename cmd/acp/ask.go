@@ -1,0 +1,75 @@
+package main
+
+// This file owns questions to the user on the terminal, and how commands find agents.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// isTerminal reports whether a file of the program is a terminal.
+func isTerminal(file any) bool {
+	f, ok := file.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// resolver returns what finds agents by name, for a configuration that was loaded. It asks on the terminal, if there is
+// one, before it installs something.
+func (p *program) resolver(cfg *config.Config) *agents.Resolver {
+	r := agents.New(cfg)
+	r.Ask = p.asker()
+	r.Say = func(line string) { fmt.Fprintln(p.stderr, plain.Line(line)) }
+	return r
+}
+
+// asker returns a function that asks a question on the terminal, to be answered with yes or no; nil if there is no
+// terminal.
+func (p *program) asker() func(context.Context, string) (bool, error) {
+	if !isTerminal(p.stdin) || !isTerminal(p.stderr) {
+		return nil
+	}
+	return p.ask
+}
+
+// ask asks on standard error. Only a clear yes counts as one.
+func (p *program) ask(_ context.Context, question string) (bool, error) {
+	fmt.Fprintf(p.stderr, "%s [y/N] ", plain.Text(question))
+	answer, err := readLine(p.stdin)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	if err != nil {
+		fmt.Fprintln(p.stderr) // the end of the input leaves the cursor behind the question
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", nil
+}
+
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 4096
+
+// readLine reads a line, and nothing of the next one.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	for one := make([]byte, 1); len(line) < maxAnswer; {
+		n, err := r.Read(one)
+		if n > 0 && one[0] == '\n' {
+			break
+		}
+		line = append(line, one[:n]...)
+		if err != nil {
+			return string(line), err
+		}
+	}
+	return string(line), nil
+}

@@ -1,0 +1,328 @@
+package agents
+
+// This file owns what is made of a word.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/acp/remote"
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
+)
+
+// Agent is an agent that can be connected to.
+type Agent struct {
+	// Name is what the user calls it: a name of the configuration, an id of the registry, the address of a URL without
+	// what may be secret in it, or the program of a command.
+	Name string
+	// Command is how it is started. Nil for an agent at a URL.
+	Command *launch.Command
+	// URL is where it is, if it is at a URL. It may hold a secret.
+	URL string
+	// Installed says what is installed, of an agent of the registry.
+	Installed *registry.Installed
+	// Connect returns a new transport to it, for one connection.
+	Connect func(context.Context) (acp.Transport, error)
+}
+
+// Resolver finds agents.
+type Resolver struct {
+	// Config has the user's agents, and what is sent to an agent at a URL.
+	Config *config.Config
+	// Registry has the agents that are installed, and those that could be.
+	Registry *registry.Client
+	// Ask asks the user. Nil: there is nobody to ask, and what is not installed is a *NotInstalledError.
+	Ask func(ctx context.Context, question string) (bool, error)
+	// Say tells what is going on. Nil tells nobody.
+	Say func(line string)
+	// Logger gets the diagnostics of connections to URLs. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// New returns a resolver with what the configuration says, which was loaded. There is nobody to ask before Ask is set.
+func New(cfg *config.Config) *Resolver {
+	r := &Resolver{Config: cfg, Registry: Registry(&cfg.Settings)}
+	r.Registry.Consent = r.consent
+	return r
+}
+
+// Registry returns a client of the registry as the settings say. It has nobody to consent.
+func Registry(s *config.Settings) *registry.Client {
+	c := &registry.Client{URL: s.RegistryURL, Dir: s.RegistryDir, Offline: s.RegistryOffline, MaxAge: s.RegistryMaxAge}
+	if c.MaxAge == 0 {
+		c.MaxAge = -1 // always
+	}
+	for _, kind := range s.RegistryPrefer {
+		c.Prefer = append(c.Prefer, registry.Kind(kind))
+	}
+	return c
+}
+
+// ErrRefused says that the user does not want an agent to be installed.
+var ErrRefused = errors.New("it was not wanted")
+
+// consent asks the user before something is fetched.
+func (r *Resolver) consent(ctx context.Context, plan *registry.Plan) error {
+	if r.Ask == nil {
+		return &NotInstalledError{ID: plan.Entry.ID}
+	}
+	yes, err := r.Ask(ctx, plan.String()+"\nInstall it?")
+	if err == nil && !yes {
+		err = ErrRefused
+	}
+	return err
+}
+
+// NotInstalledError says that an agent of the registry is not installed, and that there is nobody to ask.
+type NotInstalledError struct{ ID string }
+
+// Error implements the error interface.
+func (e *NotInstalledError) Error() string {
+	return fmt.Sprintf("the agent %s is not installed; install it first: acp agents install %s", e.ID, e.ID)
+}
+
+// AmbiguousError says that a short name is that of several agents.
+type AmbiguousError struct {
+	Name string
+	IDs  []string
+}
+
+// Error implements the error interface.
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q may be %s: say which", e.Name, orList(e.IDs))
+}
+
+// UnknownError says that there is no agent of a name.
+type UnknownError struct {
+	Name string
+	// Near are names that may have been meant.
+	Near []string
+	// Program is the path of a program of that name.
+	Program string
+	// List is why the registry's list could not be looked at, or nil.
+	List error
+}
+
+// Error implements the error interface.
+func (e *UnknownError) Error() string {
+	text := fmt.Sprintf("there is no agent %q", e.Name)
+	if len(e.Near) > 0 {
+		text += fmt.Sprintf("; did you mean %s?", orList(e.Near))
+	}
+	if e.Program != "" {
+		text += fmt.Sprintf("; a command is given behind two hyphens: -- %s", e.Name)
+	}
+	if e.List != nil {
+		text += fmt.Sprintf("; the registry could not be asked: %v", e.List)
+	}
+	return text
+}
+
+// Unwrap returns List.
+func (e *UnknownError) Unwrap() error { return e.List }
+
+// orList is "a, b or c".
+func orList(names []string) string {
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " or " + names[last]
+	}
+	return strings.Join(names, "")
+}
+
+// Command returns the agent that is a command: the program and its arguments.
+func Command(args []string) (*Agent, error) {
+	if len(args) == 0 || args[0] == "" {
+		return nil, errors.New("want the agent's command")
+	}
+	return started(args[0], launch.New(args[0], args[1:]...)), nil
+}
+
+// started is an agent that is a program.
+func started(name string, command *launch.Command) *Agent {
+	return &Agent{Name: name, Command: command, Connect: func(context.Context) (acp.Transport, error) {
+		return acp.Command(command.Cmd()), nil
+	}}
+}
+
+// Resolve finds an agent: one of the configuration first, then one that is installed, then one of the registry, which is
+// installed if the user consents. Of an id of the registry, the beginning is enough if it is that of one agent only.
+//
+// The error is an *UnknownError, an *AmbiguousError or a *NotInstalledError, one of the registry's, or matches ErrRefused.
+func (r *Resolver) Resolve(ctx context.Context, name string) (*Agent, error) {
+	if config.IsURL(name) {
+		if err := config.CheckURL(name); err != nil {
+			return nil, err
+		}
+		s := &r.Config.Settings
+		return r.at("", name, s.AllowInsecure, Credentials{s.TokenFile, s.TokenEnv, s.HeaderFile, s.HeaderEnv})
+	}
+	if own := r.Config.File.Agents[name]; own != nil {
+		switch {
+		case own.Command != nil:
+			return started(name, own.Command), nil
+		case own.URL != "":
+			return r.at(name, own.URL, own.AllowInsecure, Credentials{own.TokenFile, own.TokenEnv, own.HeaderFile, own.HeaderEnv})
+		}
+		installed, err := r.Registry.Find(own.Registry)
+		if errors.Is(err, registry.ErrNotInstalled) {
+			installed, err = r.install(ctx, own.Registry)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the agent %s of the configuration: %w", name, err)
+		}
+		return ofRegistry(name, installed), nil
+	}
+	installed, err := r.installed(name)
+	if err != nil {
+		return nil, err
+	}
+	if installed == nil {
+		id, err := r.inRegistry(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if installed, err = r.install(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	return ofRegistry(installed.ID(), installed), nil
+}
+
+// ofRegistry is an agent that is installed.
+func ofRegistry(name string, installed *registry.Installed) *Agent {
+	a := started(name, installed.Command())
+	a.Installed = installed
+	return a
+}
+
+// at is an agent at a URL.
+func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*Agent, error) {
+	if err := send.Check(); err != nil {
+		return nil, err
+	}
+	if name == "" {
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, errors.New("this is no URL") // the error would repeat what may be secret
+		}
+		name = u.Host
+	}
+	transport := remote.Dial(address, &remote.DialOptions{
+		Header:        func(context.Context) (http.Header, error) { return send.Header() },
+		AllowInsecure: insecure, Resume: true, Logger: r.Logger,
+	})
+	// Each Connect of it opens a connection of its own.
+	return &Agent{Name: name, URL: address, Connect: func(context.Context) (acp.Transport, error) { return transport, nil }}, nil
+}
+
+// installed finds an agent that is installed, by its id or the beginning of it; nil if there is none.
+func (r *Resolver) installed(name string) (*registry.Installed, error) {
+	found, err := r.Registry.Find(name)
+	switch {
+	case err == nil:
+		return found, nil
+	case !errors.Is(err, registry.ErrNotInstalled) && !errors.Is(err, registry.ErrUnknownAgent):
+		return nil, err
+	}
+	all, err := r.Registry.Installed()
+	var ids []string
+	for _, i := range all {
+		ids = append(ids, i.ID())
+	}
+	id, ambiguous := Match(name, ids)
+	if ambiguous != nil {
+		return nil, ambiguous
+	}
+	if id == "" {
+		return nil, err
+	}
+	return all[slices.Index(ids, id)], nil
+}
+
+// inRegistry finds the id of an agent of the registry, by it or the beginning of it.
+func (r *Resolver) inRegistry(ctx context.Context, name string) (string, error) {
+	list, err := r.Registry.List(ctx)
+	unknown := &UnknownError{Name: name, List: err}
+	known := r.Names()
+	if err == nil {
+		var ids []string
+		for i := range list.Agents {
+			ids = append(ids, list.Agents[i].ID)
+		}
+		id, err := Match(name, ids)
+		if err != nil || id != "" {
+			return id, err
+		}
+		unknown.List = list.Stale
+		known = append(known, slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(known, id) })...)
+	}
+	unknown.Near = config.Nearest(name, known)
+	if path, err := exec.LookPath(name); err == nil {
+		unknown.Program = path
+	}
+	return "", unknown
+}
+
+// install installs an agent of the registry, if the user consents.
+func (r *Resolver) install(ctx context.Context, id string) (*registry.Installed, error) {
+	if r.Ask == nil { // before the network is asked for more
+		return nil, &NotInstalledError{ID: id}
+	}
+	installed, err := r.Registry.Install(ctx, id, nil)
+	if err == nil && r.Say != nil {
+		r.Say(fmt.Sprintf("installed %s %s", id, installed.Entry.Version))
+	}
+	return installed, err
+}
+
+// Match finds the id that a name is, or the only one that it begins, or else the only one that has it as a part between
+// hyphens: "claude" is claude-code-acp if no other id begins with "claude-". It is "" if there is none.
+func Match(name string, ids []string) (string, error) {
+	if slices.Contains(ids, name) {
+		return name, nil
+	}
+	for _, matches := range []func(id string) bool{
+		func(id string) bool { return strings.HasPrefix(id, name+"-") },
+		func(id string) bool { return slices.Contains(strings.Split(id, "-"), name) },
+	} {
+		var found []string
+		for _, id := range ids {
+			if matches(id) {
+				found = append(found, id)
+			}
+		}
+		switch len(found) {
+		case 0:
+			continue
+		case 1:
+			return found[0], nil
+		}
+		slices.Sort(found)
+		return "", &AmbiguousError{name, found}
+	}
+	return "", nil
+}
+
+// Names are the names of the user's agents and of those that are installed. It needs no network.
+func (r *Resolver) Names() []string {
+	var names []string
+	for name := range r.Config.File.Agents {
+		names = append(names, name)
+	}
+	all, _ := r.Registry.Installed() // what is damaged cannot be started
+	for _, i := range all {
+		names = append(names, i.ID())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,118 @@
+package agents
+
+// This file owns what is sent to an agent at a URL with every request. Nothing of it is ever given on a command line,
+// which other users see.
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"os"
+	"strings"
+)
+
+// Credentials say where a token and headers are. They are read for each request, so that they may change.
+type Credentials struct {
+	// TokenFile is a file with a token, TokenEnv the variable that has it if there is no file.
+	TokenFile, TokenEnv string
+	// HeaderFile is a file of headers, one a line.
+	HeaderFile string
+	// HeaderEnv are headers whose values are in variables, as NAME=VARIABLE.
+	HeaderEnv []string
+}
+
+// Check says what is wrong with the credentials themselves. It reads neither files nor variables.
+func (c *Credentials) Check() error {
+	for _, pair := range c.HeaderEnv {
+		if name, variable, ok := strings.Cut(pair, "="); !ok || name == "" || variable == "" {
+			return fmt.Errorf("header-env %q: want NAME=VARIABLE", pair)
+		}
+	}
+	return nil
+}
+
+// Header is what is sent with a request.
+func (c *Credentials) Header() (http.Header, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	header := http.Header{}
+	if c.HeaderFile != "" {
+		text, err := os.ReadFile(c.HeaderFile)
+		if err != nil {
+			return nil, err
+		}
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			line = strings.TrimSpace(line)
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			name, value, ok := strings.Cut(line, ":")
+			if !ok {
+				return nil, fmt.Errorf("%s:%d: want NAME: VALUE", c.HeaderFile, n) // the line may have a secret
+			}
+			header.Add(textproto.TrimString(name), textproto.TrimString(value))
+		}
+	}
+	for _, pair := range c.HeaderEnv {
+		name, variable, _ := strings.Cut(pair, "=")
+		value, set := os.LookupEnv(variable)
+		if !set {
+			return nil, fmt.Errorf("header-env %s: $%s is not set", name, variable)
+		}
+		header.Set(name, value)
+	}
+	tokens, err := Tokens(c.TokenFile, c.TokenEnv)
+	if err != nil {
+		return nil, err
+	}
+	if len(tokens) > 1 {
+		return nil, errors.New("want one token")
+	}
+	for _, token := range tokens {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	return header, nil
+}
+
+// Tokens reads the tokens of a file, by the name of each, or that of a variable if there is no file; none if there is
+// neither.
+func Tokens(file, variable string) (map[string]string, error) {
+	if file == "" {
+		if token := os.Getenv(variable); token != "" {
+			return map[string]string{"": token}, nil
+		}
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	tokens := map[string]string{}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if len(words) > 2 {
+			return nil, fmt.Errorf("%s:%d: want TOKEN, or NAME TOKEN", file, n) // the line has a secret
+		}
+		name := ""
+		if len(words) == 2 {
+			name = words[0]
+		}
+		if _, twice := tokens[name]; twice {
+			return nil, fmt.Errorf("%s:%d: a second token of the same name", file, n)
+		}
+		tokens[name] = words[len(words)-1]
+	}
+	if len(tokens) == 0 {
+		return nil, fmt.Errorf("%s: no token in it", file)
+	}
+	return tokens, nil
+}

@@ -1,0 +1,103 @@
+package config
+
+// This file owns how a command comes to its settings.
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Source says where a value comes from.
+type Source string
+
+// The sources, in the order in which they count.
+const (
+	FromFlag     Source = "flag"
+	FromVariable Source = "variable"
+	FromFile     Source = "file"
+	FromDefault  Source = "default"
+)
+
+// Config is what a command gets: its settings, and the file. It is filled before the command runs.
+type Config struct {
+	Settings
+	// File is what the file says.
+	File *File
+	// Sources say where the values come from, by the keys of the settings.
+	Sources map[string]Source
+
+	path  string
+	flags *pflag.FlagSet
+	rows  []*Setting
+}
+
+// Bind gives a command the flags of its settings, and of the commands below it, and has them filled before it runs. Which
+// settings those are says the table, by the command's name.
+func Bind(c *cobra.Command) *Config {
+	cfg := &Config{Settings: defaults(), flags: c.PersistentFlags()}
+	for i := range Table {
+		if slices.Contains(Table[i].Commands, c.Name()) {
+			cfg.rows = append(cfg.rows, &Table[i])
+		}
+	}
+	cfg.flags.SortFlags = false
+	for _, row := range cfg.rows {
+		flag := cfg.flags.VarPF(&value{row: row, field: row.field(&cfg.Settings)}, row.Flag(), row.Short, row.Usage)
+		if _, isBool := row.field(&cfg.Settings).(*bool); isBool {
+			flag.NoOptDefVal = "true"
+		}
+		if row.Path {
+			continue // the shell completes names of files by itself
+		}
+		if err := c.RegisterFlagCompletionFunc(row.Flag(), cobra.FixedCompletions(row.Values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // twice
+		}
+	}
+	cfg.bindFile(c)
+	return cfg
+}
+
+// bindFile adds the flag for the file.
+func (cfg *Config) bindFile(c *cobra.Command) {
+	cfg.flags.StringVar(&cfg.path, "config", "", "the `FILE` of the configuration; default: acp/config.toml in the folder for configuration of the user")
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return cfg.Load() }
+}
+
+// Load fills the settings. It is called before the command runs; completions of flags call it themselves.
+func (cfg *Config) Load() (err error) {
+	if cfg.File, err = Read(Path(cfg.path)); err != nil {
+		return err
+	}
+	cfg.Sources = map[string]Source{}
+	for _, row := range cfg.rows {
+		if cfg.flags.Changed(row.Flag()) {
+			cfg.Sources[row.Key] = FromFlag
+			continue
+		}
+		if cfg.Sources[row.Key], err = row.load(row.field(&cfg.Settings), cfg.File); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load sets a field to what the variable or the file says, if one does.
+func (s *Setting) load(field any, file *File) (Source, error) {
+	if text := os.Getenv(s.Variable()); text != "" {
+		if err := s.parse(field, text); err != nil {
+			return "", fmt.Errorf("$%s: %w", s.Variable(), err)
+		}
+		return FromVariable, nil
+	}
+	if v, ok := file.values[s.Key]; ok {
+		if err := s.set(field, v); err != nil {
+			return "", file.wrong(s.Key, "%w", err)
+		}
+		return FromFile, nil
+	}
+	return FromDefault, nil
+}

@@ -1,0 +1,133 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// load runs a command with arguments, and returns what it got.
+func load(t *testing.T, file string, env map[string]string, args ...string) (*Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ACP_CONFIG", path)
+	for name, value := range env {
+		t.Setenv(name, value)
+	}
+	c := &cobra.Command{Use: "run", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error { return nil }}
+	cfg := Bind(c)
+	c.SetArgs(args)
+	return cfg, c.Execute()
+}
+
+// What is said first counts: flag, variable, file, default.
+func TestOrder(t *testing.T) {
+	const file = "registry.max-age = \"2h\"\nagent = [\"a\", \"b\"]\nallow-insecure = true"
+	for _, test := range []struct {
+		name   string
+		file   string
+		env    map[string]string
+		args   []string
+		age    time.Duration
+		agents []string
+		secure bool
+		source Source
+	}{
+		{name: "nothing", age: time.Hour, secure: true, source: FromDefault},
+		{name: "file", file: file, age: 2 * time.Hour, agents: []string{"a", "b"}, source: FromFile},
+		{
+			name: "variable", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": "3h", "ACP_AGENT": "c, d", "ACP_ALLOW_INSECURE": "0"},
+			age: 3 * time.Hour, agents: []string{"c", "d"}, secure: true, source: FromVariable,
+		},
+		{
+			name: "flag", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": "3h", "ACP_AGENT": "c"}, source: FromFlag,
+			args: []string{"--registry-max-age=4h", "--agent=e,f", "--agent=g", "--allow-insecure=false"}, age: 4 * time.Hour, agents: []string{"e", "f", "g"}, secure: true,
+		},
+		{
+			name: "an empty variable", file: file, env: map[string]string{"ACP_REGISTRY_MAX_AGE": ""},
+			age: 2 * time.Hour, agents: []string{"a", "b"}, source: FromFile,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cfg, err := load(t, test.file, test.env, test.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cfg.RegistryMaxAge != test.age || !slices.Equal(cfg.Agents, test.agents) || cfg.AllowInsecure == test.secure {
+				t.Errorf("%+v", cfg.Settings)
+			}
+			if got := cfg.Sources["registry.max-age"]; got != test.source {
+				t.Errorf("from %s, want %s", got, test.source)
+			}
+		})
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"flag":     {args: []string{"--registry-prefer=docker"}, want: `"docker": want binary, npx or uvx`},
+		"variable": {env: map[string]string{"ACP_REGISTRY_OFFLINE": "maybe"}, want: "$ACP_REGISTRY_OFFLINE: want true or false"},
+		"file":     {file: "\nagent = 1", want: "config.toml:2:1: agent: want an array"},
+		"no file":  {args: []string{"--config=missing.toml"}, want: "missing.toml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := load(t, test.file, test.env, test.args...); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// Each row has a field of its own, and its flag, variable and key take the same.
+func TestTable(t *testing.T) {
+	fields := map[uintptr]string{}
+	names := map[string]bool{}
+	for i := range Table {
+		row := &Table[i]
+		var s Settings
+		p := reflect.ValueOf(row.field(&s)).Pointer() - reflect.ValueOf(&s).Pointer()
+		if other := fields[p]; other != "" {
+			t.Errorf("%s has the field of %s", row.Key, other)
+		}
+		fields[p] = row.Key
+		if names[row.Flag()] || names[row.Variable()] {
+			t.Errorf("%s has the flag of another one", row.Key)
+		}
+		names[row.Flag()], names[row.Variable()] = true, true
+		if len(row.Commands) == 0 || row.Usage == "" || !slices.IsSorted(row.Commands) {
+			t.Errorf("%s: no command, or no usage", row.Key)
+		}
+		if err := row.parse(row.field(&s), row.Default()); err != nil && row.Default() != "" {
+			t.Errorf("%s: the default %q: %v", row.Key, row.Default(), err)
+		}
+	}
+	if n := reflect.TypeFor[Settings]().NumField(); n != len(Table) {
+		t.Errorf("%d fields, %d rows", n, len(Table))
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"claude-code-acp", "codex-acp", "gemini", "goose", "opencode"}
+	for name, want := range map[string][]string{
+		"gemni": {"gemini"}, "geminii": {"gemini"}, "goosee": {"goose"}, "claude": {"claude-code-acp"}, "GOSE": {"goose"}, "egmini": {"gemini"},
+		"x": nil, "nothing-like-it": nil, "": nil, strings.Repeat("a", 1000): nil,
+	} {
+		if got := Nearest(name, known); !slices.Equal(got, want) {
+			t.Errorf("%.20s: got %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp/launch"
+)
+
+func TestParse(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	f, err := Parse("config.toml", []byte(`
+# what is taken without a name
+agent = "claude"
+header-env = ["X-Key=KEY"]
+
+[registry]
+max-age = "2h"
+offline = true
+
+[agents.mine]
+command = ["~/bin/my-agent", "--acp"]
+env = { KEY = "v" }
+dir = "~/work"
+
+[agents]
+far.url = "wss://agent.example/acp"
+far.token-file = "~/token"
+claude = { registry = "claude-code-acp" }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]*Agent{
+		"mine":   {Name: "mine", Command: &launch.Command{Program: filepath.Join(home, "bin", "my-agent"), Args: []string{"--acp"}, Env: map[string]string{"KEY": "v"}, Dir: filepath.Join(home, "work")}},
+		"far":    {Name: "far", URL: "wss://agent.example/acp", TokenFile: filepath.Join(home, "token")},
+		"claude": {Name: "claude", Registry: "claude-code-acp"},
+	}
+	if !reflect.DeepEqual(f.Agents, want) {
+		t.Errorf("got %v\nwant %v", f.Agents, want)
+	}
+	for _, key := range []string{"agent", "header-env", "registry.max-age", "registry.offline"} {
+		at := f.places[key]
+		if text := string(f.text[at.key:at.end]); f.values[key] == nil || !strings.Contains(text, "=") || strings.HasPrefix(string(f.text[at.value:]), "=") {
+			t.Errorf("%s: %v at %q", key, f.values[key], text)
+		}
+	}
+}
+
+// What is wrong is told with its place, whatever is in the file.
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"agent = \"a\"\nagnt = 1":                 `2:1: agnt: there is no such key; did you mean agent?`,
+		"x = 1":                                   `1:1: x: there is no such key`,
+		"agent = 1":                               `1:1: agent: want an array of strings, and this is a number`,
+		"agent = [\"a\", 1]":                      `1:1: agent: want an array of strings, and this is a number`,
+		"agent = ":                                `1:8: expected value, not end of input`,
+		"agent = \"a\"\nagent = \"b\"":            `2:1: key agent is already defined`,
+		"\n [registry]\n  ulr = \"x\"":            `3:3: registry.ulr: there is no such key; did you mean url?`,
+		"registry = 1":                            `1:1: registry: want a table`,
+		"registry.max-age = \"1 hour\"":           `1:1: registry.max-age: want a time such as 30s, 10m or 1h30m`,
+		"registry.max-age = \"-1h\"":              `1:1: registry.max-age: want a time that is not less than 0`,
+		"registry.max-age = 3":                    `1:1: registry.max-age: want a time as a string, such as "30s", and this is a number`,
+		"registry.prefer = [\"npx\", \"docker\"]": `1:1: registry.prefer: "docker": want binary, npx or uvx`,
+		"registry.offline = \"yes\"":              `1:1: registry.offline: want true or false, and this is a string`,
+		"token-file = [\"x\"]":                    `1:1: token-file: want a string, and this is an array`,
+		"agents = 1":                              `1:1: agents: want a table for each agent, as [agents.NAME]`,
+		"[[agents]]\nurl=\"x\"":                   `1:3: agents: want a table for each agent, as [agents.NAME]`,
+		"agents.a = 1":                            `1:1: agents.a: want a table, as [agents.NAME]`,
+		"[agents.a]":                              `1:9: agents.a: want one of command, url and registry`,
+		"[agents.a]\nurl = \"ws://h\"\ncommand = [\"a\"]":         `1:9: agents.a: want one of command, url and registry`,
+		"[agents.a]\ncommand = \"a b\"":                           `2:1: agents.a.command: want an array of strings, and this is a string`,
+		"[agents.a]\ncommand = []":                                `2:1: agents.a.command: want the program and its arguments`,
+		"[agents.a]\ncommand = [\"./a\"]":                         `2:1: agents.a.command: want the name of a program in PATH, or a whole path`,
+		"[agents.a]\ncommand = [\"a\"]\ndir = \"b\"":              `3:1: agents.a.dir: want a whole path`,
+		"[agents.a]\ncommand = [\"a\"]\nenv = { A = 1 }":          `3:1: agents.a.env: A: want a string, and this is a number`,
+		"[agents.a]\ncommand = [\"a\"]\nenv = { \"A=B\" = \"1\"}": `3:1: agents.a.env: "A=B" is no variable`,
+		"[agents.a]\ncommand = [\"a\"]\ntoken-env = \"X\"":        `3:1: agents.a.token-env: this goes with url`,
+		"[agents.a]\nurl = \"ftp://h\"":                           `2:1: agents.a.url: a URL of an agent begins with ws, wss, http or https, and not with "ftp"`,
+		"[agents.a]\nurl = \"h\"":                                 `2:1: agents.a.url: this is no URL`,
+		"[agents.a]\nulr = \"ws://h\"\nurl = \"ws://h\"":          `2:1: agents.a.ulr: there is no such key; did you mean url?`,
+		"[agents.a]\nurl = \"ws://h\"\nallow-insecure = 1":        `3:1: agents.a.allow-insecure: want true or false, and this is a number`,
+		"[agents.a]\nregistry = \"\"":                             `2:1: agents.a.registry: it is empty`,
+		"[agents.\"a b\"]\nurl = \"ws://h\"":                      `1:9: agents.a b: a name has letters, digits, and . _ - behind the first of them`,
+		"\"\\u001b[2J\" = 1":                                      `1:1: \x1b[2J: there is no such key`,
+		"\"registry.url\" = \"x\"":                                `1:1: "registry.url": there is no such key; did you mean registry.url or registry.dir?`,
+		"agent = \"a\x01b\"":                                      `1:11: basic strings cannot have control characters`,
+		"agent = \"\xff\"":                                        `1:10: invalid UTF-8 character in basic string`,
+		"a = " + strings.Repeat("[", 100_000):                     `1:10005: arrays and inline tables are nested more than the maximum of 10000 levels deep`,
+	} {
+		_, err := Parse("c", []byte(text))
+		var e *Error
+		if !errors.As(err, &e) || err.Error() != "c:"+want {
+			t.Errorf("%.60q:\n got %v\nwant c:%s", text, err, want)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "missing.toml")
+	if f, err := Read(missing, false); err != nil || len(f.Agents) > 0 || f.Path != missing {
+		t.Errorf("%v, %v", f, err)
+	}
+	if _, err := Read(missing, true); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that was named: %v", err)
+	}
+	if _, err := Read(dir, false); err == nil {
+		t.Error("a folder was read")
+	}
+	large := filepath.Join(dir, "large.toml")
+	if err := os.WriteFile(large, []byte(strings.Repeat("#\n", maxFile)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(large, false); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("a large file: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		"", "agent = \"a\"", "[agents.a]\ncommand = [\"a\"] # c", "agents = {a = {url = 'ws://h'}}", "registry.prefer=[\n'npx', # n\n]",
+		"a.\"b.c\".d = {e.f = [{}]}", "[[a]]\nb=1\n[[a]]\nb=1", "=", "[", "x = '''\n'''",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := Parse("c", text)
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.Line < 1 || e.Column < 1 || e.Line > strings.Count(string(text), "\n")+1 {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		for path, at := range file.places {
+			if at.end > 0 && (at.key > at.value || at.value >= at.end || at.end > len(text)) {
+				t.Errorf("%s: %v", path, at)
+			}
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package config
+
+// This file owns the list of settings.
+
+import (
+	"strings"
+	"time"
+)
+
+// Settings are the values of all settings. A command sees only those that the table gives it; the others are zero.
+type Settings struct {
+	Agents []string
+
+	RegistryURL     string
+	RegistryDir     string
+	RegistryPrefer  []string
+	RegistryMaxAge  time.Duration
+	RegistryOffline bool
+
+	TokenFile     string
+	TokenEnv      string
+	HeaderFile    string
+	HeaderEnv     []string
+	AllowInsecure bool
+}
+
+// Setting is a row of the table.
+type Setting struct {
+	// Key is the key in the file; a dot begins the key in a table. The flag is the key with hyphens for dots, see Flag,
+	// and the variable is in capitals, see Variable.
+	Key string
+	// Short is the letter of the flag, or "".
+	Short string
+	// Usage says what it is. A word in backquotes stands for the value in the help.
+	Usage string
+	// Commands are the commands that have it, by their first word.
+	Commands []string
+	// Values are all values that it may have; nil for any.
+	Values []string
+	// Path says that the value is the path of a file or folder: "~/" at its beginning in the file is the user's.
+	Path bool
+
+	// field is where its value is: a *string, *bool, *int, *time.Duration or *[]string. What is there already is the
+	// default.
+	field func(*Settings) any
+}
+
+// The commands that talk to agents, and those that only start them.
+var (
+	talking  = []string{"exec", "run"}
+	starting = []string{"agents", "exec", "run"}
+)
+
+// Table are all settings, in the order of the help. To add one, add a row and its field.
+var Table = []Setting{
+	{
+		Key: "agent", Commands: talking, field: func(s *Settings) any { return &s.Agents },
+		Usage: "the `AGENT`: a name of the configuration or of the registry, or a URL",
+	},
+	{
+		Key: "token-file", Path: true, Commands: starting, field: func(s *Settings) any { return &s.TokenFile },
+		Usage: "for an agent at a URL: a `FILE` with the token",
+	},
+	{
+		Key: "token-env", Commands: starting, field: func(s *Settings) any { return &s.TokenEnv },
+		Usage: "for an agent at a URL: the `VARIABLE` of the environment that has the token",
+	},
+	{
+		Key: "header-file", Path: true, Commands: starting, field: func(s *Settings) any { return &s.HeaderFile },
+		Usage: "for an agent at a URL: a `FILE` of headers for every request, one a line, as \"NAME: VALUE\"",
+	},
+	{
+		Key: "header-env", Commands: starting, field: func(s *Settings) any { return &s.HeaderEnv },
+		Usage: "for an agent at a URL: a header whose value is in the environment, as `NAME=VARIABLE`",
+	},
+	{
+		Key: "allow-insecure", Commands: starting, field: func(s *Settings) any { return &s.AllowInsecure },
+		Usage: "for an agent at a URL: send the token without TLS",
+	},
+	{
+		Key: "registry.url", Commands: starting, field: func(s *Settings) any { return &s.RegistryURL },
+		Usage: "the `ADDRESS` of the registry's list of agents, if it is another one than the public registry",
+	},
+	{
+		Key: "registry.dir", Path: true, Commands: starting, field: func(s *Settings) any { return &s.RegistryDir },
+		Usage: "the `FOLDER` of the agents that are installed; default: acp in the folder for data of the user",
+	},
+	{
+		Key: "registry.prefer", Commands: starting, Values: []string{"binary", "npx", "uvx"}, field: func(s *Settings) any { return &s.RegistryPrefer },
+		Usage: "the `KINDS` in which agents are installed, the preferred one first: binary, npx (npm), uvx (PyPI)",
+	},
+	{
+		Key: "registry.max-age", Commands: starting, field: func(s *Settings) any { return &s.RegistryMaxAge },
+		Usage: "the `TIME` after which the registry is asked for its list again",
+	},
+	{
+		Key: "registry.offline", Commands: starting, field: func(s *Settings) any { return &s.RegistryOffline },
+		Usage: "do not use the network for the registry: what is kept is used",
+	},
+}
+
+// defaults are the values of settings that nobody has set.
+func defaults() Settings {
+	return Settings{
+		TokenEnv:       "ACP_TOKEN",
+		RegistryPrefer: []string{"binary", "npx", "uvx"},
+		RegistryMaxAge: time.Hour,
+	}
+}
+
+// Flag is the name of the flag, without the hyphens in front.
+func (s *Setting) Flag() string { return strings.ReplaceAll(s.Key, ".", "-") }
+
+// Variable is the name of the variable of the environment.
+func (s *Setting) Variable() string {
+	return "ACP_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.Key))
+}
+
+// Find returns the row of a key; nil if there is none.
+func Find(key string) *Setting {
+	for i := range Table {
+		if Table[i].Key == key {
+			return &Table[i]
+		}
+	}
+	return nil
+}
+
+// Default is the default as text.
+func (s *Setting) Default() string {
+	values := defaults()
+	return textOf(s.field(&values))
+}

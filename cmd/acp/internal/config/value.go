@@ -1,0 +1,230 @@
+package config
+
+// This file owns how values are read from text and from the file, and written.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// value is a setting as a flag.
+type value struct {
+	row   *Setting
+	field any
+	given bool // by a flag; the next value of a list is added
+}
+
+func (v *value) String() string {
+	if v.row == nil { // as pflag makes one to compare
+		return ""
+	}
+	return textOf(v.field)
+}
+
+// Type is what the help calls the value, if the usage does not.
+func (v *value) Type() string {
+	switch v.field.(type) {
+	case *bool:
+		return "bool"
+	case *[]string:
+		return "LIST"
+	}
+	return "VALUE"
+}
+
+func (v *value) Set(text string) error {
+	list, isList := v.field.(*[]string)
+	if !isList || !v.given {
+		v.given = true
+		return v.row.parse(v.field, text)
+	}
+	var more []string
+	if err := v.row.parse(&more, text); err != nil {
+		return err
+	}
+	*list = append(*list, more...)
+	return nil
+}
+
+// textOf is a value as a flag has it.
+func textOf(field any) string {
+	switch p := field.(type) {
+	case *string:
+		return *p
+	case *bool:
+		return strconv.FormatBool(*p)
+	case *int:
+		return strconv.Itoa(*p)
+	case *time.Duration:
+		return shortDuration(*p)
+	case *[]string:
+		return strings.Join(*p, ",")
+	}
+	panic(fmt.Sprintf("a setting of the type %T", field))
+}
+
+// shortDuration is a duration without zeros at its end: "1h", not "1h0m0s".
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// parse sets a field to what a text says: of a flag, or of a variable.
+func (s *Setting) parse(field any, text string) (err error) {
+	switch p := field.(type) {
+	case *string:
+		if err = s.allows(text); err == nil {
+			*p = text
+		}
+	case *bool:
+		if *p, err = strconv.ParseBool(text); err != nil {
+			err = errors.New("want true or false")
+		}
+	case *int:
+		if *p, err = strconv.Atoi(text); err != nil {
+			err = errors.New("want a number")
+		}
+	case *time.Duration:
+		if *p, err = time.ParseDuration(text); err != nil {
+			err = errors.New("want a time such as 30s, 10m or 1h30m")
+		} else if *p < 0 {
+			err = errors.New("want a time that is not less than 0")
+		}
+	case *[]string:
+		var list []string
+		for _, one := range strings.Split(text, ",") {
+			if one = strings.TrimSpace(one); one == "" {
+				continue
+			}
+			if err := s.allows(one); err != nil {
+				return err
+			}
+			list = append(list, one)
+		}
+		*p = list
+	}
+	return err
+}
+
+// allows says what is wrong with a value of one of a few.
+func (s *Setting) allows(text string) error {
+	if s.Values == nil || slices.Contains(s.Values, text) {
+		return nil
+	}
+	return fmt.Errorf("%q: want %s", text, orList(s.Values))
+}
+
+// orList is "a, b or c".
+func orList(values []string) string {
+	last := len(values) - 1
+	if last == 0 {
+		return values[0]
+	}
+	return strings.Join(values[:last], ", ") + " or " + values[last]
+}
+
+// set sets a field to a value of the file.
+func (s *Setting) set(field, v any) error {
+	switch p := field.(type) {
+	case *string:
+		text, ok := v.(string)
+		if !ok {
+			return wrongType("a string", v)
+		}
+		if s.Path {
+			text = expand(text)
+		}
+		return s.parse(p, text)
+	case *bool:
+		b, ok := v.(bool)
+		if !ok {
+			return wrongType("true or false", v)
+		}
+		*p = b
+	case *int:
+		n, ok := v.(int64)
+		if !ok || int64(int(n)) != n {
+			return wrongType("a number", v)
+		}
+		*p = int(n)
+	case *time.Duration:
+		text, ok := v.(string)
+		if !ok {
+			return wrongType(`a time as a string, such as "30s"`, v)
+		}
+		return s.parse(p, text)
+	case *[]string:
+		if text, ok := v.(string); ok { // one may stand alone
+			v = []any{text}
+		}
+		list, err := stringsOf(v)
+		if err != nil {
+			return err
+		}
+		for _, one := range list {
+			if err := s.allows(one); err != nil {
+				return err
+			}
+		}
+		*p = list
+	}
+	return nil
+}
+
+// stringsOf is an array of strings.
+func stringsOf(v any) ([]string, error) {
+	array, ok := v.([]any)
+	if !ok {
+		return nil, wrongType("an array of strings", v)
+	}
+	list := make([]string, len(array))
+	for i, one := range array {
+		if list[i], ok = one.(string); !ok {
+			return nil, wrongType("an array of strings", one)
+		}
+	}
+	return list, nil
+}
+
+// wrongType says that a value of the file has another type than it must have.
+func wrongType(want string, v any) error {
+	is := "something else"
+	switch v.(type) {
+	case string:
+		is = "a string"
+	case bool:
+		is = "true or false"
+	case int64, float64:
+		is = "a number"
+	case []any:
+		is = "an array"
+	case map[string]any:
+		is = "a table"
+	}
+	return fmt.Errorf("want %s, and this is %s", want, is)
+}
+
+// expand writes the user's folder for "~/".
+func expand(path string) string {
+	rest, ok := strings.CutPrefix(path, "~/")
+	if !ok && path != "~" {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path // what is opened then says that it is not there
+	}
+	return filepath.Join(home, rest)
+}
