@@ -25,11 +25,17 @@ const maxLine = 1000
 
 // Text returns a text of any number of lines that does nothing but appear. What is not visible is written as Go writes
 // it in a string, such as \x1b or \u202e; newlines and tabs stay, and "\r\n" becomes "\n".
-func Text(text string) string {
+func Text(text string) string { return lines(text, true) }
+
+// Screen is [Text] for a program that draws the whole screen: no CI server reads what it writes, so that what would be a
+// command for one stays as it is.
+func Screen(text string) string { return lines(text, false) }
+
+func lines(text string, commands bool) string {
 	var b strings.Builder
 	b.Grow(len(text))
 	for start := true; len(text) > 0; {
-		if c := command(text, start); c > 0 {
+		if c := command(text, start); c > 0 && commands {
 			writeCommand(&b, c)
 			text, start = text[1:], false
 			continue

@@ -25,6 +25,13 @@ func TestText(t *testing.T) {
 		if got := Text(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
+		if got := Screen(text); got != want {
+			t.Errorf("Screen(%q): got %q, want %q", text, got, want)
+		}
+	}
+	const commands = "::add-mask::x\n##[error]y"
+	if got := Screen(commands); got != commands {
+		t.Errorf("Screen: got %q", got)
 	}
 }
 

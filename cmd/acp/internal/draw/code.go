@@ -1,0 +1,116 @@
+package draw
+
+// This file owns source code: highlighting, and code blocks.
+
+import (
+	"strings"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
+)
+
+// maxHighlight is how many bytes are highlighted at once; what is longer is drawn in one colour.
+const maxHighlight = 256 << 10
+
+// highlight are the lines of a clean text in a language, or in that of a file with a name.
+func (p *painter) highlight(text, language, file string) []line {
+	lines := linesOf(text)
+	plain := func() []line {
+		out := make([]line, len(lines))
+		for i, l := range lines {
+			out[i] = line{{l, p.text}}
+		}
+		return out
+	}
+	if p.code == nil || len(text) > maxHighlight {
+		return plain()
+	}
+	var lexer chroma.Lexer
+	if language != "" {
+		lexer = lexers.Get(language)
+	} else if file != "" {
+		lexer = lexers.Match(file[strings.LastIndexAny(file, `/\`)+1:])
+	}
+	if lexer == nil {
+		return plain()
+	}
+	out, ok := p.tokens(lexer, strings.Join(lines, "\n")+"\n")
+	if !ok || len(out) < len(lines) {
+		return plain()
+	}
+	return out[:len(lines)]
+}
+
+// tokens are the lines of a text as a lexer sees them.
+func (p *painter) tokens(lexer chroma.Lexer, text string) (out []line, ok bool) {
+	defer func() {
+		// A lexer is a set of expressions of others, run on a text of others.
+		if recover() != nil {
+			out, ok = nil, false
+		}
+	}()
+	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, text)
+	if err != nil {
+		return nil, false
+	}
+	var now line
+	var all strings.Builder
+	for token := tokens(); token != chroma.EOF; token = tokens() {
+		all.WriteString(token.Value)
+		s := p.tokenStyle(token.Type)
+		for i, piece := range strings.Split(token.Value, "\n") {
+			if i > 0 {
+				out = append(out, now)
+				now = nil
+			}
+			now.add(piece, s)
+		}
+	}
+	if len(now) > 0 {
+		out = append(out, now)
+	}
+	return out, strings.TrimRight(all.String(), "\n") == strings.TrimRight(text, "\n")
+}
+
+func (p *painter) tokenStyle(t chroma.TokenType) style {
+	entry := p.code.Get(t)
+	s := p.text
+	if entry.Colour.IsSet() {
+		s.fg = rgb(entry.Colour.Red(), entry.Colour.Green(), entry.Colour.Blue())
+	}
+	if entry.Bold == chroma.Yes {
+		s.attr |= bold
+	}
+	if entry.Italic == chroma.Yes {
+		s.attr |= italic
+	}
+	return s
+}
+
+// codeBlock draws code with a bar in front. Long lines go on below.
+func (p *painter) codeBlock(text, info string, width int) []line {
+	language, _, _ := strings.Cut(strings.TrimSpace(info), " ")
+	var out []line
+	bar := line{{p.marks.vertical + " ", p.dim}}
+	for _, l := range p.highlight(text, language, "") {
+		out = append(out, beside(bar, bar, l, width)...)
+	}
+	return out
+}
+
+// beside draws a line behind a prefix, and what does not fit below, behind another of the same width.
+func beside(first, rest, l line, width int) []line {
+	room := width - max(first.width(), rest.width())
+	if room < 4 {
+		return append(first[:len(first):len(first)], l...).wrap(width, nil)
+	}
+	var out []line
+	for i, piece := range l.wrap(room, nil) {
+		prefix := rest
+		if i == 0 {
+			prefix = first
+		}
+		out = append(out, append(prefix[:len(prefix):len(prefix)], piece...))
+	}
+	return out
+}

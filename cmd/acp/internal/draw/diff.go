@@ -1,0 +1,436 @@
+package draw
+
+// This file owns diffs.
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// DiffLayout says how diffs are drawn.
+type DiffLayout int
+
+const (
+	DiffAuto       DiffLayout = iota // side by side where there is room
+	DiffUnified                      // the new lines below the old ones
+	DiffSideBySide                   // the new lines beside the old ones
+)
+
+// The bounds of diffs.
+const (
+	maxDiffLines = 400     // lines that are drawn of one in the transcript
+	maxDiffAll   = 20_000  // lines that are drawn of one where everything is to be seen
+	maxDiffBytes = 4 << 20 // what is longer is not compared line by line
+	maxDiffLine  = 4 << 10 // bytes of a line in the transcript
+	sideBySide   = 110     // the width from which there is room for two columns
+)
+
+// diffLine is a line of a hunk.
+type diffLine struct {
+	kind     udiff.OpKind
+	old, new int // its numbers, from 1
+	text     string
+	noEnd    bool // there is no newline behind it
+	code     line // the text, highlighted
+}
+
+// hunks are the parts of a diff that are to be drawn.
+type hunks struct {
+	hunks          [][]diffLine
+	added, removed int
+	notes          []string
+	crlf           bool // all lines of both end with CR LF
+}
+
+// changedLines counts the lines that a diff adds and removes.
+func changedLines(old, new string) (added, removed int) {
+	h := compare(old, new, true)
+	return h.added, h.removed
+}
+
+// compare finds out how two texts differ.
+func compare(old, new string, exists bool) *hunks {
+	h := &hunks{}
+	if exists && allCRLF(old) && allCRLF(new) && old+new != "" {
+		h.crlf = true
+		old, new = strings.ReplaceAll(old, "\r\n", "\n"), strings.ReplaceAll(new, "\r\n", "\n")
+	} else if allCRLF(new) && !exists {
+		h.crlf = true
+		new = strings.ReplaceAll(new, "\r\n", "\n")
+	}
+	// What is the same at both ends is cut off first: comparing takes time that grows with the rest.
+	prefix, suffix := common(old, new)
+	const context = udiff.DefaultContextLines
+	from := lastLines(old[:prefix], context)
+	to := firstLines(old[len(old)-suffix:], context)
+	before := strings.Count(old[:from], "\n")
+	a, b := old[from:len(old)-suffix+to], new[from:len(new)-suffix+to]
+	if len(a)+len(b) > maxDiffBytes {
+		h.whole(old[prefix:len(old)-suffix], new[prefix:len(new)-suffix], strings.Count(old[:prefix], "\n"))
+		h.notes = append(h.notes, "too large to be compared line by line")
+		return h
+	}
+	unified, err := udiff.ToUnifiedDiff("", "", a, udiff.Lines(a, b), context)
+	if err != nil { // the edits are those of the same text
+		h.whole(a, b, before)
+		return h
+	}
+	for _, hunk := range unified.Hunks {
+		var lines []diffLine
+		o, n := hunk.FromLine+before, hunk.ToLine+before
+		for _, l := range hunk.Lines {
+			d := diffLine{kind: l.Kind, old: o, new: n}
+			d.text, d.noEnd = strings.CutSuffix(l.Content, "\n")
+			d.noEnd = !d.noEnd
+			if to < suffix && d.noEnd {
+				d.noEnd = false
+			}
+			switch l.Kind {
+			case udiff.Delete:
+				o++
+				h.removed++
+			case udiff.Insert:
+				n++
+				h.added++
+			default:
+				o++
+				n++
+			}
+			lines = append(lines, d)
+		}
+		h.hunks = append(h.hunks, lines)
+	}
+	return h
+}
+
+// whole replaces one text by another.
+func (h *hunks) whole(old, new string, before int) {
+	var lines []diffLine
+	for i, side := range []string{old, new} {
+		n := before
+		for l := range strings.Lines(side) {
+			n++
+			d := diffLine{kind: udiff.OpKind(i), old: n, new: n}
+			d.text, d.noEnd = strings.CutSuffix(l, "\n")
+			d.noEnd = !d.noEnd
+			lines = append(lines, d)
+		}
+		if i == 0 {
+			h.removed = n - before
+		} else {
+			h.added = n - before
+		}
+	}
+	if len(lines) > 0 {
+		h.hunks = [][]diffLine{lines}
+	}
+}
+
+func allCRLF(text string) bool {
+	n := strings.Count(text, "\n")
+	return n == strings.Count(text, "\r\n") && (n > 0 || text == "") && n == strings.Count(text, "\r")
+}
+
+// common is how many bytes of whole lines are the same at the beginning, and at the end.
+func common(a, b string) (prefix, suffix int) {
+	n := min(len(a), len(b))
+	for prefix < n && a[prefix] == b[prefix] {
+		prefix++
+	}
+	if prefix < len(a) || prefix < len(b) {
+		prefix = strings.LastIndexByte(a[:prefix], '\n') + 1
+	}
+	n -= prefix
+	for suffix < n && a[len(a)-1-suffix] == b[len(b)-1-suffix] {
+		suffix++
+	}
+	// The end begins behind a newline.
+	for suffix > 0 {
+		at := len(a) - suffix
+		if (at == 0 || a[at-1] == '\n') && (len(b)-suffix == 0 || b[len(b)-suffix-1] == '\n') {
+			break
+		}
+		next := strings.IndexByte(a[at:], '\n')
+		if next < 0 {
+			suffix = 0
+			break
+		}
+		suffix -= next + 1
+	}
+	return prefix, suffix
+}
+
+// lastLines is where the last n lines of a text begin, which ends with a newline or is empty.
+func lastLines(text string, n int) int {
+	at := len(text)
+	for ; n > 0 && at > 0; n-- {
+		at = strings.LastIndexByte(text[:at-1], '\n') + 1
+	}
+	return at
+}
+
+// firstLines is where the first n lines of a text end.
+func firstLines(text string, n int) int {
+	at := 0
+	for ; n > 0; n-- {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return len(text)
+		}
+		at += i + 1
+	}
+	return at
+}
+
+// diff draws a diff with at most maxLines lines of it, and says how many are left out.
+func (p *painter) diff(d *acp.Diff, maxLines, width int) []line {
+	old, exists := d.OldText.Get()
+	h := compare(old, d.NewText, exists)
+	words := fmt.Sprintf("+%d -%d", h.added, h.removed)
+	switch {
+	case !exists:
+		words = fmt.Sprintf("new file, %s", lineCount(h.added))
+	case d.NewText == "" && old != "":
+		words = fmt.Sprintf("emptied, %s removed", lineCount(h.removed))
+	case len(h.hunks) == 0:
+		words = "no change"
+	}
+	if h.crlf {
+		words += ", CRLF"
+	}
+	for _, note := range h.notes {
+		words += ", " + note
+	}
+	out := line{{label(d.Path), p.strong}, {"  " + words, p.dim}}.wrap(width, line{{"  ", style{}}})
+
+	lines, left := h.limited(maxLines)
+	p.highlightDiff(lines, d.Path, maxLines > maxDiffLines)
+	two := p.diffs == DiffSideBySide || p.diffs == DiffAuto && width >= sideBySide && exists
+	if p.styles == stylesNone && p.diffs == DiffAuto {
+		two = false // who listens to a screen hears one line after another
+	}
+	for i, hunk := range lines {
+		if i > 0 || len(hunk) > 0 && hunk[0].old > 1 {
+			at := hunk[0]
+			out = append(out, line{{fmt.Sprintf("@@ line %d @@", max(at.new, 1)), p.hunk}}.wrap(width, nil)...)
+		}
+		if two && width >= 30 {
+			out = append(out, p.columns(hunk, width)...)
+		} else {
+			out = append(out, p.unified(hunk, width)...)
+		}
+	}
+	if left > 0 {
+		out = append(out, line{{fmt.Sprintf("(%s more not shown)", lineCount(left)), p.warn}}.wrap(width, nil)...)
+	}
+	return out
+}
+
+func lineCount(n int) string {
+	if n == 1 {
+		return "1 line"
+	}
+	return strconv.Itoa(n) + " lines"
+}
+
+// limited are the first lines of the hunks, and how many more there are.
+func (h *hunks) limited(n int) (out [][]diffLine, left int) {
+	for _, hunk := range h.hunks {
+		if len(hunk) > n {
+			left += len(hunk) - n
+			hunk = hunk[:n]
+		}
+		n -= len(hunk)
+		if len(hunk) > 0 {
+			out = append(out, hunk)
+		}
+	}
+	return out, left
+}
+
+// highlightDiff highlights each side of each hunk.
+func (p *painter) highlightDiff(hunks [][]diffLine, path string, all bool) {
+	for _, hunk := range hunks {
+		for i := range hunk {
+			text := hunk[i].text
+			if !all && len(text) > maxDiffLine {
+				text = fmt.Sprintf("%s… (%d bytes more)", strings.ToValidUTF8(text[:maxDiffLine], ""), len(text)-maxDiffLine)
+			}
+			hunk[i].text = strings.ReplaceAll(clean(text), "\n", `\n`)
+		}
+		for _, side := range []udiff.OpKind{udiff.Delete, udiff.Insert} {
+			var text []string
+			var of []int
+			for i, l := range hunk {
+				if l.kind == side || l.kind == udiff.Equal {
+					text, of = append(text, l.text), append(of, i)
+				}
+			}
+			lines := p.highlight(strings.Join(text, "\n")+"\n", "", path)
+			for i, l := range lines[:min(len(lines), len(of))] {
+				hunk[of[i]].code = l
+			}
+		}
+		for i := range hunk {
+			if hunk[i].code == nil {
+				hunk[i].code = line{{hunk[i].text, p.text}}
+			}
+		}
+	}
+}
+
+// digits is how wide the numbers of a hunk's lines are.
+func digits(hunk []diffLine) int {
+	n := 0
+	for _, l := range hunk {
+		n = max(n, len(strconv.Itoa(l.old)), len(strconv.Itoa(l.new)))
+	}
+	return n
+}
+
+// sideStyle is the style of a line's background, and its sign.
+func (p *painter) sideStyle(kind udiff.OpKind) (style, string, style) {
+	switch kind {
+	case udiff.Delete:
+		return p.removed, "-", p.bad
+	case udiff.Insert:
+		return p.added, "+", p.good
+	}
+	return style{}, " ", p.dim
+}
+
+// unified draws a hunk with the new lines below the old ones.
+func (p *painter) unified(hunk []diffLine, width int) []line {
+	var out []line
+	n := digits(hunk)
+	for _, l := range hunk {
+		under, sign, signStyle := p.sideStyle(l.kind)
+		number := l.new
+		if l.kind == udiff.Delete {
+			number = l.old
+		}
+		first := line{{fmt.Sprintf("%*d ", n, number), p.dim}, {sign + " ", signStyle}}
+		rest := line{{strings.Repeat(" ", n+1), p.dim}, {sign + " ", signStyle}}
+		if width < 3*n+10 {
+			first, rest = first[1:], rest[1:]
+		}
+		for _, l := range beside(first.in(under), rest.in(under), l.code.in(under), width) {
+			if under.bg != 0 {
+				l = l.pad(width, under)
+			}
+			out = append(out, l)
+		}
+		if l.noEnd {
+			out = append(out, line{{`\ no newline at the end`, p.dim}}.wrap(width, nil)...)
+		}
+	}
+	return out
+}
+
+// columns draws a hunk with the new lines beside the old ones.
+func (p *painter) columns(hunk []diffLine, width int) []line {
+	var out []line
+	n := digits(hunk)
+	column := (width - 3) / 2
+	middle := span{" " + p.marks.vertical + " ", p.dim}
+	side := func(l *diffLine, number int) []line {
+		if l == nil {
+			return nil
+		}
+		under, sign, signStyle := p.sideStyle(l.kind)
+		first := line{{fmt.Sprintf("%*d ", n, number), p.dim}, {sign + " ", signStyle}}
+		rest := line{{strings.Repeat(" ", n+1), p.dim}, {sign + " ", signStyle}}
+		lines := beside(first.in(under), rest.in(under), l.code.in(under), column)
+		if l.noEnd {
+			lines = append(lines, line{{`\ no newline at the end`, p.dim}}.wrap(column, nil)...)
+		}
+		for i := range lines {
+			lines[i] = lines[i].pad(column, under)
+		}
+		return lines
+	}
+	row := func(a, b *diffLine) {
+		var left, right []line
+		if a != nil {
+			left = side(a, a.old)
+		}
+		if b != nil {
+			right = side(b, b.new)
+		}
+		for i := range max(len(left), len(right)) {
+			var l line
+			if i < len(left) {
+				l = append(l, left[i]...)
+			}
+			l = append(l.pad(column, style{}), middle)
+			if i < len(right) {
+				l = append(l, right[i]...)
+			}
+			out = append(out, l)
+		}
+	}
+	for i := 0; i < len(hunk); {
+		if hunk[i].kind == udiff.Equal {
+			row(&hunk[i], &hunk[i])
+			i++
+			continue
+		}
+		del := i
+		for i < len(hunk) && hunk[i].kind == udiff.Delete {
+			i++
+		}
+		ins := i
+		for i < len(hunk) && hunk[i].kind == udiff.Insert {
+			i++
+		}
+		for k := range max(ins-del, i-ins) {
+			var a, b *diffLine
+			if del+k < ins {
+				a = &hunk[del+k]
+			}
+			if ins+k < i {
+				b = &hunk[ins+k]
+			}
+			row(a, b)
+		}
+	}
+	return out
+}
+
+// Diff returns the lines of a diff, all of them up to 20,000.
+func Diff(t *Theme, d *acp.Diff, layout DiffLayout, width int) []string {
+	p := newPainter(t)
+	p.diffs = layout
+	return p.strings(p.diff(d, maxDiffAll, width), width)
+}
+
+// TurnDiffs returns the lines of all diffs of a turn, in order, and how many there are. Turn 0 means all turns.
+func TurnDiffs(t *Theme, s *view.Snapshot, turn int, layout DiffLayout, width int) (lines []string, count int) {
+	p := newPainter(t)
+	p.diffs = layout
+	var out []line
+	for item := range s.Items() {
+		c, ok := item.Variant.(*view.ToolCall)
+		if !ok || turn != 0 && item.Turn != turn {
+			continue
+		}
+		for _, content := range c.Call.Content {
+			d, ok := content.Variant.(*acp.ToolCallContentDiff)
+			if !ok {
+				continue
+			}
+			if count++; count > 1 {
+				out = append(out, nil)
+			}
+			out = append(out, p.toolLine(c, true, width)...)
+			out = append(out, p.diff((*acp.Diff)(d), maxDiffAll, width)...)
+		}
+	}
+	return p.strings(out, width), count
+}

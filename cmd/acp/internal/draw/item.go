@@ -1,0 +1,421 @@
+package draw
+
+// This file owns how the items of a conversation become parts, which are drawn one by one.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// part is a piece of an item that is drawn at once, when it is visible.
+type part struct {
+	draw func(p *painter, width int) []line
+	// joined says that there is no empty line between this part and the one before.
+	joined bool
+
+	lines []line // nil: not drawn
+	used  uint64 // when they were last needed
+}
+
+// itemParts are the parts of an item as it is at one time.
+type itemParts struct {
+	version  uint64
+	unfolded bool
+	turn     *view.TurnState // that ends with the item
+	parts    []part
+	footer   int // the parts that tell of the turn
+	segments []segment
+}
+
+// segment is one block of a message's content, and how many parts it is.
+type segment struct {
+	split *splitter // of text
+	parts int
+	// firm is how many of the parts stay as they are.
+	firm int
+}
+
+func staticPart(joined bool, draw func(p *painter, width int) []line) part {
+	return part{joined: joined, draw: draw}
+}
+
+// build brings the parts up to the item. It keeps what stays as it is.
+func (ip *itemParts) build(p *painter, item *view.Item, unfolded bool, turn *view.TurnState) {
+	if ip.parts != nil && ip.version == item.Version && ip.unfolded == unfolded && ip.turn == turn {
+		return
+	}
+	firm := len(ip.parts) - ip.footer
+	var footer []part
+	m, isMessage := item.Variant.(*view.Message)
+	if ip.turn == turn && (!isMessage || m.Dropped == 0) {
+		footer = slices.Clone(ip.parts[firm:])
+	}
+	ip.parts = ip.parts[:firm]
+	ip.footer = 0
+	switch {
+	case ip.parts != nil && ip.version == item.Version && ip.unfolded == unfolded:
+	case isMessage && m.Role == view.Agent || isMessage && m.Role == view.Thought && unfolded:
+		ip.message(m, ip.unfolded == unfolded)
+	default:
+		ip.parts, ip.segments = variantParts(item, unfolded), nil
+	}
+	ip.version, ip.unfolded, ip.turn = item.Version, unfolded, turn
+	if footer == nil {
+		footer = footerParts(item, turn)
+	}
+	ip.parts = append(ip.parts, footer...)
+	ip.footer = len(footer)
+}
+
+// message brings the parts up to a message, whose content only grows.
+func (ip *itemParts) message(m *view.Message, same bool) {
+	if !same || len(ip.segments) == 0 {
+		ip.parts, ip.segments = nil, nil
+		if m.Role == view.Thought {
+			ip.parts = append(ip.parts, staticPart(false, func(p *painter, width int) []line {
+				return thoughtLine(p, m.Text(), true, width)
+			}))
+		}
+	}
+	i := 0
+	for b := range m.Blocks() {
+		text, isText := b.Text()
+		switch {
+		case i < len(ip.segments)-1, i == len(ip.segments)-1 && !isText:
+		case i == len(ip.segments)-1:
+			ip.grow(text, m.Role)
+		default:
+			seg := segment{}
+			if isText {
+				seg.split = &splitter{}
+			}
+			ip.segments = append(ip.segments, seg)
+			if isText {
+				ip.grow(text, m.Role)
+			} else {
+				ip.segments[i].parts, ip.segments[i].firm = 1, 1
+				ip.parts = append(ip.parts, staticPart(false, func(p *painter, width int) []line { return p.content(b, width) }))
+			}
+		}
+		i++
+	}
+}
+
+// grow brings the parts of the last segment up to its text.
+func (ip *itemParts) grow(text string, role view.Role) {
+	seg := &ip.segments[len(ip.segments)-1]
+	seg.split.extend(text)
+	base := len(ip.parts) - seg.parts
+	ip.parts = ip.parts[:base+seg.firm]
+	add := func(b block) {
+		first := len(ip.segments) == 1 && b.start == 0
+		ip.parts = append(ip.parts, staticPart(b.joined || first && role == view.Thought, func(p *painter, width int) []line {
+			return p.block(text[b.start:b.end], b, seg.split, role, width)
+		}))
+	}
+	for _, b := range seg.split.done[seg.firm:] {
+		add(b)
+	}
+	seg.firm = len(seg.split.done)
+	if open := seg.split.open; open.start < len(text) {
+		open.end = len(text)
+		add(open)
+	}
+	seg.parts = len(ip.parts) - base
+}
+
+// block draws a piece of Markdown.
+func (p *painter) block(text string, b block, s *splitter, role view.Role, width int) []line {
+	text = clean(text)
+	var out []line
+	inner := width
+	if role == view.Thought {
+		inner = max(width-2, 1)
+	}
+	if b.code {
+		lines := linesOf(text)
+		for i, l := range lines {
+			n := 0
+			for n < b.indent && n < len(l) && l[n] == ' ' {
+				n++
+			}
+			lines[i] = l[n:]
+		}
+		out = p.codeBlock(strings.Join(lines, "\n"), b.info, inner)
+	} else {
+		out = p.markdownLines(text, "", inner)
+	}
+	if role == view.Thought {
+		out = p.behind(line{{p.marks.vertical + " ", p.dim}}, p.thought, out)
+	}
+	return out
+}
+
+// behind puts a prefix in front of lines, which are drawn over a style.
+func (p *painter) behind(prefix line, under style, lines []line) []line {
+	out := make([]line, len(lines))
+	for i, l := range lines {
+		out[i] = append(prefix[:len(prefix):len(prefix)], l.in(under)...)
+	}
+	return out
+}
+
+// variantParts are the parts of what is no message of the agent.
+func variantParts(item *view.Item, unfolded bool) []part {
+	one := func(draw func(p *painter, width int) []line) []part { return []part{{draw: draw}} }
+	switch v := item.Variant.(type) {
+	case *view.Message:
+		if v.Role == view.Thought {
+			return one(func(p *painter, width int) []line { return thoughtLine(p, v.Text(), false, width) })
+		}
+		return userParts(v)
+	case *view.ToolCall:
+		return toolParts(v, unfolded)
+	case *view.Compaction:
+		return one(func(p *painter, width int) []line { return p.compaction(v, unfolded, width) })
+	case *view.Subagent:
+		return one(func(p *painter, width int) []line { return p.subagent(v, unfolded, width) })
+	case *view.SessionMessage:
+		return one(func(p *painter, width int) []line { return p.sessionMessage(v, width) })
+	case *view.Notice:
+		return one(func(p *painter, width int) []line { return p.notice(v, width) })
+	case *view.Unknown:
+		return one(func(p *painter, width int) []line { return p.unknown("update", v.Tag, v.Raw, unfolded, width) })
+	}
+	return one(func(p *painter, width int) []line {
+		return p.unknown("item", fmt.Sprintf("%T", item.Variant), nil, false, width)
+	})
+}
+
+// maxUser is how many bytes of a text of the user are one part.
+const maxUser = 8 << 10
+
+// userParts are what the user said, as it is.
+func userParts(m *view.Message) []part {
+	var out []part
+	for b := range m.Blocks() {
+		text, ok := b.Text()
+		if !ok {
+			out = append(out, staticPart(true, func(p *painter, width int) []line {
+				return p.behind(line{{p.marks.bar + " ", p.user}}, style{}, p.content(b, max(width-2, 1)))
+			}))
+			continue
+		}
+		for len(text) > 0 {
+			piece := text
+			if len(piece) > maxUser {
+				end := strings.LastIndexByte(piece[:maxUser], '\n') + 1
+				if end == 0 {
+					for end = maxUser; end > 1 && text[end]&0xc0 == 0x80; end-- {
+					}
+				}
+				piece = piece[:end]
+			}
+			text = text[len(piece):]
+			out = append(out, staticPart(true, func(p *painter, width int) []line {
+				var lines []line
+				for _, l := range linesOf(clean(piece)) {
+					lines = append(lines, line{{l, p.strong}}.wrap(max(width-2, 1), nil)...)
+				}
+				return p.behind(line{{p.marks.bar + " ", p.user}}, style{}, lines)
+			}))
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, staticPart(false, func(p *painter, width int) []line { return []line{{{p.marks.bar, p.user}}} }))
+	}
+	return out
+}
+
+// thoughtLine is a thought in one line.
+func thoughtLine(p *painter, text string, unfolded bool, width int) []line {
+	mark := p.marks.folded
+	if unfolded {
+		mark = p.marks.unfolded
+	}
+	l := line{{mark + " Thought", p.dim}}
+	if !unfolded {
+		first, _, _ := strings.Cut(strings.TrimLeft(text[:min(len(text), maxLabel)], "\n\r "), "\n")
+		l.add("  "+label(first), p.thought)
+	}
+	return []line{l.clip(width, p.marks.ellipsis)}
+}
+
+// footerParts tell what is missing of a message, and how the turn ended that an item is the last of.
+func footerParts(item *view.Item, turn *view.TurnState) []part {
+	parts := []part{}
+	if m, ok := item.Variant.(*view.Message); ok && m.Dropped > 0 {
+		parts = append(parts, staticPart(false, func(p *painter, width int) []line {
+			return []line{{{fmt.Sprintf("(%s more were not kept)", size(int64(m.Dropped))), p.warn}}}
+		}))
+	}
+	if turn != nil {
+		parts = append(parts, staticPart(true, func(p *painter, width int) []line { return p.turnEnd(turn) }))
+	}
+	return parts
+}
+
+// turnEnd says how a turn ended.
+func (p *painter) turnEnd(turn *view.TurnState) []line {
+	var out []line
+	say := func(text string, s style) { out = append(out, line{{text, s}}) }
+	switch {
+	case !turn.Ended:
+	case turn.Err != nil:
+		out = append(out, p.error(turn.Err)...)
+	case turn.StopReason == acp.StopReasonEndTurn, turn.StopReason == "":
+	case turn.StopReason == acp.StopReasonCancelled:
+		say(p.marks.ended+" cancelled", p.warn)
+	case turn.StopReason == acp.StopReasonRefusal:
+		say(p.marks.failed+" the agent refused to go on", p.bad)
+	case turn.StopReason == acp.StopReasonMaxTokens:
+		say(p.marks.failed+" stopped: the limit of tokens is reached", p.bad)
+	case turn.StopReason == acp.StopReasonMaxTurnRequests:
+		say(p.marks.failed+" stopped: the limit of requests in one turn is reached", p.bad)
+	default:
+		say(p.marks.failed+" stopped: "+label(string(turn.StopReason)), p.bad)
+	}
+	if u, ok := turn.Usage.Get(); ok && turn.Ended {
+		say(turnUsage(u), p.dim)
+	}
+	return out
+}
+
+func turnUsage(u unstable.Usage) string {
+	s := fmt.Sprintf("%s tokens: %s in, %s out", count(u.TotalTokens), count(u.InputTokens), count(u.OutputTokens))
+	for _, more := range []struct {
+		name string
+		n    acp.Opt[uint64]
+	}{{"thought", u.ThoughtTokens}, {"cache read", u.CachedReadTokens}, {"cache write", u.CachedWriteTokens}} {
+		if n, ok := more.n.Get(); ok {
+			s += fmt.Sprintf(", %s %s", count(n), more.name)
+		}
+	}
+	return s
+}
+
+// error shows an error, with what the agent says of it.
+func (p *painter) error(err error) []line {
+	out := []line{}
+	for i, l := range linesOf(clean(err.Error())) {
+		mark := "  "
+		if i == 0 {
+			mark = p.marks.failed + " "
+		}
+		out = append(out, line{{mark + l, p.bad}})
+	}
+	if e := (*rpc.Error)(nil); errors.As(err, &e) && len(e.Data) > 0 {
+		out = append(out, line{{"  " + label(string(e.Data)), p.dim}})
+	}
+	return out
+}
+
+func (p *painter) compaction(c *view.Compaction, unfolded bool, width int) []line {
+	mark, s := p.marks.running, p.accent
+	words := "The context is being made shorter"
+	switch c.Status {
+	case acp.CompactionStatusInProgress:
+	case acp.CompactionStatusCompleted:
+		mark, s, words = p.marks.done, p.good, "The context was made shorter"
+	case acp.CompactionStatusFailed:
+		mark, s, words = p.marks.failed, p.bad, "The context could not be made shorter"
+	default:
+		words = "Compaction of the context: " + label(string(c.Status))
+	}
+	l := line{{mark + " ", s}, {words, p.text}}
+	if e := c.Error.Value(); e != "" {
+		l.add(": "+label(e), p.bad)
+	}
+	summary := c.Summary.Text()
+	if summary != "" && !unfolded {
+		l.add("  "+p.marks.folded+" summary", p.dim)
+	}
+	out := l.wrap(width, nil)
+	if unfolded && summary != "" {
+		out = append(out, p.behind(line{{p.marks.vertical + " ", p.dim}}, style{}, p.text2(summary, max(width-2, 1)))...)
+	}
+	return out
+}
+
+func (p *painter) subagent(s *view.Subagent, unfolded bool, width int) []line {
+	l := line{{p.marks.arrow + " ", p.accent}, {"Subagent ", p.dim}, {cmp.Or(label(s.Title.Value()), label(string(s.SessionID))), p.strong}}
+	if state, ok := s.State.Get(); ok {
+		l.add("  "+label(state.String()), p.dim)
+	}
+	out := l.wrap(width, nil)
+	if d := s.Description.Value(); d != "" {
+		out = append(out, wrapAll(paragraph(d, p.dim), width, "  ")...)
+	}
+	if unfolded {
+		out = append(out, line{{"  session " + label(string(s.SessionID)), p.dim}}.wrap(width, nil)...)
+		for _, dir := range append([]string{s.Cwd.Value()}, s.AdditionalDirectories.Value()...) {
+			if dir != "" {
+				out = append(out, line{{"  in " + label(dir), p.dim}}.wrap(width, nil)...)
+			}
+		}
+	}
+	return out
+}
+
+func (p *painter) sessionMessage(m *view.SessionMessage, width int) []line {
+	l := line{{p.marks.arrow + " ", p.accent}, {"Message", p.dim}}
+	if from := m.Sender.Value(); from != "" {
+		l.add(" from "+label(string(from)), p.dim)
+	}
+	if to := m.Recipient.Value(); to != "" {
+		l.add(" to "+label(string(to)), p.dim)
+	}
+	out := l.wrap(width, nil)
+	for b := range m.Blocks() {
+		out = append(out, p.behind(line{{p.marks.vertical + " ", p.dim}}, style{}, p.content(b, max(width-2, 1)))...)
+	}
+	return out
+}
+
+func (p *painter) notice(n *view.Notice, width int) []line {
+	s := p.accent
+	switch n.Severity {
+	case acp.NoticeSeverityWarning:
+		s = p.warn
+	case acp.NoticeSeverityError:
+		s = p.bad
+	}
+	l := line{{p.marks.notice + " ", s}, {label(cmp.Or(string(n.Severity), "notice")) + ": ", s}, {label(n.Title), p.strong}}
+	out := l.wrap(width, line{{"  ", style{}}})
+	if d := n.Description.Value(); d != "" {
+		out = append(out, wrapAll(paragraph(d, p.text), width, "  ")...)
+	}
+	return out
+}
+
+// unknown shows what this program does not know as what it is.
+func (p *painter) unknown(what, tag string, raw []byte, unfolded bool, width int) []line {
+	l := line{{"? ", p.warn}, {"unknown " + what + " " + label(tag), p.dim}}
+	if len(raw) > 0 && !unfolded {
+		l.add("  "+label(string(raw[:min(len(raw), maxLabel)])), p.dim)
+		return []line{l.clip(width, p.marks.ellipsis)}
+	}
+	out := l.wrap(width, nil)
+	if unfolded {
+		out = append(out, p.json("", raw, width)...)
+	}
+	return out
+}
+
+// wrapAll wraps lines behind an indentation.
+func wrapAll(lines []line, width int, indent string) []line {
+	var out []line
+	prefix := line{{indent, style{}}}
+	for _, l := range lines {
+		out = append(out, beside(prefix, prefix, l, width)...)
+	}
+	return out
+}

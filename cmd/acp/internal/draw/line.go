@@ -1,0 +1,371 @@
+package draw
+
+// This file owns lines: text with styles, how wide it is, how it is wrapped, and how it becomes a string.
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// span is a piece of text in one style. Its text is clean: it has no control characters.
+type span struct {
+	text  string
+	style style
+}
+
+// line is one line of the screen, or one that is still to be wrapped.
+type line []span
+
+// maxCluster is how many bytes a character may have with all its marks; more of them are dropped. The longest emoji
+// sequences have about 35.
+const maxCluster = 64
+
+// next splits the first character off a text, with the marks and joined characters that belong to it, and says how many
+// columns a terminal may need for it: terminals do not agree, and the most counts.
+func next(text string) (cluster, rest string, width int) {
+	if c := text[0]; c < utf8.RuneSelf && (len(text) == 1 || text[1] < utf8.RuneSelf) {
+		return text[:1], text[1:], 1
+	}
+	cluster, width = ansi.FirstGraphemeCluster(text, ansi.GraphemeWidth)
+	if cluster == "" {
+		_, size := utf8.DecodeRuneInString(text)
+		cluster = text[:size]
+	}
+	rest = text[len(cluster):]
+	if len(cluster) > maxCluster {
+		end := maxCluster
+		for !utf8.RuneStart(cluster[end]) {
+			end--
+		}
+		cluster = cluster[:end]
+	}
+	return cluster, rest, max(width, ansi.StringWidthWc(cluster))
+}
+
+// textWidth is how many columns a clean text may need.
+func textWidth(text string) int {
+	n := 0
+	for len(text) > 0 {
+		_, rest, w := next(text)
+		n += w
+		text = rest
+	}
+	return n
+}
+
+func (l line) width() int {
+	n := 0
+	for _, s := range l {
+		n += textWidth(s.text)
+	}
+	return n
+}
+
+// text is the line without styles.
+func (l line) text() string {
+	var b strings.Builder
+	for _, s := range l {
+		b.WriteString(s.text)
+	}
+	return b.String()
+}
+
+// in is the line over a style.
+func (l line) in(under style) line {
+	out := make(line, len(l))
+	for i, s := range l {
+		out[i] = span{s.text, under.over(s.style)}
+	}
+	return out
+}
+
+// add appends text to the line.
+func (l *line) add(text string, s style) {
+	if text == "" {
+		return
+	}
+	if n := len(*l); n > 0 && (*l)[n-1].style == s {
+		(*l)[n-1].text += text
+		return
+	}
+	*l = append(*l, span{text, s})
+}
+
+// builder collects characters into a line in time that grows with their number.
+type builder struct {
+	done  line
+	text  strings.Builder
+	style style
+	width int
+}
+
+func (b *builder) add(cluster string, width int, s style) {
+	if s != b.style {
+		b.flush()
+		b.style = s
+	}
+	b.text.WriteString(cluster)
+	b.width += width
+}
+
+func (b *builder) flush() {
+	if b.text.Len() > 0 {
+		b.done = append(b.done, span{b.text.String(), b.style})
+		b.text.Reset()
+	}
+}
+
+// take returns the line, and begins another.
+func (b *builder) take() line {
+	b.flush()
+	l := b.done
+	*b = builder{style: b.style}
+	return l
+}
+
+// cell is a character.
+type cell struct {
+	cluster string
+	width   int
+	style   style
+}
+
+func (l line) cells(yield func(cell) bool) {
+	for _, s := range l {
+		for text := s.text; len(text) > 0; {
+			cluster, rest, width := next(text)
+			text = rest
+			if !yield(cell{cluster, width, s.style}) {
+				return
+			}
+		}
+	}
+}
+
+// wrap breaks a line into lines that are not wider than width, between words where there are some. Each line but the
+// first begins with indent, if that leaves room.
+func (l line) wrap(width int, indent line) []line {
+	width = max(width, 1)
+	if l.short(width) {
+		return []line{l}
+	}
+	before := indent.width()
+	if before > width/2 {
+		indent, before = nil, 0
+	}
+	var (
+		out   []line
+		b     builder
+		word  []cell // what may move to the next line
+		wordW int
+		gap   []cell // spaces in front of the word
+		gapW  int
+	)
+	start := func() {
+		for _, s := range indent {
+			b.add(s.text, 0, s.style)
+		}
+		b.width = before
+	}
+	first := 0 // the width that a line has that nothing is on yet
+	flush := func() {
+		if len(word) == 0 {
+			return
+		}
+		if b.width+gapW+wordW > width && b.width > first {
+			out = append(out, b.take())
+			start()
+			first = before
+			gap, gapW = gap[:0], 0
+		}
+		for _, c := range append(gap, word...) {
+			if b.width+c.width > width && b.width > first {
+				out = append(out, b.take())
+				start()
+				first = before
+			}
+			if first+c.width > width {
+				c = cell{"?", 1, c.style} // too wide for any line
+			}
+			b.add(c.cluster, c.width, c.style)
+		}
+		word, wordW, gap, gapW = word[:0], 0, gap[:0], 0
+	}
+	for c := range l.cells {
+		if c.cluster == " " {
+			flush()
+			gap = append(gap, c)
+			gapW++
+			continue
+		}
+		word = append(word, c)
+		if wordW += c.width; c.width == 2 || wordW >= width {
+			flush() // scripts of wide characters have no spaces, and a word that fits no line need not wait
+		}
+	}
+	flush()
+	for _, c := range gap { // spaces at the end stay, as far as there is room: they may have a background
+		if b.width+c.width > width {
+			break
+		}
+		b.add(c.cluster, c.width, c.style)
+	}
+	return append(out, b.take())
+}
+
+// short reports whether a line fits, if that is seen without looking at each character.
+func (l line) short(width int) bool {
+	n := 0
+	for _, s := range l {
+		if n += len(s.text); n > width {
+			return false
+		}
+		for i := range len(s.text) {
+			if s.text[i] >= utf8.RuneSelf {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// clip returns the beginning of a line that is not wider than width. What is left out is shown by more, at its end.
+func (l line) clip(width int, more string) line {
+	if l.short(width) || l.width() <= width {
+		return l
+	}
+	room := width - textWidth(more)
+	if room < 0 {
+		more, room = "", max(width, 0)
+	}
+	var b builder
+	for c := range l.cells {
+		if b.width+c.width > room {
+			break
+		}
+		b.add(c.cluster, c.width, c.style)
+	}
+	b.add(more, 0, b.style)
+	return b.take()
+}
+
+// pad returns the line with spaces up to a width.
+func (l line) pad(width int, s style) line {
+	if n := width - l.width(); n > 0 {
+		l = append(l[:len(l):len(l)], span{strings.Repeat(" ", n), s})
+	}
+	return l
+}
+
+// string is the line for the terminal.
+func (l line) string(t *Theme) string {
+	if t.styles == stylesNone {
+		return l.text()
+	}
+	var b strings.Builder
+	var now style
+	for _, s := range l {
+		if s.text == "" {
+			continue
+		}
+		if t.styles == stylesAttributes {
+			s.style.fg, s.style.bg = 0, 0
+		}
+		if s.style != now {
+			now = s.style
+			now.sgr(&b)
+		}
+		b.WriteString(s.text)
+	}
+	if now != (style{}) {
+		b.WriteString("\x1b[0m")
+	}
+	return b.String()
+}
+
+// strings makes lines for the terminal that are not wider than width.
+func (t *Theme) strings(lines []line, width int) []string {
+	out := make([]string, 0, len(lines))
+	for _, l := range lines {
+		for _, l := range l.wrap(width, nil) {
+			if t.styles != stylesNone {
+				out = append(out, l.string(t))
+				continue
+			}
+			out = append(out, t.bare(l.text(), width)...)
+		}
+	}
+	return out
+}
+
+// bare are lines without styles. They may be the output of a program that a CI server reads, so they go without commands
+// for it, which may have come about by wrapping; that makes the line longer, so it is done until there is none.
+func (t *Theme) bare(text string, width int) []string {
+	safe := plain.Text(text)
+	if safe == text {
+		return []string{text}
+	}
+	var out []string
+	for _, l := range (line{{text: safe}}).wrap(width, nil) {
+		out = append(out, t.bare(l.text(), width)...)
+	}
+	return out
+}
+
+// parse takes a text apart that may have SGR sequences, of a library that was given clean text. All other sequences are
+// dropped, and other control characters are shown as package plain does.
+func parse(text string) []line {
+	var (
+		out []line
+		b   builder
+		now style
+		p   = ansi.GetParser()
+	)
+	defer ansi.PutParser(p)
+	var state byte
+	for len(text) > 0 {
+		seq, _, n, after := ansi.DecodeSequence(text, state, p)
+		if n <= 0 {
+			break
+		}
+		state, text = after, text[n:]
+		switch {
+		case seq == "\n":
+			out = append(out, b.take())
+		case isSequence(seq):
+			if params, ok := sgrParams(seq); ok {
+				now.apply(params)
+			}
+		default:
+			for clean := clean(seq); len(clean) > 0; {
+				cluster, rest, width := next(clean)
+				b.add(cluster, width, now)
+				clean = rest
+			}
+		}
+	}
+	return append(out, b.take())
+}
+
+// isSequence reports whether a text that was decoded as one thing is an escape sequence, whole or not.
+func isSequence(seq string) bool {
+	c := seq[0]
+	return c == 0x1b || c >= 0x80 && c < 0xa0 && !utf8.ValidString(seq)
+}
+
+// sgrParams returns the parameters of a sequence that sets the style.
+func sgrParams(seq string) (string, bool) {
+	params, ok := strings.CutPrefix(seq, "\x1b[")
+	if !ok {
+		return "", false
+	}
+	params, ok = strings.CutSuffix(params, "m")
+	if !ok || strings.Trim(params, "0123456789;:") != "" {
+		return "", false
+	}
+	return params, true
+}

@@ -1,0 +1,236 @@
+package draw
+
+// This file owns the marked item, folds, and searching in a transcript.
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// Marked returns the marked item, or nil.
+func (t *Transcript) Marked() *view.Item {
+	if t.marked < 0 {
+		return nil
+	}
+	return t.snapshot.Item(t.marked)
+}
+
+// Mark marks an item, and makes its first line visible; less than 0 marks none.
+func (t *Transcript) Mark(index int) {
+	t.marked = -1
+	if index >= 0 && t.snapshot.Item(index) != nil {
+		t.marked = index
+		t.show(anchor{item: index})
+	}
+}
+
+// Next marks the next item, or the first visible one if none is marked. It reports false if there is none.
+func (t *Transcript) Next() bool { return t.step(1) }
+
+// Prev marks the item before, or the last visible one if none is marked. It reports false if there is none.
+func (t *Transcript) Prev() bool { return t.step(-1) }
+
+func (t *Transcript) step(by int) bool {
+	index := t.marked + by
+	if t.marked < 0 {
+		at, _ := t.start(t.height)
+		if by < 0 {
+			at, _ = t.move(at, t.height-1)
+		}
+		index = min(at.item, t.snapshot.End()-1)
+	}
+	if t.snapshot.Item(index) == nil {
+		return false
+	}
+	t.Mark(index)
+	return true
+}
+
+// show scrolls as little as makes a line visible.
+func (t *Transcript) show(at anchor) {
+	top, _ := t.start(t.height)
+	for i, seen := 0, top; i < t.height; i++ {
+		if seen.item == at.item && (at.part < seen.part || at.part == seen.part && at.line <= seen.line) {
+			if i > 0 || seen.part == at.part && seen.line <= at.line {
+				return
+			}
+			break
+		}
+		if seen.item == at.item && seen.part == at.part && at.line < seen.line {
+			break
+		}
+		var missing int
+		if seen, missing = t.move(seen, 1); missing > 0 {
+			break
+		}
+	}
+	if at.item > top.item || at.item == top.item && (at.part > top.part || at.part == top.part && at.line > top.line) {
+		at, _ = t.move(at, -(t.height - 1)) // from below: it becomes the last visible line, or more of it if there is room
+		if n := t.rows(t.marked); n > 1 {
+			at, _ = t.move(at, min(n-1, t.height-1))
+		}
+	}
+	t.place(at)
+}
+
+// rows is how many lines the beginning of an item has, as far as the screen goes.
+func (t *Transcript) rows(index int) int {
+	n := 0
+	for i := range t.partsOf(index) {
+		if n += len(t.lines(index, i)); n >= t.height {
+			return t.height
+		}
+	}
+	return n
+}
+
+// Foldable reports whether an item can be folded.
+func Foldable(item *view.Item) bool {
+	switch v := item.Variant.(type) {
+	case *view.ToolCall, *view.Unknown, *view.Subagent:
+		return true
+	case *view.Compaction:
+		return v.Summary.Text() != ""
+	case *view.Message:
+		return v.Role == view.Thought
+	}
+	return false
+}
+
+// Toggle folds or unfolds the marked item, and reports whether it can be folded.
+func (t *Transcript) Toggle() bool {
+	item := t.Marked()
+	if item == nil || !Foldable(item) {
+		return false
+	}
+	t.fold(item.Index, !t.unfolded(item.Index))
+	return true
+}
+
+// fold folds or unfolds an item. What is visible above it stays where it is.
+func (t *Transcript) fold(index int, unfolded bool) {
+	at, _ := t.start(t.height)
+	t.folds[index] = unfolded
+	if at.item == index {
+		at = anchor{item: index}
+	}
+	t.place(at)
+}
+
+// ToggleAll unfolds everything that can be folded, or folds it if the last call has unfolded it.
+func (t *Transcript) ToggleAll() {
+	at, _ := t.start(t.height)
+	t.opts.Unfolded = !t.opts.Unfolded
+	clear(t.folds)
+	at.part, at.line = 0, 0
+	follow := t.follow
+	t.place(at)
+	t.follow = t.follow || follow
+}
+
+// AllUnfolded reports whether everything is shown whole that was not folded since.
+func (t *Transcript) AllUnfolded() bool { return t.opts.Unfolded }
+
+// Find marks the next item that contains a text, beginning at the marked item, or at the end when none is marked, and
+// makes the place visible. Capital and small letters are the same. It goes on at the other end when it comes to one. It
+// reports whether there is one. The text stays highlighted until the next call; "" only ends that.
+func (t *Transcript) Find(text string, backwards bool) bool {
+	t.found = fold(clean(text))
+	if t.found == "" {
+		return false
+	}
+	first, count := t.snapshot.First(), t.snapshot.End()-t.snapshot.First()
+	step, from := 1, t.marked
+	if backwards {
+		step = -1
+	}
+	if from < 0 {
+		from = t.snapshot.End() - 1
+		if backwards {
+			from++
+		}
+	}
+	for i := 1; i <= count; i++ {
+		index := first + ((from-first+i*step)%count+count)%count
+		item := t.snapshot.Item(index)
+		if item == nil || !strings.Contains(fold(searched(item)), t.found) {
+			continue
+		}
+		t.marked = index
+		if Foldable(item) && !t.unfolded(index) && !t.visibleIn(index) {
+			t.folds[index] = true
+		}
+		t.show(t.placeOf(index))
+		return true
+	}
+	return false
+}
+
+// searched is the text of an item that is searched.
+func searched(item *view.Item) string {
+	if m, ok := item.Variant.(*view.Message); ok {
+		return m.Text()
+	}
+	return item.String()
+}
+
+// visibleIn reports whether what is searched for is in the drawn lines of an item.
+func (t *Transcript) visibleIn(index int) bool {
+	at := t.placeOf(index)
+	lines := t.lines(at.item, at.part)
+	return at.line < len(lines) && strings.Contains(fold(lines[at.line].text()), t.found)
+}
+
+// placeOf is the first line of an item that has what is searched for, or its first line.
+func (t *Transcript) placeOf(index int) anchor {
+	for part := range t.partsOf(index) {
+		for i, l := range t.lines(index, part) {
+			if strings.Contains(fold(l.text()), t.found) {
+				return anchor{index, part, i}
+			}
+		}
+	}
+	return anchor{item: index}
+}
+
+// fold makes capital and small letters the same, and keeps the length of each character.
+func fold(text string) string {
+	return strings.Map(func(r rune) rune {
+		if low := unicode.ToLower(r); utf8.RuneLen(low) == utf8.RuneLen(r) {
+			return low
+		}
+		return r
+	}, text)
+}
+
+// highlightFound draws what is searched for over a style.
+func highlightFound(l line, found string, s style) line {
+	text := fold(l.text())
+	if !strings.Contains(text, found) {
+		return l
+	}
+	var out line
+	at, next, end := 0, strings.Index(text, found), 0
+	end = next + len(found)
+	for c := range l.cells {
+		for next >= 0 && at >= end {
+			i := strings.Index(text[end:], found)
+			if i < 0 {
+				next = -1
+				break
+			}
+			next = end + i
+			end = next + len(found)
+		}
+		st := c.style
+		if next >= 0 && at+len(c.cluster) > next && at < end {
+			st = st.over(s)
+		}
+		out.add(c.cluster, st)
+		at += len(c.cluster)
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package draw
+
+// This file owns what stands beside the conversation: the plan, usage, and single texts of an agent.
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// Plan returns the lines of the agent's plans, at most height of them, or none if there is no plan. When there is not
+// enough room, what is being done and what comes next is shown, and how many entries are not.
+func Plan(t *Theme, s *view.Snapshot, width, height int) []string {
+	p := newPainter(t)
+	var out []line
+	if plan, ok := s.Plan.Get(); ok && len(plan.Entries) > 0 {
+		out = append(out, p.plan("Plan", plan.Entries, width, height)...)
+	}
+	for _, plan := range s.Plans {
+		room := height - len(out)
+		switch c := plan.Content.Variant.(type) {
+		case *unstable.PlanUpdateContentItems:
+			if len(c.Entries) > 0 {
+				out = append(out, p.plan("Plan "+label(string(plan.ID)), c.Entries, width, room)...)
+			}
+		case *unstable.PlanUpdateContentFile:
+			out = append(out, line{{"Plan " + label(string(plan.ID)), p.title}, {" in " + label(c.URI), p.dim}}.clip(width, p.marks.ellipsis))
+		case *unstable.PlanUpdateContentMarkdown:
+			out = append(out, line{{"Plan " + label(string(plan.ID)), p.title}}.clip(width, p.marks.ellipsis))
+			out = append(out, p.text2(c.Content, width)...)
+		default:
+			out = append(out, line{{"Plan of an unknown kind", p.dim}}.clip(width, p.marks.ellipsis))
+		}
+	}
+	lines := p.strings(out, width)
+	if height = max(height, 0); len(lines) > height {
+		lines = lines[:height]
+		if height > 0 {
+			more := line{{fmt.Sprintf("(%s more)", lineCount(len(out)-height+1)), p.dim}}
+			lines[height-1] = more.clip(width, "").string(p.Theme)
+		}
+	}
+	return lines
+}
+
+// plan draws entries in at most height lines, one line each.
+func (p *painter) plan(name string, entries []acp.PlanEntry, width, height int) []line {
+	done, current := 0, -1
+	for i, e := range entries {
+		if e.Status == acp.PlanEntryStatusCompleted {
+			done++
+		} else if current < 0 || e.Status == acp.PlanEntryStatusInProgress && entries[current].Status != e.Status {
+			current = i
+		}
+	}
+	out := []line{line{{name, p.title}, {fmt.Sprintf(" %d/%d", done, len(entries)), p.dim}}.clip(width, p.marks.ellipsis)}
+	first, last := 0, len(entries)
+	if room := height - 1; room < len(entries) {
+		room = max(room, 1)
+		first = min(max(current-(room-1)/3, 0), len(entries)-room)
+		last = first + room
+		hidden := ""
+		if first > 0 {
+			hidden += fmt.Sprintf("  %s%d", p.marks.up, first)
+		}
+		if n := len(entries) - last; n > 0 {
+			hidden += fmt.Sprintf("  %s%d", p.marks.down, n)
+		}
+		out[0] = append(out[0], span{hidden, p.dim}).clip(width, p.marks.ellipsis)
+	}
+	for _, e := range entries[first:last] {
+		mark, s, text := p.marks.todo, p.dim, p.text
+		switch e.Status {
+		case acp.PlanEntryStatusInProgress:
+			mark, s, text = p.marks.doing, p.accent, p.strong
+		case acp.PlanEntryStatusCompleted:
+			mark, s, text = p.marks.did, p.good, p.dim
+		case acp.PlanEntryStatusPending, "":
+		default:
+			mark = "? " + label(string(e.Status))
+		}
+		l := line{{mark + " ", s}}
+		if e.Priority == acp.PlanEntryPriorityHigh {
+			l.add("! ", p.warn)
+		}
+		l.add(label(e.Content), text)
+		out = append(out, l.clip(width, p.marks.ellipsis))
+	}
+	return out
+}
+
+// Usage returns in a few words how full the context is and what the session has cost, such as "45k/200k (22%) · 0.43 USD".
+func Usage(t *Theme, u acp.UsageUpdate) string {
+	text := count(u.Used)
+	if u.Size > 0 {
+		text += fmt.Sprintf("/%s (%d%%)", count(u.Size), percent(u.Used, u.Size))
+	}
+	if c, ok := u.Cost.Get(); ok {
+		text += " " + newPainter(t).marks.dot + " " + cost(c)
+	}
+	return Line(t, text, 200)
+}
+
+// UsageLevel says how full the context is, from 0 to 1, and 0 if the agent does not say how large it is.
+func UsageLevel(u acp.UsageUpdate) float64 {
+	if u.Size == 0 {
+		return 0
+	}
+	return min(float64(u.Used)/float64(u.Size), 1)
+}
+
+func percent(used, size uint64) uint64 { return uint64(min(float64(used)/float64(size)*100, 999)) }
+
+func cost(c acp.Cost) string {
+	amount := strconv.FormatFloat(c.Amount, 'f', 2, 64)
+	if c.Amount != 0 && c.Amount < 0.1 && c.Amount > -0.1 {
+		amount = strconv.FormatFloat(c.Amount, 'g', 2, 64)
+	}
+	return strings.TrimSpace(amount + " " + label(c.Currency))
+}
+
+// Line returns a text of an agent, such as a title or the name of a mode, as one line that is not wider than width, without
+// a style.
+func Line(t *Theme, text string, width int) string {
+	p := newPainter(t)
+	l := line{{label(text), style{}}}.clip(width, p.marks.ellipsis)
+	if p.styles == stylesNone {
+		return p.bare(l.text(), width)[0]
+	}
+	return l.text()
+}
+
+// Paragraph returns a text of an agent as lines that are not wider than width, without styles: descriptions, messages.
+func Paragraph(t *Theme, text string, width int) []string {
+	p := newPainter(t)
+	return p.strings(paragraph(text, style{}), width)
+}
+
+// Markdown returns Markdown of an agent as lines.
+func Markdown(t *Theme, text string, width int) []string {
+	p := newPainter(t)
+	return p.strings(p.text2(text, width), width)
+}
+
+// Error returns an error as lines, with what the agent says of it.
+func Error(t *Theme, err error, width int) []string {
+	p := newPainter(t)
+	return p.strings(p.error(err), width)
+}
+
+// TurnEnd returns how a turn ended, as lines; none if it is not over, or ended as it should and says nothing of tokens.
+func TurnEnd(t *Theme, turn *view.TurnState, width int) []string {
+	p := newPainter(t)
+	return p.strings(p.turnEnd(turn), width)
+}

@@ -1,0 +1,261 @@
+package draw
+
+// This file owns the output of terminals: colours are kept, what moves the cursor is carried out as far as it changes
+// lines that are kept, and everything else is removed.
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// The bounds of an output that is drawn.
+const (
+	maxOutput      = 256 << 10 // bytes, from the end
+	maxOutputLines = 1000
+	maxColumns     = 4096
+)
+
+// screen is what a terminal without a right edge shows.
+type screen struct {
+	lines    [][]cell
+	row, col int
+	style    style
+	saved    [2]int
+	dropped  int // lines at the beginning
+}
+
+// terminalLines are the last lines of an output.
+func terminalLines(output string) (lines []line, dropped int) {
+	if len(output) > maxOutput {
+		output = output[len(output)-maxOutput:]
+		if i := strings.IndexByte(output, '\n'); i >= 0 {
+			output = output[i+1:]
+		}
+		dropped = 1
+	}
+	s := &screen{lines: [][]cell{nil}}
+	p := ansi.GetParser()
+	defer ansi.PutParser(p)
+	var state byte
+	for len(output) > 0 {
+		seq, _, n, after := ansi.DecodeSequence(output, state, p)
+		if n <= 0 {
+			break
+		}
+		state, output = after, output[n:]
+		s.write(seq, p)
+	}
+	for _, cells := range s.lines {
+		var b builder
+		for _, c := range cells {
+			if c.cluster == "" {
+				c = cell{" ", 1, c.style}
+			}
+			if c.width >= 0 {
+				b.add(c.cluster, c.width, c.style)
+			}
+		}
+		lines = append(lines, b.take())
+	}
+	for len(lines) > 0 && len(lines[len(lines)-1]) == 0 {
+		lines = lines[:len(lines)-1]
+	}
+	return lines, dropped + s.dropped
+}
+
+// write carries out a sequence, or writes a character.
+func (s *screen) write(seq string, p *ansi.Parser) {
+	if len(seq) == 1 {
+		switch seq[0] {
+		case '\n', '\v', '\f':
+			s.down(1)
+			s.col = 0
+			return
+		case '\r':
+			s.col = 0
+			return
+		case '\b':
+			s.col = max(s.col-1, 0)
+			return
+		case '\t':
+			s.col = min(s.col/8*8+8, maxColumns)
+			return
+		}
+		if seq[0] < ' ' || seq[0] == 0x7f {
+			return
+		}
+	}
+	if strings.HasPrefix(seq, "\x1b[") {
+		s.control(seq, p)
+		return
+	}
+	if isSequence(seq) || seq[0] == 0xc2 && len(seq) == 2 && seq[1] < 0xa0 {
+		switch seq {
+		case "\x1b7":
+			s.saved = [2]int{s.row, s.col}
+		case "\x1b8":
+			s.row, s.col = min(s.saved[0], len(s.lines)-1), s.saved[1]
+		}
+		return
+	}
+	if !utf8.ValidString(seq) {
+		seq = "\ufffd"
+	}
+	for text := clean(seq); len(text) > 0; {
+		cluster, rest, width := next(text)
+		text = rest
+		s.put(cell{cluster, width, s.style})
+	}
+}
+
+// put writes a character at the cursor. One that is two columns wide is followed by an empty cell.
+func (s *screen) put(c cell) {
+	row := s.lines[s.row]
+	if c.width == 0 {
+		if n := min(s.col, len(row)); n > 0 && len(row[n-1].cluster) < maxCluster {
+			row[n-1].cluster += c.cluster
+		}
+		return
+	}
+	if s.col+c.width > maxColumns {
+		return
+	}
+	for len(row) < s.col+c.width {
+		row = append(row, cell{})
+	}
+	row[s.col] = c
+	for i := 1; i < c.width; i++ {
+		row[s.col+i] = cell{width: -1, cluster: " ", style: c.style}
+	}
+	if end := s.col + c.width; end < len(row) && row[end].width < 0 {
+		row[end] = cell{} // the other half of what is overwritten
+	}
+	s.lines[s.row] = row
+	s.col += c.width
+}
+
+// down moves the cursor down, and makes lines.
+func (s *screen) down(n int) {
+	for range min(n, maxOutputLines) {
+		s.row++
+		if s.row == len(s.lines) {
+			s.lines = append(s.lines, nil)
+		}
+	}
+	if n := len(s.lines) - maxOutputLines; n > 0 {
+		s.lines = append(s.lines[:0], s.lines[n:]...)
+		s.row -= n
+		s.dropped += n
+		s.saved[0] = max(s.saved[0]-n, 0)
+	}
+}
+
+// control carries out a sequence that begins with CSI.
+func (s *screen) control(seq string, p *ansi.Parser) {
+	if params, ok := sgrParams(seq); ok {
+		s.style.apply(params)
+		return
+	}
+	cmd := p.Command()
+	if cmd>>8 != 0 {
+		return // with a prefix or an intermediate character, such as modes
+	}
+	n, _ := p.Param(0, -1)
+	some := max(n, 1) // how far: at least 1
+	some = min(some, maxColumns)
+	row := s.lines[s.row]
+	switch byte(cmd) {
+	case 'A':
+		s.row = max(s.row-some, 0)
+	case 'B':
+		s.row = min(s.row+some, len(s.lines)-1)
+	case 'C':
+		s.col = min(s.col+some, maxColumns)
+	case 'D':
+		s.col = max(s.col-some, 0)
+	case 'E':
+		s.row, s.col = min(s.row+some, len(s.lines)-1), 0
+	case 'F':
+		s.row, s.col = max(s.row-some, 0), 0
+	case 'G', '`':
+		s.col = some - 1
+	case 's':
+		s.saved = [2]int{s.row, s.col}
+	case 'u':
+		s.row, s.col = min(s.saved[0], len(s.lines)-1), s.saved[1]
+	case 'K':
+		switch {
+		case n <= 0:
+			s.lines[s.row] = row[:min(s.col, len(row))]
+		case n == 1:
+			for i := range min(s.col+1, len(row)) {
+				row[i] = cell{}
+			}
+		default:
+			s.lines[s.row] = nil
+		}
+	case 'P':
+		if s.col < len(row) {
+			s.lines[s.row] = append(row[:s.col], row[min(s.col+some, len(row)):]...)
+		}
+	case 'X':
+		for i := s.col; i < min(s.col+some, len(row)); i++ {
+			row[i] = cell{}
+		}
+	case 'J':
+		switch {
+		case n <= 0:
+			s.lines[s.row] = row[:min(s.col, len(row))]
+			s.lines = s.lines[:s.row+1]
+		case n >= 2:
+			s.lines, s.row = [][]cell{nil}, 0 // the screen is cleared: what was on it is gone
+		}
+	case 'H', 'f':
+		// A program that draws a whole screen goes to its beginning; how high that is is not known, so that only going
+		// home after clearing it means something.
+		if len(s.lines) == 1 {
+			s.col = 0
+		}
+	}
+}
+
+// terminalBlock draws the output of a terminal that a tool call shows.
+func (p *painter) terminalBlock(id string, width int) []line {
+	if p.terminal == nil {
+		return line{{"terminal " + label(id), p.dim}}.wrap(width, nil)
+	}
+	out, ok := p.terminal(id)
+	if !ok {
+		return line{{"terminal " + label(id) + ": not known", p.dim}}.wrap(width, nil)
+	}
+	return p.output(out, width)
+}
+
+// output draws an output.
+func (p *painter) output(o Output, width int) []line {
+	lines, dropped := terminalLines(o.Text)
+	var out []line
+	if o.Truncated || dropped > 0 {
+		out = append(out, line{{"(the beginning is left out)", p.dim}}.wrap(width, nil)...)
+	}
+	for _, l := range lines {
+		out = append(out, l.wrap(width, nil)...)
+	}
+	if o.Status != "" {
+		s := p.dim
+		if o.Failed {
+			s = p.bad
+		}
+		out = append(out, line{{label(o.Status), s}}.wrap(width, nil)...)
+	}
+	return out
+}
+
+// Terminal returns the lines of an output: colours and attributes are kept, progress bars show their last state, and
+// everything else that a terminal would obey is removed. Of a long output the end is kept.
+func Terminal(t *Theme, o Output, width int) []string {
+	p := newPainter(t)
+	return p.strings(p.output(o, width), width)
+}

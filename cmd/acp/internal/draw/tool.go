@@ -1,0 +1,224 @@
+package draw
+
+// This file owns tool calls.
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// Output is what a terminal of the client has written.
+type Output struct {
+	Text string
+	// Truncated says that the beginning is missing.
+	Truncated bool
+	// Status says how the command has ended, such as "exit status 1"; "" while it runs.
+	Status string
+	// Failed says that it ended badly.
+	Failed bool
+}
+
+// toolParts are the parts of a tool call: its line, and if it is unfolded everything it has.
+func toolParts(c *view.ToolCall, unfolded bool) []part {
+	parts := []part{{draw: func(p *painter, width int) []line { return p.toolLine(c, unfolded, width) }}}
+	if !unfolded {
+		return parts
+	}
+	add := func(draw func(p *painter, width int) []line) {
+		parts = append(parts, staticPart(true, func(p *painter, width int) []line {
+			return p.behind(line{{p.marks.vertical + " ", p.dim}}, style{}, draw(p, max(width-2, 1)))
+		}))
+	}
+	add(func(p *painter, width int) []line { return p.toolFacts(&c.Call, width) })
+	if c.Permission != nil {
+		add(func(p *painter, width int) []line { return p.permissionLine(c.Permission, width) })
+	}
+	if len(c.Call.RawInput) > 0 {
+		add(func(p *painter, width int) []line { return p.json("Input", c.Call.RawInput, width) })
+	}
+	for _, content := range c.Call.Content {
+		add(func(p *painter, width int) []line { return p.toolContent(content, maxDiffLines, width) })
+	}
+	if len(c.Call.RawOutput) > 0 {
+		add(func(p *painter, width int) []line { return p.json("Output", c.Call.RawOutput, width) })
+	}
+	return parts
+}
+
+// state is the mark of a tool call's state, and what it is in a word.
+func (p *painter) state(c *view.ToolCall) (mark string, s style, word string) {
+	waiting := c.Permission != nil && !c.Permission.Outcome.Present() && !c.Permission.Outcome.IsNull()
+	switch {
+	case c.Cancelled:
+		return p.marks.ended, p.warn, "cancelled"
+	case c.Unfinished:
+		return p.marks.ended, p.dim, "not finished"
+	case c.Call.Status == acp.ToolCallStatusCompleted:
+		return p.marks.done, p.good, ""
+	case c.Call.Status == acp.ToolCallStatusFailed:
+		return p.marks.failed, p.bad, "failed"
+	case waiting:
+		return p.marks.pending, p.warn, "waits for permission"
+	case c.Call.Status == acp.ToolCallStatusInProgress:
+		return p.marks.running, p.accent, ""
+	case c.Call.Status == acp.ToolCallStatusPending, c.Call.Status == "":
+		return p.marks.pending, p.dim, ""
+	}
+	return "?", p.warn, label(string(c.Call.Status))
+}
+
+// toolLine is a tool call in one line.
+func (p *painter) toolLine(c *view.ToolCall, unfolded bool, width int) []line {
+	mark, s, word := p.state(c)
+	l := line{{mark + " ", s}}
+	l.add(label(string(cmp.Or(c.Call.Kind, acp.ToolKindOther)))+" ", p.dim)
+	l.add(toolTitle(&c.Call), p.text)
+	if word != "" {
+		l.add("  "+word, s)
+	}
+	if !unfolded {
+		for _, note := range p.notes(c) {
+			l.add("  "+note, p.dim)
+		}
+		return []line{l.clip(width, p.marks.ellipsis)}
+	}
+	return l.wrap(width, line{{"  ", style{}}})
+}
+
+func toolTitle(c *acp.ToolCall) string {
+	title := c.Title
+	if strings.TrimSpace(title) == "" {
+		title = cmp.Or(c.Name.Value(), string(c.ToolCallID))
+	}
+	return label(title)
+}
+
+// notes say in a word each what a folded tool call contains.
+func (p *painter) notes(c *view.ToolCall) []string {
+	var notes []string
+	added, removed, diffs, others := 0, 0, 0, 0
+	for _, content := range c.Call.Content {
+		switch v := content.Variant.(type) {
+		case *acp.ToolCallContentDiff:
+			a, r := changedLines(v.OldText.Value(), v.NewText)
+			added, removed, diffs = added+a, removed+r, diffs+1
+		default:
+			others++
+		}
+	}
+	if diffs > 0 {
+		notes = append(notes, fmt.Sprintf("+%d -%d", added, removed))
+	}
+	if others > 0 || len(c.Call.RawOutput) > 0 {
+		notes = append(notes, p.marks.folded)
+	}
+	return notes
+}
+
+// toolFacts are the tool call's name, id and locations.
+func (p *painter) toolFacts(c *acp.ToolCall, width int) []line {
+	var out []line
+	fact := func(name, value string) {
+		if value != "" {
+			out = append(out, line{{name + " ", p.dim}, {label(value), p.text}}.wrap(width, line{{"  ", style{}}})...)
+		}
+	}
+	if strings.Contains(strings.TrimSpace(c.Title), "\n") {
+		out = append(out, wrapAll(paragraph(c.Title, p.text), width, "")...)
+	}
+	if name := c.Name.Value(); name != c.Title {
+		fact("tool", name)
+	}
+	for _, at := range c.Locations {
+		fact("at", location(at))
+	}
+	return out
+}
+
+func location(at acp.ToolCallLocation) string {
+	if n, ok := at.Line.Get(); ok {
+		return fmt.Sprintf("%s:%d", at.Path, n)
+	}
+	return at.Path
+}
+
+// permissionLine says what was answered to the request for permission.
+func (p *painter) permissionLine(perm *view.Permission, width int) []line {
+	l := line{{"permission ", p.dim}}
+	outcome, answered := perm.Outcome.Get()
+	switch {
+	case perm.Outcome.IsNull():
+		l.add("the request failed", p.bad)
+	case !answered:
+		l.add("waits for an answer", p.warn)
+	default:
+		id, ok := outcome.Selected()
+		if !ok {
+			l.add(label(outcome.String()), p.warn)
+			break
+		}
+		name := string(id)
+		if i := slices.IndexFunc(perm.Options, func(o acp.PermissionOption) bool { return o.OptionID == id }); i >= 0 {
+			name = perm.Options[i].Name
+		}
+		l.add(label(name), p.text)
+	}
+	return l.wrap(width, line{{"  ", style{}}})
+}
+
+// toolContent draws a piece of content of a tool call.
+func (p *painter) toolContent(c acp.ToolCallContent, maxLines, width int) []line {
+	switch v := c.Variant.(type) {
+	case *acp.ToolCallContentContent:
+		return p.content(v.Content, width)
+	case *acp.ToolCallContentDiff:
+		return p.diff((*acp.Diff)(v), maxLines, width)
+	case *acp.ToolCallContentTerminal:
+		return p.terminalBlock(string(v.TerminalID), width)
+	case *acp.ToolCallContentUnknown:
+		return p.unknown("content", v.Tag, v.Raw, true, width)
+	}
+	return []line{{{"? no content", p.warn}}}
+}
+
+// command is the command that a tool call's input names, if it does so in one of the usual ways.
+func command(raw json.RawMessage) string {
+	var input map[string]json.RawMessage
+	if json.Unmarshal(raw, &input) != nil {
+		return ""
+	}
+	for _, name := range []string{"command", "cmd", "script"} {
+		var text string
+		if json.Unmarshal(input[name], &text) == nil && text != "" {
+			var args []string
+			if json.Unmarshal(input["args"], &args) == nil {
+				for _, a := range args {
+					text += " " + quote(a)
+				}
+			}
+			return text
+		}
+		var words []string
+		if json.Unmarshal(input[name], &words) == nil && len(words) > 0 {
+			for i, w := range words {
+				words[i] = quote(w)
+			}
+			return strings.Join(words, " ")
+		}
+	}
+	return ""
+}
+
+// quote shows where a word of a command begins and ends.
+func quote(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,494 @@
+package draw
+
+// This file owns the transcript: which part of a conversation is visible, and what of it is kept drawn.
+
+import (
+	"strings"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// Options configure a [Transcript].
+type Options struct {
+	// Theme is [Dark] if it is nil.
+	Theme *Theme
+	// Width is how many columns there are; [Transcript.Resize] changes it.
+	Width int
+	// Terminal returns the output of a terminal that a tool call shows. The client calls [Transcript.TerminalChanged]
+	// when there is more.
+	Terminal func(acp.TerminalID) (Output, bool)
+	// Diffs says how diffs are drawn.
+	Diffs DiffLayout
+	// Unfolded says that thoughts and tool calls are shown whole at first.
+	Unfolded bool
+}
+
+// Transcript is the conversation of a session on the screen. It draws only what is visible, keeps that drawn, and draws a
+// finished piece of a message once, while the rest comes.
+type Transcript struct {
+	opts     Options
+	p        *painter
+	snapshot *view.Snapshot
+	width    int
+	height   int
+	follow   bool    // the end is visible, and stays so
+	top      anchor  // the first visible line, if not
+	within   float64 // how far that was in its part when it was placed there, from 0 to 1
+	marked   int     // the index of the marked item, or -1
+	folds    map[int]bool
+	items    map[int]*itemParts
+	last     map[int]int // the last item of each turn
+	clock    uint64
+	kept     int // bytes of drawn lines
+	found    string
+
+	drawn int // parts that were drawn, for tests
+}
+
+// anchor is a line of a part of an item.
+type anchor struct {
+	item, part, line int
+}
+
+// NewTranscript returns an empty transcript.
+func NewTranscript(opts *Options) *Transcript {
+	if opts == nil {
+		opts = &Options{}
+	}
+	t := &Transcript{opts: *opts, width: max(opts.Width, 1), follow: true, marked: -1}
+	t.snapshot = view.New(nil).Snapshot()
+	t.forget()
+	t.SetTheme(opts.Theme)
+	return t
+}
+
+// forget forgets everything about the items.
+func (t *Transcript) forget() {
+	t.folds, t.items, t.last = map[int]bool{}, map[int]*itemParts{}, map[int]int{}
+	t.follow, t.marked, t.kept = true, -1, 0
+}
+
+// SetTheme changes how everything looks.
+func (t *Transcript) SetTheme(theme *Theme) {
+	t.p = newPainter(theme)
+	t.p.diffs = t.opts.Diffs
+	if t.opts.Terminal != nil {
+		t.p.terminal = func(id string) (Output, bool) { return t.opts.Terminal(acp.TerminalID(id)) }
+	}
+	t.undraw()
+}
+
+// SetDiffs changes how diffs are drawn.
+func (t *Transcript) SetDiffs(layout DiffLayout) {
+	t.opts.Diffs, t.p.diffs = layout, layout
+	t.undraw()
+}
+
+// undraw forgets what is drawn, and keeps the place.
+func (t *Transcript) undraw() {
+	for _, ip := range t.items {
+		for i := range ip.parts {
+			ip.parts[i].lines = nil
+		}
+	}
+	t.kept = 0
+	if !t.follow {
+		n := len(t.lines(t.top.item, t.top.part))
+		t.top.line = min(int(t.within*float64(n)), max(n-1, 0))
+	}
+}
+
+// Resize changes the width. What is at the top of the screen stays there.
+func (t *Transcript) Resize(width int) {
+	if width = max(width, 1); width != t.width {
+		t.width = width
+		t.undraw()
+	}
+}
+
+// Update shows a newer snapshot of the session's state. What is visible stays where it is, unless the end is visible.
+func (t *Transcript) Update(s *view.Snapshot) {
+	if s == t.snapshot {
+		return
+	}
+	old := t.snapshot
+	if !s.SameHistory(old) {
+		t.forget()
+		old = nil
+	}
+	for item := range s.Changed(old) {
+		if item.Index >= t.last[item.Turn] {
+			t.last[item.Turn] = item.Index
+		}
+	}
+	t.snapshot = s
+	if first := s.First(); old != nil && first > old.First() {
+		for i := old.First(); i < first; i++ {
+			delete(t.items, i)
+			delete(t.folds, i)
+		}
+		for turn, last := range t.last {
+			if last < first {
+				delete(t.last, turn)
+			}
+		}
+		if t.top.item < first {
+			t.top = anchor{item: first}
+		}
+		if t.marked >= 0 && t.marked < first {
+			t.marked = first
+		}
+	}
+}
+
+// TerminalChanged says that a terminal has new output. The tool calls that show it are drawn again.
+func (t *Transcript) TerminalChanged(id acp.TerminalID) {
+	for index, ip := range t.items {
+		item := t.snapshot.Item(index)
+		if item == nil {
+			continue
+		}
+		c, ok := item.Variant.(*view.ToolCall)
+		if !ok {
+			continue
+		}
+		for _, content := range c.Call.Content {
+			if v, ok := content.Variant.(*acp.ToolCallContentTerminal); ok && v.TerminalID == id {
+				for i := range ip.parts {
+					t.drop(&ip.parts[i])
+				}
+			}
+		}
+	}
+}
+
+func (t *Transcript) drop(p *part) {
+	t.kept -= linesSize(p.lines)
+	p.lines = nil
+}
+
+func linesSize(lines []line) int {
+	n := 0
+	for _, l := range lines {
+		n += 32
+		for _, s := range l {
+			n += 32 + len(s.text)
+		}
+	}
+	return n
+}
+
+// unfolded reports whether an item is shown whole.
+func (t *Transcript) unfolded(index int) bool {
+	if open, ok := t.folds[index]; ok {
+		return open
+	}
+	return t.opts.Unfolded
+}
+
+// partsOf are the parts of an item, which may not be drawn.
+func (t *Transcript) partsOf(index int) []part {
+	item := t.snapshot.Item(index)
+	if item == nil {
+		return nil
+	}
+	ip := t.items[index]
+	if ip == nil {
+		ip = &itemParts{}
+		t.items[index] = ip
+	}
+	var turn *view.TurnState
+	if last, ok := t.last[item.Turn]; ok && last == index {
+		turn = t.snapshot.Turn(item.Turn)
+	}
+	before := ip.version
+	ip.build(t.p, item, t.unfolded(index), turn)
+	if before != ip.version {
+		t.recount()
+	}
+	return ip.parts
+}
+
+// recount is called when drawn parts may have gone. The count is only a hint for when to forget some.
+func (t *Transcript) recount() {
+	if t.kept > 2*maxKept {
+		t.kept = 0
+		for _, ip := range t.items {
+			for i := range ip.parts {
+				t.kept += linesSize(ip.parts[i].lines)
+			}
+		}
+	}
+}
+
+// gutter is how many columns are in front of each line.
+func (t *Transcript) gutter() int {
+	if t.width < 20 {
+		return 0
+	}
+	return 2
+}
+
+// lines are the lines of a part.
+func (t *Transcript) lines(index, number int) []line {
+	parts := t.partsOf(index)
+	if number >= len(parts) {
+		return nil
+	}
+	p := &parts[number]
+	p.used = t.clock
+	if p.lines == nil {
+		t.drawn++
+		p.lines = []line{}
+		if t.apart(index, number, p) {
+			p.lines = append(p.lines, nil)
+		}
+		gap := len(p.lines)
+		width := t.width - t.gutter()
+		for _, l := range p.draw(t.p, width) {
+			p.lines = append(p.lines, l.wrap(width, nil)...)
+		}
+		if len(p.lines) == gap {
+			p.lines = p.lines[:0] // nothing is not kept apart from anything
+		}
+		t.kept += linesSize(p.lines)
+	}
+	return p.lines
+}
+
+// apart reports whether there is an empty line in front of a part.
+func (t *Transcript) apart(index, number int, p *part) bool {
+	if number > 0 {
+		return !p.joined
+	}
+	before := t.snapshot.Item(index - 1)
+	if before == nil {
+		return false
+	}
+	return !t.compact(before) || !t.compact(t.snapshot.Item(index))
+}
+
+// compact reports whether an item is one of those that follow each other without an empty line.
+func (t *Transcript) compact(item *view.Item) bool {
+	switch v := item.Variant.(type) {
+	case *view.ToolCall, *view.Unknown, *view.Compaction:
+		return true
+	case *view.Message:
+		return v.Role == view.Thought
+	}
+	return false
+}
+
+// maxKept is about how many bytes of drawn lines are kept. maxItems is of how many items the parts are kept.
+const (
+	maxKept  = 8 << 20
+	maxItems = 2000
+)
+
+// sweep forgets what was not visible for longest, if too much is kept.
+func (t *Transcript) sweep() {
+	if len(t.items) > maxItems {
+		for index, ip := range t.items {
+			visible := false
+			for i := range ip.parts {
+				visible = visible || ip.parts[i].used == t.clock
+			}
+			if !visible {
+				delete(t.items, index)
+			}
+		}
+		t.kept = 0
+		for _, ip := range t.items {
+			for i := range ip.parts {
+				t.kept += linesSize(ip.parts[i].lines)
+			}
+		}
+	}
+	if t.kept > maxKept {
+		t.kept = 0
+		for _, ip := range t.items {
+			for i := range ip.parts {
+				if p := &ip.parts[i]; p.used != t.clock {
+					p.lines = nil
+				} else {
+					t.kept += linesSize(p.lines)
+				}
+			}
+		}
+	}
+}
+
+// before is the part in front of another, or false.
+func (t *Transcript) before(a anchor) (anchor, bool) {
+	if a.part > 0 {
+		return anchor{item: a.item, part: a.part - 1}, true
+	}
+	for a.item--; a.item >= t.snapshot.First(); a.item-- {
+		if n := len(t.partsOf(a.item)); n > 0 {
+			return anchor{item: a.item, part: n - 1}, true
+		}
+	}
+	return anchor{}, false
+}
+
+// after is the part behind another, or false.
+func (t *Transcript) after(a anchor) (anchor, bool) {
+	if a.part+1 < len(t.partsOf(a.item)) {
+		return anchor{item: a.item, part: a.part + 1}, true
+	}
+	for a.item++; a.item < t.snapshot.End(); a.item++ {
+		if len(t.partsOf(a.item)) > 0 {
+			return anchor{item: a.item}, true
+		}
+	}
+	return anchor{}, false
+}
+
+// move goes some lines up or down from a line, and says how many were missing.
+func (t *Transcript) move(a anchor, n int) (anchor, int) {
+	for n < 0 {
+		if a.line+n >= 0 {
+			a.line += n
+			return a, 0
+		}
+		n += a.line
+		a.line = 0
+		prev, ok := t.before(a)
+		if !ok {
+			return a, -n
+		}
+		prev.line = len(t.lines(prev.item, prev.part))
+		a = prev
+	}
+	for n > 0 {
+		have := len(t.lines(a.item, a.part))
+		if a.line+n < have {
+			a.line += n
+			return a, 0
+		}
+		following, ok := t.after(a)
+		if !ok {
+			missing := a.line + n - have
+			a.line = have
+			return a, missing
+		}
+		n -= have - a.line
+		a = following
+		a.line = 0
+	}
+	return a, 0
+}
+
+// end is behind the last line.
+func (t *Transcript) end() anchor {
+	for i := t.snapshot.End() - 1; i >= t.snapshot.First(); i-- {
+		if n := len(t.partsOf(i)); n > 0 {
+			return anchor{i, n - 1, len(t.lines(i, n-1))}
+		}
+	}
+	return anchor{item: t.snapshot.First()}
+}
+
+// start is the first visible line, and whether the end is visible from there.
+func (t *Transcript) start(height int) (anchor, bool) {
+	if !t.follow {
+		at := t.top
+		if parts := t.partsOf(at.item); at.part >= len(parts) {
+			at = anchor{item: at.item, part: max(len(parts)-1, 0)}
+		}
+		at.line = min(at.line, max(len(t.lines(at.item, at.part))-1, 0))
+		if _, missing := t.move(at, height+1); missing == 0 {
+			return at, false
+		}
+	}
+	at, _ := t.move(t.end(), -height)
+	return at, true
+}
+
+// View returns the visible part of the conversation: exactly height lines, with newlines between them.
+func (t *Transcript) View(height int) string {
+	return strings.Join(t.Lines(height), "\n")
+}
+
+// Lines is [Transcript.View] as lines.
+func (t *Transcript) Lines(height int) []string {
+	height = max(height, 0)
+	t.height = height
+	t.clock++
+	at, atEnd := t.start(height)
+	if !t.follow {
+		t.top = at
+	}
+	if atEnd && !t.follow {
+		t.follow = true
+	}
+	out := make([]string, 0, height)
+	for ok := true; ok && len(out) < height; at, ok = t.after(at) {
+		lines := t.lines(at.item, at.part)
+		for _, l := range lines[min(at.line, len(lines)):] {
+			if len(out) == height {
+				break
+			}
+			out = append(out, t.finish(l, at.item))
+		}
+	}
+	for len(out) < height {
+		out = append(out, "")
+	}
+	t.sweep()
+	return out
+}
+
+// finish makes a line what the terminal gets.
+func (t *Transcript) finish(l line, index int) string {
+	if t.found != "" {
+		l = highlightFound(l, t.found, t.p.found)
+	}
+	if g := t.gutter(); g > 0 {
+		mark := span{strings.Repeat(" ", g), style{}}
+		if index == t.marked {
+			mark = span{t.p.marks.marked + strings.Repeat(" ", g-1), t.p.accent}
+		} else if len(l) == 0 {
+			return ""
+		}
+		l = append(line{mark}, l...)
+	}
+	out := t.p.strings([]line{l}, t.width)
+	return out[0]
+}
+
+// Scroll moves the visible part down by n lines, or up if n is less than 0.
+func (t *Transcript) Scroll(n int) {
+	at, _ := t.start(t.height)
+	at, _ = t.move(at, n)
+	t.place(at)
+}
+
+// place makes a line the first visible one, or the end visible if too little follows.
+func (t *Transcript) place(at anchor) {
+	t.top, t.follow = at, false
+	t.within = float64(at.line) / float64(max(len(t.lines(at.item, at.part)), 1))
+	_, t.follow = t.start(t.height)
+}
+
+// Bottom makes the end visible, and keeps it so.
+func (t *Transcript) Bottom() { t.follow = true }
+
+// Top makes the beginning visible.
+func (t *Transcript) Top() { t.place(anchor{item: t.snapshot.First()}) }
+
+// AtBottom reports whether the end is visible, and stays so when more comes.
+func (t *Transcript) AtBottom() bool { return t.follow }
+
+// Below is how many items begin below the visible part.
+func (t *Transcript) Below() int {
+	if t.follow {
+		return 0
+	}
+	at, missing := t.move(t.top, t.height)
+	if missing > 0 {
+		return 0
+	}
+	return t.snapshot.End() - 1 - at.item
+}

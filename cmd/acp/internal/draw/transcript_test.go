@@ -1,0 +1,165 @@
+package draw
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// update is an update from JSON text.
+func update(t testing.TB, text string) acp.SessionUpdate {
+	t.Helper()
+	var u acp.SessionUpdate
+	if err := json.Unmarshal([]byte(text), &u); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return u
+}
+
+// conversation has n turns of many kinds of items.
+func conversation(t testing.TB, n int) *view.State {
+	s := view.New(nil)
+	for i := range n {
+		turn := s.Prompt(acp.TextBlock(fmt.Sprintf("question %d\nsecond line", i)))
+		s.Update(acp.AgentThoughtText("Thinking about it, at some length, until a line is full.\n\nAnd more."))
+		s.Update(acp.AgentMessageText(fmt.Sprintf("# Answer %d\n\nSome *text* with `code`, which goes on for longer than a line has room for.\n\n- one\n- two\n\n```go\nfunc f%d() {}\n```\n\nEnd.", i, i)))
+		s.Update(update(t, fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":"a%d","title":"Edit main.go","kind":"edit","status":"completed",
+			"content":[{"type":"diff","path":"/w/main.go","oldText":"a\nb\nc\n","newText":"a\nB\nc\n"}]}`, i)))
+		s.Update(update(t, fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":"b%d","title":"Run tests","kind":"execute","status":"failed"}`, i)))
+		turn.End(&acp.PromptResponse{StopReason: acp.StopReasonMaxTokens}, nil)
+	}
+	return s
+}
+
+// all are all lines of a transcript.
+func all(tr *Transcript) []string {
+	var out []string
+	for i := tr.snapshot.First(); i < tr.snapshot.End(); i++ {
+		for part := range tr.partsOf(i) {
+			for _, l := range tr.lines(i, part) {
+				out = append(out, tr.finish(l, i))
+			}
+		}
+	}
+	return out
+}
+
+// Whatever is scrolled, what is visible is a part of all lines, and at the place that the same moves lead to when all lines
+// are known.
+func TestScroll(t *testing.T) {
+	s := conversation(t, 8)
+	tr := NewTranscript(&Options{Width: 40, Theme: Plain(), Unfolded: true})
+	tr.Update(s.Snapshot())
+	lines := all(tr)
+	const height = 11
+	tr.View(height)
+	top := len(lines) - height
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		switch n := r.IntN(20); n {
+		case 0:
+			tr.Top()
+			top = 0
+		case 1:
+			tr.Bottom()
+			top = len(lines) - height
+		default:
+			n := r.IntN(60) - 30
+			tr.Scroll(n)
+			top = min(max(top+n, 0), len(lines)-height)
+		}
+		want := strings.Join(lines[top:top+height], "\n")
+		if got := tr.View(height); got != want {
+			t.Fatalf("at line %d:\ngot\n%s\nwant\n%s", top, got, want)
+		}
+		if tr.AtBottom() != (top == len(lines)-height) {
+			t.Fatalf("at line %d of %d: AtBottom is %v", top, len(lines), tr.AtBottom())
+		}
+	}
+}
+
+// The end stays visible while it is, and otherwise the place stays.
+func TestFollow(t *testing.T) {
+	s := conversation(t, 3)
+	tr := NewTranscript(&Options{Width: 40, Theme: Plain()})
+	tr.Update(s.Snapshot())
+	s.Update(acp.AgentMessageText("the newest"))
+	tr.Update(s.Snapshot())
+	if got := tr.View(5); !strings.Contains(got, "the newest") || !tr.AtBottom() {
+		t.Errorf("at the bottom:\n%s", got)
+	}
+	tr.Scroll(-10)
+	before := tr.View(5)
+	if tr.AtBottom() || strings.Contains(before, "the newest") {
+		t.Fatalf("after scrolling:\n%s", before)
+	}
+	for i := range 50 {
+		s.Update(acp.AgentMessageText(fmt.Sprintf("\n\nmore %d", i)))
+		s.Update(update(t, `{"sessionUpdate":"tool_call","toolCallId":"x`+fmt.Sprint(i)+`","title":"t"}`))
+	}
+	tr.Update(s.Snapshot())
+	if got := tr.View(5); got != before {
+		t.Errorf("the place changed:\n%s\nwas\n%s", got, before)
+	}
+	if tr.Below() == 0 {
+		t.Error("nothing below")
+	}
+	tr.Bottom()
+	if got := tr.View(5); !strings.Contains(got, "[ ] other t") {
+		t.Errorf("at the bottom again:\n%s", got)
+	}
+}
+
+// The line at the top of the screen is still there after any changes of the width.
+func TestResizeKeepsPlace(t *testing.T) {
+	s := view.New(nil)
+	for i := range 100 {
+		s.Update(acp.AgentMessageText(fmt.Sprintf("Paragraph %d has words.\n\n", i)))
+		s.Update(update(t, fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":"%d","title":"call %d"}`, i, i)))
+	}
+	tr := NewTranscript(&Options{Width: 80, Theme: Plain()})
+	tr.Update(s.Snapshot())
+	tr.View(10)
+	tr.Top()
+	tr.Scroll(120)
+	want := strings.TrimSpace(tr.Lines(10)[0] + tr.Lines(10)[1])
+	for _, width := range []int{30, 200, 20, 61, 80} {
+		tr.Resize(width)
+		lines := tr.Lines(10)
+		if got := strings.TrimSpace(lines[0] + lines[1]); !strings.HasPrefix(got, want[:10]) {
+			t.Errorf("width %d: %q at the top, want %q", width, got, want)
+		}
+	}
+}
+
+// Only what is visible is drawn, and what is drawn stays so while the last block of a message comes.
+func TestDrawnOnce(t *testing.T) {
+	s := conversation(t, 1000)
+	tr := NewTranscript(&Options{Width: 80})
+	tr.Update(s.Snapshot())
+	tr.View(40)
+	if tr.drawn > 60 {
+		t.Errorf("%d parts were drawn for 40 lines", tr.drawn)
+	}
+	tr.drawn = 0
+	tr.View(40)
+	if tr.drawn != 0 {
+		t.Errorf("%d parts were drawn again", tr.drawn)
+	}
+	for i := range 1000 {
+		s.Update(acp.AgentMessageText(fmt.Sprintf("word %d ", i)))
+		if i%10 == 9 {
+			s.Update(acp.AgentMessageText("\n\n"))
+		}
+		tr.Update(s.Snapshot())
+		tr.View(40)
+	}
+	if tr.drawn > 1100 {
+		t.Errorf("%d parts were drawn for 1000 chunks", tr.drawn)
+	}
+}
