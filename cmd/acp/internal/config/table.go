@@ -17,6 +17,16 @@ type Settings struct {
 	RegistryMaxAge  time.Duration
 	RegistryOffline bool
 
+	// What acp exec and acp run have agents do, and how.
+	Policy               string
+	Mode, Model          string
+	Options, Dirs        []string
+	MCP                  string
+	NoFiles, NoTerminals bool
+	Allow, Deny          bool
+	Format               string
+	Timeout              time.Duration
+
 	TokenFile     string
 	TokenEnv      string
 	HeaderFile    string
@@ -45,9 +55,10 @@ type Setting struct {
 	field func(*Settings) any
 }
 
-// The commands that talk to agents, and those that only start them.
+// The commands that talk to agents, those for scripts, and those that start agents.
 var (
 	talking  = []string{"exec", "run"}
+	scripts  = []string{"exec"}
 	starting = []string{"agents", "exec", "run"}
 )
 
@@ -56,6 +67,54 @@ var Table = []Setting{
 	{
 		Key: "agent", Commands: talking, field: func(s *Settings) any { return &s.Agents },
 		Usage: "the `AGENT`: a name of the configuration or of the registry, or a URL",
+	},
+	{
+		Key: "policy", Path: true, Commands: talking, field: func(s *Settings) any { return &s.Policy },
+		Usage: "a `FILE` of rules about what agents may do without a question",
+	},
+	{
+		Key: "allow", Commands: scripts, field: func(s *Settings) any { return &s.Allow },
+		Usage: "allow what no rule speaks about",
+	},
+	{
+		Key: "deny", Commands: scripts, field: func(s *Settings) any { return &s.Deny },
+		Usage: "reject what no rule allows, and ask nobody; so it is without a terminal",
+	},
+	{
+		Key: "mode", Commands: talking, field: func(s *Settings) any { return &s.Mode },
+		Usage: "the `MODE` of new sessions, by its id or name",
+	},
+	{
+		Key: "model", Commands: talking, field: func(s *Settings) any { return &s.Model },
+		Usage: "the `MODEL` of new sessions, by its id or name",
+	},
+	{
+		Key: "option", Commands: talking, field: func(s *Settings) any { return &s.Options },
+		Usage: "an option of new sessions and its value, as `OPTION=VALUE`",
+	},
+	{
+		Key: "dir", Path: true, Commands: talking, field: func(s *Settings) any { return &s.Dirs },
+		Usage: "a further `FOLDER` in which agents may work",
+	},
+	{
+		Key: "mcp", Path: true, Commands: talking, field: func(s *Settings) any { return &s.MCP },
+		Usage: "a `FILE` of MCP servers, as editors have it, for agents to use",
+	},
+	{
+		Key: "no-files", Commands: talking, field: func(s *Settings) any { return &s.NoFiles },
+		Usage: "do not read and write files for agents; most have their own tools for it",
+	},
+	{
+		Key: "no-terminals", Commands: talking, field: func(s *Settings) any { return &s.NoTerminals },
+		Usage: "do not run commands for agents; most have their own tools for it",
+	},
+	{
+		Key: "format", Commands: scripts, Values: []string{"text", "json", "quiet"}, field: func(s *Settings) any { return &s.Format },
+		Usage: "what is printed, a `NAME`: text, json or quiet",
+	},
+	{
+		Key: "timeout", Commands: scripts, field: func(s *Settings) any { return &s.Timeout },
+		Usage: "cancel the turn after this `TIME`, such as 90s or 10m",
 	},
 	{
 		Key: "token-file", Path: true, Commands: starting, field: func(s *Settings) any { return &s.TokenFile },
@@ -102,6 +161,7 @@ var Table = []Setting{
 // defaults are the values of settings that nobody has set.
 func defaults() Settings {
 	return Settings{
+		Format:         "text",
 		TokenEnv:       "ACP_TOKEN",
 		RegistryPrefer: []string{"binary", "npx", "uvx"},
 		RegistryMaxAge: time.Hour,

@@ -1,0 +1,58 @@
+package names
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/internal/filelock"
+)
+
+// Names are kept for an agent and a folder, and locked while they are used.
+func TestStore(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	s, err := Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := Key{"agent", "/one", "fix"}, Key{"agent", "/two", "fix"}
+	if id, err := s.Get(a); id != "" || err != nil {
+		t.Errorf("got %q, %v", id, err)
+	}
+	for k, id := range map[Key]acp.SessionID{a: "s1", b: "s2"} {
+		if err := s.Set(k, "old"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Set(k, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id, err := s.Get(a); id != "s1" || err != nil {
+		t.Errorf("got %q, %v", id, err)
+	}
+	if list, err := s.List("agent", "/two"); err != nil || len(list) != 1 || list[0].Session != "s2" || list[0].Name != "fix" {
+		t.Errorf("got %v, %v", list, err)
+	}
+	lock, err := s.Lock(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Lock(a); !errors.Is(err, filelock.ErrLocked) {
+		t.Errorf("locked twice: %v", err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(s.file(a)+".json", []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(a); err == nil {
+		t.Error("a torn file was read")
+	}
+	left, err := filepath.Glob(filepath.Join(s.Dir, "new-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

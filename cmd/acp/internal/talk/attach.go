@@ -1,0 +1,210 @@
+package talk
+
+// This file owns what is sent with a prompt: files, and MCP servers.
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// The most bytes of a file that are sent: of an image or a sound, and of a text, which is linked if it is longer.
+const (
+	maxMedia = 20 << 20
+	maxText  = 1 << 20
+)
+
+// UnsupportedError says that the agent does not take a file.
+type UnsupportedError struct {
+	// Path is the file, and Kind what is in it: "images" or "sounds".
+	Path, Kind string
+}
+
+// Error implements the error interface.
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s: the agent takes no %s", e.Path, e.Kind)
+}
+
+// Attachment is a file as a part of a prompt, as the agent takes it: an image and a sound as such, a text embedded if the
+// agent takes that and it is not long, and everything else as a link. The error is an *UnsupportedError if the agent does
+// not take images or sounds.
+func Attachment(path string, can acp.PromptCapabilities) (block acp.ContentBlock, err error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return block, err
+	}
+	info, err := os.Stat(absolute)
+	if err != nil {
+		return block, err
+	}
+	uri := FileURL(absolute)
+	link := acp.ResourceLinkBlock(filepath.Base(absolute), uri)
+	if info.IsDir() {
+		return link, nil
+	}
+	if !info.Mode().IsRegular() {
+		return block, fmt.Errorf("%s: not a regular file", path)
+	}
+	v := link.Variant.(*acp.ContentBlockResourceLink)
+	v.Size = acp.Some(info.Size())
+	data, err := readStart(absolute, maxMedia+1)
+	if err != nil {
+		return block, err
+	}
+	kind := mediaType(absolute, data)
+	if kind != "" {
+		v.MimeType = acp.Some(kind)
+	}
+	media, _, _ := strings.Cut(kind, "/")
+	switch {
+	case media == "image" && kind != "image/svg+xml", media == "audio":
+		name, takes := "images", can.Image
+		if media == "audio" {
+			name, takes = "sounds", can.Audio
+		}
+		if !takes {
+			return block, &UnsupportedError{path, name}
+		}
+		if len(data) > maxMedia {
+			return block, fmt.Errorf("%s: longer than %d MiB", path, maxMedia>>20)
+		}
+		encoded := base64.StdEncoding.EncodeToString(data)
+		if media == "audio" {
+			return acp.AudioBlock(encoded, kind), nil
+		}
+		return acp.ImageBlock(encoded, kind), nil
+	case can.EmbeddedContext && len(data) <= maxText && isText(data):
+		text := acp.TextResource(string(data), uri)
+		if kind != "" {
+			text.Variant.(*acp.TextResourceContents).MimeType = acp.Some(kind)
+		}
+		return acp.ResourceBlock(text), nil
+	}
+	return link, nil
+}
+
+// isText reports whether a file can be sent as text.
+func isText(data []byte) bool { return utf8.Valid(data) && !slices.Contains(data, 0) }
+
+// mediaType is the type of a file, by its name and else by its beginning; "" if it is not known.
+func mediaType(path string, data []byte) string {
+	kind := mime.TypeByExtension(strings.ToLower(filepath.Ext(path)))
+	if kind == "" {
+		kind = http.DetectContentType(data)
+	}
+	kind, _, _ = strings.Cut(kind, ";")
+	if kind == "application/octet-stream" {
+		return ""
+	}
+	return kind
+}
+
+// readStart reads at most so many bytes of a file.
+func readStart(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// FileURL is the URL of a file, whose path is absolute.
+func FileURL(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive of Windows
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// ReadMCPServers reads a file of MCP servers as editors have it:
+//
+//	{"mcpServers": {"NAME": {"command": "…", "args": ["…"], "env": {"…": "…"}}, "OTHER": {"url": "…", "headers": {"…": "…"}}}}
+//
+// A member type tells "http" from "sse", which is "http" if it is not there. Commands are looked up in the PATH.
+func ReadMCPServers(path string) ([]acp.MCPServer, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		MCPServers map[string]mcpServer `json:"mcpServers"`
+		Servers    map[string]mcpServer `json:"servers"`
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	all := file.MCPServers
+	if all == nil {
+		all = file.Servers
+	}
+	if all == nil {
+		return nil, fmt.Errorf("%s: no member mcpServers", path)
+	}
+	servers := []acp.MCPServer{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		server, err := all[name].server(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: server %q: %w", path, name, err)
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
+}
+
+// mcpServer is an MCP server as editors have it.
+type mcpServer struct {
+	Type    string            `json:"type"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+}
+
+func (s mcpServer) server(name string) (server acp.MCPServer, err error) {
+	switch {
+	case (s.Command == "") == (s.URL == ""):
+		return server, errors.New("want either command or url")
+	case s.Command != "" && (s.Type == "" || s.Type == "stdio"):
+		command, err := exec.LookPath(s.Command)
+		if err == nil {
+			command, err = filepath.Abs(command)
+		}
+		if err != nil {
+			return server, err
+		}
+		stdio := acp.MCPServerStdio{Name: name, Command: command, Args: append([]string{}, s.Args...), Env: []acp.EnvVariable{}}
+		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
+			stdio.Env = append(stdio.Env, acp.EnvVariable{Name: key, Value: s.Env[key]})
+		}
+		return acp.NewMCPServerStdio(stdio), nil
+	case s.URL != "":
+		headers := []acp.HTTPHeader{}
+		for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
+			headers = append(headers, acp.HTTPHeader{Name: key, Value: s.Headers[key]})
+		}
+		switch s.Type {
+		case "", "http", "streamable-http":
+			return acp.NewMCPServerHTTP(acp.MCPServerHTTP{Name: name, URL: s.URL, Headers: headers}), nil
+		case "sse":
+			return acp.NewMCPServerSSE(acp.MCPServerSSE{Name: name, URL: s.URL, Headers: headers}), nil
+		}
+	}
+	return server, fmt.Errorf("unknown type %q", s.Type)
+}
