@@ -42,9 +42,27 @@ func (p *program) asker() func(context.Context, string) (bool, error) {
 }
 
 // ask asks on standard error. Only a clear yes counts as one.
-func (p *program) ask(_ context.Context, question string) (bool, error) {
+func (p *program) ask(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(p.stderr, "%s [y/N] ", plain.Text(question))
-	answer, err := readLine(p.stdin)
+	type line struct {
+		text string
+		err  error
+	}
+	read := make(chan line, 1)
+	// If ctx ends first, this lives as long as the program, since nothing ends a read from a terminal.
+	go func() {
+		text, err := readLine(p.stdin)
+		read <- line{text, err}
+	}()
+	var answer string
+	var err error
+	select {
+	case got := <-read:
+		answer, err = got.text, got.err
+	case <-ctx.Done():
+		fmt.Fprintln(p.stderr)
+		return false, context.Cause(ctx)
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}

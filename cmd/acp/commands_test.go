@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/acpgo/sdk/acp/registry"
 )
 
 // writeBinary is the command "binary FILE": it writes a file that is no text.
@@ -28,6 +33,26 @@ func writeBinaryLine(ts *testscript.TestScript, _ bool, args []string) {
 	lines := strings.SplitAfter(ts.ReadFile(args[1]), "\n")
 	lines = slices.Insert(lines, 2, "\x00\x01\xff\xfe\x00\n")
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Join(lines, "")), 0o644))
+}
+
+// serveRegistry is the command "registry FOLDER": it serves a folder as the registry of agents from then on. In
+// registry.json {url} is where it is, and {platform} is this system.
+func serveRegistry(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/registry.json" {
+			http.ServeFileFS(w, r, os.DirFS(dir), strings.TrimPrefix(r.URL.Path, "/"))
+			return
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "registry.json"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprint(w, strings.NewReplacer("{url}", "http://"+r.Host, "{platform}", registry.Platform()).Replace(string(text)))
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv("ACP_REGISTRY_URL", server.URL+"/registry.json")
 }
 
 // expectStatus is the command "status N acp …": it runs a program, which must end with the exit status N.

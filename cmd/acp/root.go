@@ -16,6 +16,7 @@ import (
 
 // The groups of commands, in the order of the help.
 const (
+	groupAgents       = "agents"
 	groupRecordings   = "recordings"
 	groupPrograms     = "programs"
 	groupRequirements = "requirements"
@@ -67,6 +68,7 @@ between an editor and an agent is enough.`,
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.AddGroup(
+		&cobra.Group{ID: groupAgents, Title: "Agents:"},
 		&cobra.Group{ID: groupRecordings, Title: "Recordings:"},
 		&cobra.Group{ID: groupPrograms, Title: "Programs:"},
 		&cobra.Group{ID: groupRequirements, Title: "Requirements:"},
@@ -79,6 +81,7 @@ between an editor and an agent is enough.`,
 			root.AddCommand(c)
 		}
 	}
+	add(groupAgents, newAgentsCommand(p))
 	add(groupRecordings, newCheckCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
 	add(groupPrograms, newServeCommand(p), newConnectCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
@@ -146,6 +149,9 @@ func writeUsage(w io.Writer, c *cobra.Command) error {
 	list("Commands:", "")
 	if flags := flagUsages(c.LocalFlags()); flags != "" && c.HasParent() {
 		fmt.Fprintf(&b, "\nFlags:\n%s", flags)
+	}
+	if flags := flagUsages(c.InheritedFlags()); flags != "" {
+		fmt.Fprintf(&b, "\nFlags of all commands of %s:\n%s", c.Parent().CommandPath(), flags)
 	}
 	if c.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)

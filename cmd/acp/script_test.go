@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,7 +37,11 @@ func TestScripts(t *testing.T) {
 		Cmds:                commands,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", os.Getenv("GORACE"))
-			return nil
+			home := filepath.Join(env.WorkDir, "home") // where the user's configuration and agents are
+			env.Setenv("HOME", home)
+			env.Setenv("LocalAppData", home) // of Windows
+			env.Setenv("AppData", home)
+			return os.MkdirAll(home, 0o700)
 		},
 		Condition: func(condition string) (bool, error) {
 			file, found := strings.CutPrefix(condition, "exists:")
@@ -53,5 +58,6 @@ func TestScripts(t *testing.T) {
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"binary":      writeBinary,
 	"binary-line": writeBinaryLine,
+	"registry":    serveRegistry,
 	"status":      expectStatus,
 }

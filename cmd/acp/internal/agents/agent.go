@@ -182,12 +182,12 @@ func (r *Resolver) Resolve(ctx context.Context, name string) (*Agent, error) {
 		}
 		return ofRegistry(name, installed), nil
 	}
-	installed, err := r.installed(name)
+	installed, err := r.Installed(name)
 	if err != nil {
 		return nil, err
 	}
 	if installed == nil {
-		id, err := r.inRegistry(ctx, name)
+		id, err := r.InRegistry(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -225,8 +225,8 @@ func (r *Resolver) at(name, address string, insecure bool, send Credentials) (*A
 	return &Agent{Name: name, URL: address, Connect: func(context.Context) (acp.Transport, error) { return transport, nil }}, nil
 }
 
-// installed finds an agent that is installed, by its id or the beginning of it; nil if there is none.
-func (r *Resolver) installed(name string) (*registry.Installed, error) {
+// Installed finds an agent that is installed, by its id or the beginning of it; nil if there is none. It needs no network.
+func (r *Resolver) Installed(name string) (*registry.Installed, error) {
 	found, err := r.Registry.Find(name)
 	switch {
 	case err == nil:
@@ -249,8 +249,8 @@ func (r *Resolver) installed(name string) (*registry.Installed, error) {
 	return all[slices.Index(ids, id)], nil
 }
 
-// inRegistry finds the id of an agent of the registry, by it or the beginning of it.
-func (r *Resolver) inRegistry(ctx context.Context, name string) (string, error) {
+// InRegistry finds the id of an agent of the registry, by it or the beginning of it.
+func (r *Resolver) InRegistry(ctx context.Context, name string) (string, error) {
 	list, err := r.Registry.List(ctx)
 	unknown := &UnknownError{Name: name, List: err}
 	known := r.Names()

@@ -50,7 +50,7 @@ func Bind(c *cobra.Command) *Config {
 		if _, isBool := row.field(&cfg.Settings).(*bool); isBool {
 			flag.NoOptDefVal = "true"
 		}
-		if row.Path {
+		if row.Path || row.Agents {
 			continue // the shell completes names of files by itself
 		}
 		if err := c.RegisterFlagCompletionFunc(row.Flag(), cobra.FixedCompletions(row.Values, cobra.ShellCompDirectiveNoFileComp)); err != nil {

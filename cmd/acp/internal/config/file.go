@@ -300,25 +300,28 @@ func (f *File) agents(all map[string]any) error {
 }
 
 func (f *File) agent(name, path string, table map[string]any) (*Agent, error) {
-	a := &Agent{Name: name}
-	hows := slices.DeleteFunc([]string{"command", "url", "registry"}, func(key string) bool { return table[key] == nil })
-	if len(hows) != 1 {
-		return nil, f.wrong(path, "want one of command, url and registry")
+	hows := map[string]string{} // what the keys go with
+	var known []string
+	for _, k := range agentKeys {
+		hows[k.key], known = k.how, append(known, k.key)
 	}
-	if hows[0] == "command" {
-		a.Command = &launch.Command{}
-	}
-	for _, key := range f.inOrder(path, table) {
-		at := below(path, key)
-		i := slices.IndexFunc(agentKeys, func(k struct{ key, how string }) bool { return k.key == key })
-		if i < 0 {
-			var known []string
-			for _, k := range agentKeys {
-				known = append(known, k.key)
-			}
+	keys := f.inOrder(path, table)
+	for _, key := range keys {
+		if !slices.Contains(known, key) {
 			return nil, f.unknown(path, key, known)
 		}
-		if how := agentKeys[i].how; how != "" && how != hows[0] {
+	}
+	given := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return hows[key] != "" })
+	if len(given) != 1 {
+		return nil, f.wrong(path, "want one of command, url and registry")
+	}
+	a := &Agent{Name: name}
+	if given[0] == "command" {
+		a.Command = &launch.Command{}
+	}
+	for _, key := range keys {
+		at := below(path, key)
+		if how := hows[key]; how != "" && how != given[0] {
 			return nil, f.wrong(at, "this goes with %s", how)
 		}
 		if err := a.set(key, table[key]); err != nil {

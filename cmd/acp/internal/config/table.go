@@ -49,6 +49,8 @@ type Setting struct {
 	Values []string
 	// Path says that the value is the path of a file or folder: "~/" at its beginning in the file is the user's.
 	Path bool
+	// Agents says that its values are names of agents, which the command completes.
+	Agents bool
 
 	// field is where its value is: a *string, *bool, *int, *time.Duration or *[]string. What is there already is the
 	// default.
@@ -65,7 +67,7 @@ var (
 // Table are all settings, in the order of the help. To add one, add a row and its field.
 var Table = []Setting{
 	{
-		Key: "agent", Commands: talking, field: func(s *Settings) any { return &s.Agents },
+		Key: "agent", Agents: true, Commands: talking, field: func(s *Settings) any { return &s.Agents },
 		Usage: "the `AGENT`: a name of the configuration or of the registry, or a URL",
 	},
 	{

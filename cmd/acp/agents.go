@@ -1,0 +1,633 @@
+package main
+
+// This file owns acp agents: the list, and what changes it.
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/acp/registry"
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// agentsCommand is what the commands below acp agents have in common.
+type agentsCommand struct {
+	p    *program
+	cfg  *config.Config
+	json bool
+}
+
+// newAgentsCommand is acp agents.
+func newAgentsCommand(p *program) *cobra.Command {
+	a := &agentsCommand{p: p}
+	c := &cobra.Command{
+		Use:   "agents",
+		Short: "List, install and examine agents",
+		Long: `List, install and examine agents: your own ones, of the configuration, and those of the ACP registry.
+
+The beginning of a name is enough if it is that of one agent only. Nothing is fetched or run before you have seen
+what that is, and have consented: on the terminal, or with --yes. What is installed starts without a network,
+and stays as it is until it is updated.`,
+		Example: `  acp agents                     yours, and those that are installed
+  acp agents search code         in the registry
+  acp agents install gemini
+  acp agents doctor gemini       why it does not start
+  acp agents doctor -- my-agent --acp`,
+	}
+	a.listing(c)
+	a.cfg = config.Bind(c)
+	c.AddCommand(a.listing(&cobra.Command{Use: "list [FLAGS]", Short: "List your agents and those that are installed"}), a.searchCommand(), a.showCommand(), a.installCommand(), a.updateCommand(), a.removeCommand(),
+		a.pinCommand("pin", "Keep agents at their versions", true), a.pinCommand("unpin", "Let agents be updated again", false), a.doctorCommand())
+	return c
+}
+
+// jsonFlag adds the flag for output that programs read.
+func (a *agentsCommand) jsonFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.json, "json", false, "print JSON")
+}
+
+// write writes what programs read.
+func (a *agentsCommand) write(v any) error {
+	e := json.NewEncoder(a.p.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// say writes a line to standard error, made harmless.
+func (a *agentsCommand) say(format string, args ...any) {
+	fmt.Fprintln(a.p.stderr, plain.Sprintf(format, args...))
+}
+
+// untilInterrupted is a context that ends when the user interrupts the program.
+func untilInterrupted() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}
+
+// listed is an agent in a list.
+type listed struct {
+	Name   string `json:"name"`
+	Source string `json:"source"` // configuration or registry
+	// How it is started, of an agent of the configuration: its program, its URL without what may be secret, or its id in the
+	// registry.
+	Program  string `json:"program,omitempty"`
+	URL      string `json:"url,omitempty"`
+	Registry string `json:"registry,omitempty"`
+
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Version     string          `json:"version,omitempty"` // the one of the registry
+	Kinds       []registry.Kind `json:"kinds,omitempty"`
+	Installed   *installedJSON  `json:"installed,omitempty"`
+}
+
+// installedJSON is what is installed.
+type installedJSON struct {
+	Version  string        `json:"version"`
+	Kind     registry.Kind `json:"kind"`
+	Time     time.Time     `json:"time"`
+	Pinned   bool          `json:"pinned"`
+	Verified bool          `json:"verified"` // the registry gave a sum of it, and it had that
+	Folder   string        `json:"folder"`
+}
+
+func asInstalled(i *registry.Installed) *installedJSON {
+	return &installedJSON{i.Entry.Version, i.Kind, i.Time, i.Pinned, i.Verified, i.Folder()}
+}
+
+// ofConfig is an agent of the configuration.
+func ofConfig(own *config.Agent) listed {
+	l := listed{Name: own.Name, Source: "configuration", Registry: own.Registry, URL: harmless(own.URL)}
+	if own.Command != nil {
+		l.Program = own.Command.Program
+	}
+	return l
+}
+
+// harmless is a URL without what may be secret in it.
+func harmless(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || text == "" {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// ofRegistry is an entry of the registry, or an agent that is installed and in the registry no more.
+func ofRegistry(e *registry.Entry, installed *registry.Installed) listed {
+	l := listed{Name: e.ID, Source: "registry", Title: e.Name, Description: e.Description, Version: e.Version, Kinds: e.Kinds(registry.Platform())}
+	if installed != nil {
+		l.Installed = asInstalled(installed)
+	}
+	return l
+}
+
+// listing makes a command list agents.
+func (a *agentsCommand) listing(c *cobra.Command) *cobra.Command {
+	var all bool
+	c.Args = cobra.NoArgs
+	c.RunE = func(*cobra.Command, []string) error {
+		ctx, stop := untilInterrupted()
+		defer stop()
+		return a.list(ctx, all)
+	}
+	a.jsonFlag(c)
+	c.Flags().BoolVar(&all, "all", false, "list all agents of the registry too")
+	return c
+}
+
+// list lists agents. Only for all of them the network is used.
+func (a *agentsCommand) list(ctx context.Context, all bool) error {
+	r := a.p.resolver(a.cfg)
+	rows := []listed{}
+	for _, name := range slices.Sorted(maps.Keys(a.cfg.File.Agents)) {
+		rows = append(rows, ofConfig(a.cfg.File.Agents[name]))
+	}
+	installed, damaged := r.Registry.Installed()
+	known := &registry.List{}
+	if all {
+		list, err := r.Registry.List(ctx)
+		if err != nil {
+			return err
+		}
+		known = list
+		a.warn(list)
+	} else {
+		r.Registry.Offline = true
+		if list, err := r.Registry.List(ctx); err == nil {
+			known = list
+		}
+	}
+	for _, i := range installed {
+		e, err := known.Find(i.ID())
+		if err != nil {
+			e = &i.Entry
+		}
+		rows = append(rows, ofRegistry(e, i))
+	}
+	if all {
+		for i := range known.Agents {
+			e := &known.Agents[i]
+			if !slices.ContainsFunc(installed, func(i *registry.Installed) bool { return i.ID() == e.ID }) {
+				rows = append(rows, ofRegistry(e, nil))
+			}
+		}
+	}
+	if a.json {
+		return errors.Join(a.write(rows), damaged)
+	}
+	if len(rows) == 0 && damaged == nil {
+		a.say("no agents yet: acp agents search finds some, and acp config edit adds your own")
+	}
+	return errors.Join(a.table(rows), damaged)
+}
+
+// warn says what the registry's list lacks.
+func (a *agentsCommand) warn(list *registry.List) {
+	if list.Stale != nil && !errors.Is(list.Stale, registry.ErrOffline) {
+		a.say("acp: the registry's list is %s old: %v", list.Age().Round(time.Minute).String(), list.Stale)
+	}
+	for _, err := range list.Skipped {
+		a.say("acp: %v", err)
+	}
+}
+
+// table prints agents, one a line.
+func (a *agentsCommand) table(rows []listed) error {
+	w := tabwriter.NewWriter(a.p.stdout, 0, 0, 2, ' ', 0)
+	for i := range rows {
+		l := &rows[i]
+		var version, kind, note string
+		switch {
+		case l.Installed != nil:
+			version, kind = l.Installed.Version, string(l.Installed.Kind)
+			if l.Installed.Pinned {
+				note = "pinned"
+			} else if l.Version != version {
+				note = l.Version + " is available"
+			}
+		case l.Source == "registry":
+			version, kind, note = l.Version, joinKinds(l.Kinds), "not installed"
+			if kind == "" {
+				note = "not for this system"
+			}
+		case l.Program != "":
+			kind, note = "command", l.Program
+		case l.URL != "":
+			kind, note = "url", l.URL
+		default:
+			kind, note = "registry", l.Registry
+		}
+		line := plain.Sprintf("%s\t%s\t%s\t%s", l.Name, cmp.Or(version, "-"), cmp.Or(kind, "-"), note)
+		fmt.Fprintln(w, strings.TrimRight(line, "\t"))
+	}
+	return w.Flush()
+}
+
+func joinKinds(kinds []registry.Kind) string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ",")
+}
+
+func (a *agentsCommand) searchCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "search [FLAGS] WORD...",
+		Short: "Search the registry for agents that have all words",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("want a word; acp agents list --all lists all")
+			}
+			ctx, stop := untilInterrupted()
+			defer stop()
+			return a.search(ctx, strings.Join(args, " "))
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	a.jsonFlag(c)
+	return c
+}
+
+func (a *agentsCommand) search(ctx context.Context, words string) error {
+	r := a.p.resolver(a.cfg)
+	list, err := r.Registry.List(ctx)
+	if err != nil {
+		return err
+	}
+	a.warn(list)
+	rows := []listed{}
+	for _, e := range list.Search(words) {
+		installed, err := r.Registry.Find(e.ID)
+		if err != nil {
+			installed = nil // it is not there, or damaged, which the list says
+		}
+		rows = append(rows, ofRegistry(&e, installed))
+	}
+	if a.json {
+		return a.write(rows)
+	}
+	for i := range rows {
+		l := &rows[i]
+		note := ""
+		if l.Installed != nil {
+			note = ", installed " + l.Installed.Version
+		}
+		fmt.Fprintln(a.p.stdout, plain.Sprintf("%s  %s (%s%s)", l.Name, l.Version, cmp.Or(joinKinds(l.Kinds), "not for this system"), note))
+		fmt.Fprintln(a.p.stdout, plain.Sprintf("    %s", l.Description))
+	}
+	if len(rows) == 0 {
+		a.say("nothing found")
+		return &exit{statusFindings, nil}
+	}
+	return nil
+}
+
+func (a *agentsCommand) showCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:               "show [FLAGS] AGENT",
+		Short:             "Show what is known of an agent, and what installing it would fetch and run",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeAgents(true),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted()
+			defer stop()
+			return a.show(ctx, args[0])
+		},
+	}
+	a.jsonFlag(c)
+	return c
+}
+
+// show shows an agent.
+func (a *agentsCommand) show(ctx context.Context, name string) error {
+	r := a.p.resolver(a.cfg)
+	if own := a.cfg.File.Agents[name]; own != nil {
+		return a.showOwn(own)
+	}
+	installed, err := r.Installed(name)
+	if err != nil {
+		return err
+	}
+	if installed != nil {
+		name = installed.ID()
+	} else if name, err = r.InRegistry(ctx, name); err != nil {
+		return err
+	}
+	list, err := r.Registry.List(ctx)
+	e := &registry.Entry{}
+	if err == nil {
+		a.warn(list)
+		e, err = list.Find(name)
+	}
+	if err != nil {
+		if installed == nil {
+			return err
+		}
+		a.say("acp: %v", err)
+		e = &installed.Entry
+	}
+	plan, unavailable := r.Registry.Plan(ctx, name, nil)
+	if a.json {
+		shown := struct {
+			listed
+			Repository  string   `json:"repository,omitempty"`
+			Website     string   `json:"website,omitempty"`
+			Authors     []string `json:"authors,omitempty"`
+			License     string   `json:"license,omitempty"`
+			Unavailable string   `json:"unavailable,omitempty"` // why it cannot be installed here
+		}{ofRegistry(e, installed), e.Repository, e.Website, e.Authors, e.License, ""}
+		if unavailable != nil {
+			shown.Unavailable = unavailable.Error()
+		}
+		return a.write(shown)
+	}
+	out := func(name, value string) {
+		if value != "" {
+			fmt.Fprintln(a.p.stdout, plain.Sprintf("%-12s %s", name+":", value))
+		}
+	}
+	out("name", e.ID)
+	out("title", e.Name)
+	out("about", e.Description)
+	out("version", e.Version)
+	out("kinds", cmp.Or(joinKinds(e.Kinds(registry.Platform())), "none for this system"))
+	out("authors", strings.Join(e.Authors, ", "))
+	out("license", e.License)
+	out("repository", e.Repository)
+	out("website", e.Website)
+	if installed != nil {
+		text := fmt.Sprintf("%s as %s, %s", installed.Entry.Version, installed.Kind, installed.Time.Local().Format(time.DateTime))
+		if installed.Pinned {
+			text += ", pinned"
+		}
+		out("installed", text)
+		out("starts", installed.Command().String())
+	}
+	if installed == nil || installed.Entry.Version != e.Version {
+		if unavailable != nil {
+			out("unavailable", unavailable.Error())
+			return nil
+		}
+		fmt.Fprintf(a.p.stdout, "\nInstalling it:\n%s\n", plain.Text(plan.String()))
+	}
+	return nil
+}
+
+// showOwn shows an agent of the configuration. The values of its variables may be secret.
+func (a *agentsCommand) showOwn(own *config.Agent) error {
+	if a.json {
+		return a.write(ofConfig(own))
+	}
+	out := func(name, value string) {
+		if value != "" {
+			fmt.Fprintln(a.p.stdout, plain.Sprintf("%-12s %s", name+":", value))
+		}
+	}
+	out("name", own.Name)
+	out("from", a.cfg.File.Path)
+	if c := own.Command; c != nil {
+		out("starts", masked(c).String())
+		out("folder", c.Dir)
+	}
+	out("url", harmless(own.URL))
+	out("registry", own.Registry)
+	return nil
+}
+
+// installFlags are the flags of what installs agents.
+type installFlags struct {
+	options registry.InstallOptions
+	kind    oneOf
+	yes     bool
+}
+
+// kinds are the names of the registry's kinds.
+var kinds = []string{string(registry.Binary), string(registry.NPX), string(registry.UVX)}
+
+func (f *installFlags) add(c *cobra.Command) {
+	f.kind.values = kinds
+	flags := c.Flags()
+	flags.BoolVarP(&f.yes, "yes", "y", false, "consent to all that is fetched and run")
+	flags.Var(&f.kind, "kind", "the `KIND`: binary, npx (npm) or uvx (PyPI); default: as --registry-prefer says")
+	flags.BoolVar(&f.options.NoScripts, "no-scripts", false, "keep npm from running what packages run when they are installed")
+	flags.BoolVar(&f.options.AnyAge, "any-age", false, "take the version however new it is, whatever npm's min-release-age says")
+	complete(c, "kind", kinds...)
+}
+
+// consenting is a resolver that installs what the user consents to.
+func (a *agentsCommand) consenting(f *installFlags) *agents.Resolver {
+	f.options.Kind = registry.Kind(f.kind.value)
+	r := a.p.resolver(a.cfg)
+	ask := a.p.asker()
+	r.Registry.Consent = func(ctx context.Context, plan *registry.Plan) error {
+		switch {
+		case f.yes:
+			fmt.Fprintln(a.p.stderr, plan)
+		case ask == nil:
+			fmt.Fprintln(a.p.stderr, plan)
+			return errors.New("there is no terminal to ask for consent: give --yes")
+		default:
+			yes, err := ask(ctx, plan.String()+"\nInstall it?")
+			if err != nil {
+				return err
+			}
+			if !yes {
+				return agents.ErrRefused
+			}
+		}
+		a.say("installing %s %s", plan.Entry.ID, plan.Entry.Version)
+		return nil
+	}
+	return r
+}
+
+func (a *agentsCommand) installCommand() *cobra.Command {
+	f := &installFlags{}
+	c := &cobra.Command{
+		Use:   "install [FLAGS] AGENT...",
+		Short: "Install agents of the registry",
+		Long: `Install agents of the registry, in its version. What is fetched and run is shown first, and only done if you
+consent. An archive whose SHA-256 is not the registry's is refused; if the registry gives none, you are told.`,
+		Example:           "  acp agents install claude\n  acp agents install --yes --kind npx gemini     in a script",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: a.completeRegistry,
+		RunE: func(_ *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted()
+			defer stop()
+			r := a.consenting(f)
+			return a.each(args, func(name string) error {
+				id, err := r.InRegistry(ctx, name)
+				if err != nil {
+					return err
+				}
+				had, _ := r.Registry.Find(id) // damaged or not there is the same here
+				installed, err := r.Registry.Install(ctx, id, &f.options)
+				if err != nil {
+					return err
+				}
+				note := ""
+				if had != nil && had.Folder() == installed.Folder() {
+					note = " was installed already"
+				}
+				_, err = fmt.Fprintln(a.p.stdout, plain.Sprintf("%s %s%s", id, installed.Entry.Version, note))
+				return err
+			})
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&f.options.Again, "again", false, "install it also if it is installed already, or pinned")
+	return c
+}
+
+// each does something for each name. A failure does not keep it from the others.
+func (a *agentsCommand) each(names []string, do func(name string) error) error {
+	var errs []error
+	for _, name := range names {
+		if err := do(name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ids are the ids of agents that are installed, by their names.
+func (a *agentsCommand) ids(r *agents.Resolver, names []string) ([]string, error) {
+	var ids []string
+	for _, name := range names {
+		if own := a.cfg.File.Agents[name]; own != nil && own.Registry != "" {
+			name = own.Registry
+		}
+		installed, err := r.Installed(name)
+		if err != nil {
+			// What is damaged can be removed and installed by its id.
+			if _, ambiguous := errors.AsType[*agents.AmbiguousError](err); ambiguous {
+				return nil, err
+			}
+			ids = append(ids, name)
+			continue
+		}
+		if installed == nil {
+			all, _ := r.Registry.Installed() // only to suggest something
+			var known []string
+			for _, i := range all {
+				known = append(known, i.ID())
+			}
+			err := fmt.Errorf("%w: %s", registry.ErrNotInstalled, name)
+			if near := config.Nearest(name, known); len(near) > 0 {
+				err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+			}
+			return nil, err
+		}
+		ids = append(ids, installed.ID())
+	}
+	return ids, nil
+}
+
+func (a *agentsCommand) updateCommand() *cobra.Command {
+	f := &installFlags{}
+	c := &cobra.Command{
+		Use:               "update [FLAGS] [AGENT...]",
+		Short:             "Update agents to the versions of the registry",
+		Long:              "Update agents to the versions of the registry: those that are named, or all but the pinned ones.",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeAgents(false),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted()
+			defer stop()
+			return a.update(ctx, a.consenting(f), &f.options, args)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (a *agentsCommand) update(ctx context.Context, r *agents.Resolver, o *registry.InstallOptions, names []string) error {
+	var damaged error
+	ids, err := a.ids(r, names)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		all, err := r.Registry.Installed()
+		damaged = err
+		for _, i := range all {
+			if !i.Pinned {
+				ids = append(ids, i.ID())
+			}
+		}
+	}
+	return errors.Join(damaged, a.each(ids, func(id string) error {
+		had, err := r.Registry.Find(id)
+		if err != nil {
+			return err
+		}
+		now, err := r.Registry.Update(ctx, id, o)
+		if err != nil {
+			return fmt.Errorf("updating %s: %w", id, err)
+		}
+		text := plain.Sprintf("%s %s is the newest", id, now.Entry.Version)
+		if had.Folder() != now.Folder() {
+			text = plain.Sprintf("%s %s -> %s", id, had.Entry.Version, now.Entry.Version)
+		}
+		_, err = fmt.Fprintln(a.p.stdout, text)
+		return err
+	}))
+}
+
+func (a *agentsCommand) removeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove AGENT...",
+		Short:             "Remove agents of the registry that are installed",
+		Long:              "Remove agents of the registry that are installed. What they have written elsewhere, such as their settings, stays.",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: a.completeAgents(false),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted()
+			defer stop()
+			r := a.p.resolver(a.cfg)
+			ids, err := a.ids(r, args)
+			if err != nil {
+				return err
+			}
+			return a.each(ids, func(id string) error { return r.Registry.Remove(ctx, id) })
+		},
+	}
+}
+
+func (a *agentsCommand) pinCommand(use, short string, pinned bool) *cobra.Command {
+	return &cobra.Command{
+		Use:               use + " AGENT...",
+		Short:             short,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: a.completeAgents(false),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted()
+			defer stop()
+			r := a.p.resolver(a.cfg)
+			ids, err := a.ids(r, args)
+			if err != nil {
+				return err
+			}
+			return a.each(ids, func(id string) error { return r.Registry.Pin(ctx, id, pinned) })
+		},
+	}
+}
