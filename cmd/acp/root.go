@@ -81,11 +81,11 @@ between an editor and an agent is enough.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupAgents, newAgentsCommand(p))
+	add(groupAgents, newAgentsCommand(p), newConfigCommand(p))
 	add(groupRecordings, newCheckCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
 	add(groupPrograms, newServeCommand(p), newConnectCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
-	add(groupOther, newVersionCommand(p), newMCPCommand(p))
+	add(groupOther, newVersionCommand(p), newManCommand(p), newMCPCommand(p))
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.SetVersionTemplate("{{.Version}}")

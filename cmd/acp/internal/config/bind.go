@@ -3,7 +3,6 @@ package config
 // This file owns how a command comes to its settings.
 
 import (
-	"fmt"
 	"os"
 	"slices"
 
@@ -67,6 +66,43 @@ func (cfg *Config) bindFile(c *cobra.Command) {
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return cfg.Load() }
 }
 
+// Path is the path of the file, and whether it was named. It does not need to be there.
+func (cfg *Config) Path() (path string, named bool) { return Path(cfg.path) }
+
+// Value is a setting with its value.
+type Value struct {
+	*Setting
+	// Text is the value as text; Value as a string, bool, int or list of strings.
+	Text   string
+	Value  any
+	Source Source
+}
+
+// Values are all settings, as commands without flags get them.
+func (cfg *Config) Values() ([]Value, error) {
+	all := defaults()
+	var values []Value
+	for i := range Table {
+		row := &Table[i]
+		field := row.field(&all)
+		source, err := row.load(field, cfg.File)
+		if err != nil {
+			return nil, err
+		}
+		v := Value{Setting: row, Text: textOf(field), Value: textOf(field), Source: source}
+		switch p := field.(type) {
+		case *bool:
+			v.Value = *p
+		case *int:
+			v.Value = *p
+		case *[]string:
+			v.Value = append([]string{}, *p...)
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}
+
 // Load fills the settings. It is called before the command runs; completions of flags call it themselves.
 func (cfg *Config) Load() (err error) {
 	if cfg.File, err = Read(Path(cfg.path)); err != nil {
@@ -89,7 +125,7 @@ func (cfg *Config) Load() (err error) {
 func (s *Setting) load(field any, file *File) (Source, error) {
 	if text := os.Getenv(s.Variable()); text != "" {
 		if err := s.parse(field, text); err != nil {
-			return "", fmt.Errorf("$%s: %w", s.Variable(), err)
+			return "", &Error{Path: s.Variable(), Err: err}
 		}
 		return FromVariable, nil
 	}

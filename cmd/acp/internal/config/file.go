@@ -26,9 +26,9 @@ import (
 // maxFile bounds the file, in bytes.
 const maxFile = 1 << 20
 
-// Error is what is wrong in the file.
+// Error is what is wrong in the file, or with a variable.
 type Error struct {
-	// Path is the file, Line and Column are the place in it, from 1.
+	// Path is the file, Line and Column are the place in it, from 1. Of a variable it is its name, and the place is 0.
 	Path         string
 	Line, Column int
 	// Err says what is wrong.
@@ -37,6 +37,9 @@ type Error struct {
 
 // Error implements the error interface.
 func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("$%s: %v", e.Path, e.Err)
+	}
 	return fmt.Sprintf("%s:%d:%d: %v", e.Path, e.Line, e.Column, e.Err)
 }
 
@@ -64,9 +67,10 @@ type File struct {
 	// Agents are the user's own agents, by name.
 	Agents map[string]*Agent
 
-	text   []byte
-	places map[string]place // of keys
-	values map[string]any   // of settings
+	text     []byte
+	places   map[string]place // of keys
+	sections []section        // the first is the top
+	values   map[string]any   // of settings
 }
 
 // place is where a key is: offsets into the text.
@@ -138,37 +142,49 @@ func Parse(path string, text []byte) (*File, error) {
 func (f *File) locate() {
 	p := &unstable.Parser{}
 	p.Reset(f.text)
-	var table string
+	f.sections = []section{{end: -1}}
 	for p.NextExpression() {
 		switch e := p.Expression(); e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			table = ""
-			table = f.keys(p, e.Key(), table)
+			s := section{}
+			at := 0
+			for keys := e.Key(); keys.Next(); {
+				at = int(keys.Node().Raw.Offset + keys.Node().Raw.Length)
+				s.parts = append(s.parts, string(keys.Node().Data))
+				f.note(pathOf(s.parts), int(keys.Node().Raw.Offset))
+			}
+			s.start, s.end = strings.LastIndexByte(string(f.text[:at]), '\n')+1, f.lineEnd(at)
+			f.sections = append(f.sections, s)
 		case unstable.KeyValue:
-			f.keyValue(p, e, table)
+			s := &f.sections[len(f.sections)-1]
+			path, end := f.keyValue(e, pathOf(s.parts))
+			s.end = f.lineEnd(end)
+			for i := range path[:len(path)-1] {
+				s.dotted = append(s.dotted, path[i])
+			}
 		}
+	}
+	if top := &f.sections[0]; top.end < 0 {
+		top.end = f.aboutNext(0, f.next(0))
 	}
 }
 
-// keys notes the parts of a dotted key below a table, and returns the path of the last one.
-func (f *File) keys(p *unstable.Parser, keys unstable.Iterator, path string) string {
-	for keys.Next() {
-		key := keys.Node()
-		path = below(path, string(key.Data))
-		at := int(key.Raw.Offset)
-		if _, again := f.places[path]; !again {
-			f.places[path] = place{key: at}
-		}
+// note notes where a key is that has no value of its own.
+func (f *File) note(path string, at int) {
+	if _, again := f.places[path]; !again {
+		f.places[path] = place{key: at}
 	}
-	return path
 }
 
-func (f *File) keyValue(p *unstable.Parser, e *unstable.Node, table string) {
-	path := f.keys(p, e.Key(), table)
-	last := 0
+// keyValue notes a key with its value. It returns the paths of the parts of the key, and the end.
+func (f *File) keyValue(e *unstable.Node, table string) (paths []string, end int) {
+	path, last := table, 0
 	for keys := e.Key(); keys.Next(); {
 		raw := keys.Node().Raw
 		last = int(raw.Offset + raw.Length)
+		path = below(path, string(keys.Node().Data))
+		paths = append(paths, path)
+		f.note(path, int(raw.Offset))
 	}
 	at := place{key: int(e.Raw.Offset), end: int(e.Raw.Offset + e.Raw.Length)}
 	for at.value = last; strings.ContainsRune(" \t=", rune(f.text[at.value])); at.value++ {
@@ -177,10 +193,11 @@ func (f *File) keyValue(p *unstable.Parser, e *unstable.Node, table string) {
 	if v := e.Value(); v.Kind == unstable.InlineTable {
 		for inner := v.Children(); inner.Next(); {
 			if inner.Node().Kind == unstable.KeyValue {
-				f.keyValue(p, inner.Node(), path)
+				f.keyValue(inner.Node(), path)
 			}
 		}
 	}
+	return paths, at.end
 }
 
 // below is the path of a key in a table. The keys of this package have no dots; one of the file that has some must not

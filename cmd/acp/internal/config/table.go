@@ -3,6 +3,7 @@ package config
 // This file owns the list of settings.
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -192,4 +193,73 @@ func Find(key string) *Setting {
 func (s *Setting) Default() string {
 	values := defaults()
 	return textOf(s.field(&values))
+}
+
+// Template is the text of a new file: all settings as comments.
+func Template() string {
+	var b strings.Builder
+	b.WriteString("# The configuration of acp: see acp help config. What stands here is commented out, with the defaults.\n")
+	table := ""
+	for i := range Table {
+		row := &Table[i]
+		key := row.Key
+		if before, after, ok := strings.Cut(key, "."); ok {
+			key = after
+			if before != table {
+				fmt.Fprintf(&b, "\n# [%s]\n", before)
+				table = before
+			}
+		}
+		values := defaults()
+		fmt.Fprintf(&b, "\n# %s\n# %s = %s\n", strings.ReplaceAll(row.Usage, "`", ""), key, row.example(&values))
+	}
+	b.WriteString(`
+# An agent of your own: "acp run mine" starts it.
+# [agents.mine]
+# command = ["my-agent", "--acp"]
+# env = { NAME = "value" }
+# dir = "~/work"
+
+# One at a URL; its token is in the environment.
+# [agents.far]
+# url = "wss://agent.example/acp"
+# token-env = "FAR_TOKEN"
+
+# Another name for one of the registry.
+# [agents.c]
+# registry = "claude-code-acp"
+`)
+	return b.String()
+}
+
+// example is the value of a setting as the file has it.
+func (s *Setting) example(values *Settings) string {
+	switch p := s.field(values).(type) {
+	case *bool, *int:
+		return textOf(p)
+	case *[]string:
+		text, err := tomlOf(array(*p))
+		if err != nil {
+			panic(err) // a default of ours
+		}
+		return text
+	default:
+		return quoted(textOf(p))
+	}
+}
+
+// Manual is the list of settings as a table of Markdown.
+func Manual() string {
+	var b strings.Builder
+	b.WriteString("| key in the file | flag | variable | default | what it is | commands |\n| --- | --- | --- | --- | --- | --- |\n")
+	for i := range Table {
+		row := &Table[i]
+		value := row.Default()
+		if value != "" {
+			value = "`" + value + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s | %s |\n", row.Key, row.Flag(), row.Variable(), value,
+			strings.ReplaceAll(strings.ReplaceAll(row.Usage, "`", ""), "|", "\\|"), strings.Join(row.Commands, ", "))
+	}
+	return b.String()
 }

@@ -1,0 +1,272 @@
+package main
+
+// This file owns acp config.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// newConfigCommand is acp config.
+func newConfigCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Show and change the configuration",
+		Long: `Show and change the configuration. Each setting is a flag of the commands that have it, a variable of the
+environment, and a key of the file; what is said first in this order counts.
+
+A change keeps the comments and the order of the file. What is wrong in the file is told with line and column.`,
+		Example: `  acp config list                                     all settings, and where each comes from
+  acp config set agent claude                         the agent of acp run and acp exec
+  acp config set agents.mine.command my-agent --acp   an agent of your own
+  acp config unset agents.mine
+  acp config edit`,
+	}
+	cfg := config.Bind(c)
+	configListing(p, cfg, c)
+	c.AddCommand(configListing(p, cfg, &cobra.Command{Use: "list [FLAGS]", Short: "List all settings, and where each value comes from"}),
+		configGet(p, cfg), configSet(cfg), configUnset(cfg), configEdit(p, cfg), configPath(p, cfg))
+	return c
+}
+
+// configListing makes a command list the settings.
+func configListing(p *program, cfg *config.Config, c *cobra.Command) *cobra.Command {
+	var asJSON bool
+	c.Args = cobra.NoArgs
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.RunE = func(*cobra.Command, []string) error {
+		values, err := cfg.Values()
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			type row struct {
+				Key      string        `json:"key"`
+				Value    any           `json:"value"`
+				Source   config.Source `json:"source"`
+				Variable string        `json:"variable"`
+			}
+			var rows []row
+			for _, v := range values {
+				rows = append(rows, row{v.Key, v.Value, v.Source, v.Variable()})
+			}
+			e := json.NewEncoder(p.stdout)
+			e.SetIndent("", "  ")
+			return e.Encode(rows)
+		}
+		w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+		for _, v := range values {
+			source := string(v.Source)
+			if v.Source == config.FromVariable {
+				source = "$" + v.Variable()
+			}
+			text := v.Text
+			if text == "" {
+				text = "-"
+			}
+			fmt.Fprintln(w, plain.Sprintf("%s\t%s\t%s", v.Key, text, source))
+		}
+		return w.Flush()
+	}
+	return c
+}
+
+// completeKeys completes the first word with the keys of settings, and the second with the values that one may have.
+func completeKeys(cfg *config.Config) completer {
+	return func(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var words []cobra.Completion
+		switch len(args) {
+		case 0:
+			if strings.HasPrefix(begun, "agents.") {
+				for _, name := range agentCompletions(cfg, true) {
+					words = append(words, "agents."+name)
+				}
+			}
+			for i := range config.Table {
+				words = append(words, cobra.CompletionWithDesc(config.Table[i].Key, strings.ReplaceAll(config.Table[i].Usage, "`", "")))
+			}
+		case 1:
+			row := config.Find(args[0])
+			switch {
+			case row == nil || row.Path:
+				return nil, cobra.ShellCompDirectiveDefault
+			case row.Agents:
+				words = agentCompletions(cfg, true)
+			default:
+				words = row.Values
+			}
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func configGet(p *program, cfg *config.Config) *cobra.Command {
+	return &cobra.Command{
+		Use:               "get KEY",
+		Short:             "Print the value of a setting",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeKeys(cfg),
+		RunE: func(_ *cobra.Command, args []string) error {
+			values, err := cfg.Values()
+			if err != nil {
+				return err
+			}
+			for _, v := range values {
+				if v.Key == args[0] {
+					_, err := fmt.Fprintln(p.stdout, plain.Line(v.Text))
+					return err
+				}
+			}
+			return usagef("%w", config.UnknownKey(args[0]))
+		},
+	}
+}
+
+func configSet(cfg *config.Config) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "set KEY VALUE...",
+		Short: "Set a key of the file: a setting, or agents.NAME.KEY",
+		Long: `Set a key of the file: a setting, or agents.NAME.KEY, where KEY is command, dir, url, token-file, token-env,
+header-file, header-env, allow-insecure or registry. Lists take several values.`,
+		Example: `  acp config set registry.max-age 12h
+  acp config set agents.mine.command my-agent --acp
+  acp config set agents.far.url wss://agent.example/acp`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: completeKeys(cfg),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted()
+			defer stop()
+			path, _ := cfg.Path()
+			return changed(config.Set(ctx, path, args[0], args[1:]))
+		},
+	}
+	c.Flags().SetInterspersed(false) // an agent's flags are its own
+	return c
+}
+
+// changed is the end of a change of the file: what is wrong with it is the caller's, unless the file cannot be written.
+func changed(err error) error {
+	if _, failed := errors.AsType[*fs.PathError](err); err == nil || failed {
+		return err
+	}
+	return usagef("%w", err)
+}
+
+func configUnset(cfg *config.Config) *cobra.Command {
+	return &cobra.Command{
+		Use:               "unset KEY",
+		Short:             "Remove a key from the file, or an agent: agents.NAME",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeKeys(cfg),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted()
+			defer stop()
+			path, _ := cfg.Path()
+			return changed(config.Unset(ctx, path, args[0]))
+		},
+	}
+}
+
+func configPath(p *program, cfg *config.Config) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "path",
+		Short: "Print the path of the file",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, _ := cfg.Path()
+			if path == "" {
+				return errors.New("there is no folder for the user's configuration: name a file with --config")
+			}
+			_, err := fmt.Fprintln(p.stdout, plain.Line(path))
+			return err
+		},
+	}
+	withoutFile(c)
+	return c
+}
+
+// withoutFile keeps a command from reading the file, which may be wrong.
+func withoutFile(c *cobra.Command) {
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
+}
+
+func configEdit(p *program, cfg *config.Config) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "edit",
+		Short: "Open the file in your editor, and check it",
+		Long: `Open the file in the editor that $VISUAL or $EDITOR name, and check it. If there is no file, one is made, with all
+settings as comments.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, _ := cfg.Path()
+			if path == "" {
+				return errors.New("there is no folder for the user's configuration: name a file with --config")
+			}
+			if err := makeConfig(path); err != nil {
+				return err
+			}
+			if err := p.edit(path); err != nil {
+				return err
+			}
+			_, err := config.Read(path, true)
+			return err
+		},
+	}
+	withoutFile(c)
+	return c
+}
+
+// makeConfig makes a file of comments, if there is none.
+func makeConfig(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(config.Template())
+	return errors.Join(err, file.Close())
+}
+
+// edit runs the user's editor. As for other programs, the variable is a command for the shell.
+func (p *program) edit(path string) error {
+	editor := os.Getenv("VISUAL")
+	if editor == "" {
+		editor = os.Getenv("EDITOR")
+	}
+	var cmd *exec.Cmd
+	switch {
+	case runtime.GOOS == "windows":
+		words := append(strings.Fields(editor), path)
+		if editor == "" {
+			words = []string{"notepad", path}
+		}
+		cmd = exec.Command(words[0], words[1:]...)
+	case editor == "":
+		cmd = exec.Command("vi", path)
+	default:
+		cmd = exec.Command("sh", "-c", editor+` "$1"`, editor, path)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("the editor: %w", err)
+	}
+	return nil
+}

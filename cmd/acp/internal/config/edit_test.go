@@ -1,0 +1,225 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// edited does a change to a file with a text, and returns what is in it then. Without values the key is removed.
+func edited(t *testing.T, text, key string, values ...string) (string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if values == nil {
+		err = Unset(t.Context(), path, key)
+	} else {
+		err = Set(t.Context(), path, key, values)
+	}
+	got, failed := os.ReadFile(path)
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	if info, failed := os.Stat(path); failed != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("%v, %v", info.Mode(), failed)
+	}
+	return string(got), err
+}
+
+const commented = `# My configuration.
+
+agent = "claude"   # the good one
+
+# The registry of the company.
+[registry]
+url = "https://example/registry.json"
+# Not so often.
+max-age = "12h"
+
+# Mine.
+[agents.mine]
+command = [
+  "my-agent", # from home
+  "--acp",
+]
+env = { A = "1" }
+
+# Another.
+[agents.other]
+url = "wss://agent.example"
+`
+
+func TestEdit(t *testing.T) {
+	for _, test := range []struct {
+		name, text, key string
+		values          []string
+		want            string
+	}{
+		{"an empty file", "", "agent", []string{"a"}, "agent = [\"a\"]\n"},
+		{"a table in an empty file", "", "registry.offline", []string{"1"}, "[registry]\noffline = true\n"},
+		{"replace", commented, "agent", []string{"a,b", "c"}, strings.Replace(commented, `"claude"  `, `["a", "b", "c"]  `, 1)},
+		{"replace in a table", commented, "registry.max-age", []string{"1h"}, strings.Replace(commented, "12h", "1h", 1)},
+		{"add to the top", commented, "token-env", []string{"T"}, strings.Replace(commented, "one\n", "one\ntoken-env = \"T\"\n", 1)},
+		{"add to a table", commented, "registry.offline", []string{"true"}, strings.Replace(commented, "12h\"\n", "12h\"\noffline = true\n", 1)},
+		{"add a table", commented, "agents.new.url", []string{"ws://h"}, commented + "\n[agents.new]\nurl = \"ws://h\"\n"},
+		{"an array of several lines", commented, "agents.mine.command", []string{"a", "-b", `"c\` + "\n"}, commented[:strings.Index(commented, "[\n")] + `["a", "-b", "\"c\\\u000a"]` + commented[strings.Index(commented, "\nenv"):]},
+		{"remove", commented, "registry.max-age", nil, strings.Replace(commented, "max-age = \"12h\"\n", "", 1)},
+		{"remove with its comment behind", commented, "agent", nil, strings.Replace(commented, "agent = \"claude\"   # the good one\n", "", 1)},
+		{"remove an agent", commented, "agents.mine", nil, commented[:strings.Index(commented, "# Mine")] + commented[strings.Index(commented, "# Another"):]},
+		{"remove the last agent", commented, "agents.other", nil, commented[:strings.Index(commented, "# Another")]},
+		{"remove what is not there", commented, "registry.offline", nil, commented},
+		{"the same again", commented, "registry.max-age", []string{"12h"}, commented},
+		{"the top, without a key", "# c\n\n# t\n[registry]\nurl=\"u\"\n", "agent", []string{"a"}, "# c\n\nagent = [\"a\"]\n\n# t\n[registry]\nurl=\"u\"\n"},
+		{"the top, only a comment", "# c", "agent", []string{"a"}, "# c\nagent = [\"a\"]\n"},
+		{"no newline at the end", "agent = 'a'", "token-env", []string{"T"}, "agent = 'a'\ntoken-env = \"T\"\n"},
+		{"no newline at the end of a table", "[registry]\nurl = 'a'", "registry.offline", []string{"f"}, "[registry]\nurl = 'a'\noffline = false\n"},
+		{"a table without keys", "[registry]\n\n[agents]\n", "registry.offline", []string{"true"}, "[registry]\noffline = true\n\n[agents]\n"},
+		{"dotted keys", "registry.url = 'a'\nagent = 'b'\n", "registry.offline", []string{"true"}, "registry.url = 'a'\nagent = 'b'\nregistry.offline = true\n"},
+		{"dotted keys in a table", "[agents]\na.url = 'ws://h'\n", "agents.a.token-env", []string{"T"}, "[agents]\na.url = 'ws://h'\na.token-env = \"T\"\n"},
+		{"remove dotted keys", "[agents]\na.url = 'ws://h'\nb.url = 'ws://h'\na.token-env = 'T'\n", "agents.a", nil, "[agents]\nb.url = 'ws://h'\n"},
+		{"in an inline table", "registry = { url = 'a', offline = false }\n", "registry.offline", []string{"true"}, "registry = { url = 'a', offline = true }\n"},
+		{"remove an agent that is an inline table", "[agents]\na = { url = 'ws://h' }\n", "agents.a", nil, "[agents]\n"},
+		{"a name with a dot", "", "agents.a.b.url", []string{"ws://h"}, "[agents.\"a.b\"]\nurl = \"ws://h\"\n"},
+		{"a name with a dot that is there", "[agents.\"a.b\"]\nurl = \"ws://h\"\n", "agents.a.b.token-env", []string{"T"}, "[agents.\"a.b\"]\nurl = \"ws://h\"\ntoken-env = \"T\"\n"},
+		{"quoted keys", "'agent' = 'a' # c\n", "agent", []string{"b"}, "'agent' = [\"b\"] # c\n"},
+		{"Windows lines", "agent = 'a'\r\n\r\n[registry]\r\nurl = 'u'\r\n", "agent", []string{"b"}, "agent = [\"b\"]\r\n\r\n[registry]\r\nurl = 'u'\r\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := edited(t, test.text, test.key, test.values...)
+			if err != nil || got != test.want {
+				t.Errorf("%v; got\n%s\nwant\n%s", err, got, test.want)
+			}
+		})
+	}
+}
+
+// What cannot be changed stays as it is.
+func TestEditErrors(t *testing.T) {
+	for _, test := range []struct {
+		name, text, key string
+		values          []string
+		want            string
+	}{
+		{"no such key", "", "agnt", []string{"a"}, `there is no key "agnt"; did you mean agent?`},
+		{"a key of an agent that is none", "", "agents.a.env", []string{"a"}, `there is no key "agents.a.env"`},
+		{"a name that is none", "", "agents.a b.url", []string{"a"}, `there is no key "agents.a b.url"`},
+		{"remove no such key", "", "agents", nil, `there is no key "agents"`},
+		{"a wrong value", "", "registry.max-age", []string{"soon"}, "registry.max-age: want a time"},
+		{"two values", "", "registry.max-age", []string{"1h", "2h"}, "want one value"},
+		{"one of a few", "", "registry.prefer", []string{"npx,docker"}, `"docker": want binary, npx or uvx`},
+		{"an agent with half of what it needs", "", "agents.a.token-env", []string{"T"}, "the file would not be right: agents.a: want one of command, url and registry"},
+		{"an agent without what it needs", "[agents.a]\nurl = 'ws://h'\ntoken-env = 'T'\n", "agents.a.url", nil, "the file would not be right"},
+		{"a wrong URL", "", "agents.a.url", []string{"h"}, "this is no URL"},
+		{"a file that is wrong", "agent = \n", "agent", []string{"a"}, "config.toml:1:9: "},
+		{"add to an inline table", "registry = { url = 'a' }\n", "registry.offline", []string{"true"}, ErrByHand.Error()},
+		{"remove from an inline table", "registry = { url = 'a', offline = true }\n", "registry.offline", nil, ErrByHand.Error()},
+		{"no UTF-8", "", "agent", []string{"\xff"}, "no valid UTF-8"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := edited(t, test.text, test.key, test.values...)
+			if err == nil || !strings.Contains(err.Error(), test.want) || got != test.text {
+				t.Errorf("got %v, want %s; the file is now\n%s", err, test.want, got)
+			}
+		})
+	}
+	if err := Set(t.Context(), "", "agent", []string{"a"}); err == nil {
+		t.Error("no file is written")
+	}
+}
+
+// A file that is a link stays one, and its folder is made for the user alone.
+func TestEditFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "acp", "config.toml")
+	if err := Set(t.Context(), path, "agent", []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{filepath.Dir(path): 0o700 | fs.ModeDir, path: 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	link := filepath.Join(dir, "link.toml")
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip(err)
+	}
+	if err := Set(t.Context(), link, "agent", []string{"b"}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "agent = [\"b\"]\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Set(t.Context(), filepath.Join(dir, "file", "config.toml"), "agent", []string{"a"}); err == nil {
+		t.Error("a file was taken for a folder")
+	}
+}
+
+// Of many changes at once none is lost.
+func TestEditAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.toml")
+	var wait sync.WaitGroup
+	const many = 20
+	for i := range many {
+		wait.Go(func() {
+			if err := Set(t.Context(), path, fmt.Sprintf("agents.a%d.url", i), []string{"ws://h"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	f, err := Read(path, true)
+	if err != nil || len(f.Agents) != many {
+		t.Errorf("%d agents, %v", len(f.Agents), err)
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
+	if err != nil || len(left) != 2 { // the file, and that of the lock
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// A change of any file that is right says this and nothing else, or is refused; comments stay.
+func FuzzEdit(f *testing.F) {
+	f.Add([]byte(commented), 0, "x", false)
+	f.Add([]byte("registry = {url='a'} # c\nagents.'a.b'.url='ws://h'"), 6, "x", false)
+	f.Add([]byte("[agents]\na={url='ws://h'}\n#c\n[registry]\n"), 8, "2h", true)
+	f.Fuzz(func(t *testing.T, text []byte, n int, value string, remove bool) {
+		file, err := Parse("c", text)
+		if err != nil {
+			return
+		}
+		key := Table[uint(n)%uint(len(Table))].Key
+		v, err := valueOf(key, []string{value})
+		if err != nil && !remove {
+			return
+		}
+		if remove {
+			v = nil
+		}
+		got, err := file.changed(keyPath(key), v)
+		if err != nil {
+			if !errors.Is(err, ErrByHand) && !strings.Contains(err.Error(), "UTF-8") {
+				t.Errorf("%s = %v: %v in\n%s", key, v, err, text)
+			}
+			return
+		}
+		if !remove && strings.Count(string(got), "#") < strings.Count(string(text), "#") {
+			if old := string(text[file.places[key].value:file.places[key].end]); !strings.Contains(old, "#") {
+				t.Errorf("a comment is lost: %q\n%q", text, got)
+			}
+		}
+	})
+}

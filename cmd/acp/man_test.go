@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
+)
+
+// printed is what the program prints.
+func printed(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if status := run(&program{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}, args); status != statusOK || stderr.Len() > 0 {
+		t.Fatalf("%q: %d, %s", args, status, &stderr)
+	}
+	return stdout.String()
+}
+
+// same compares a part of a page with what it is made of.
+func same(t *testing.T, name string, part *regexp.Regexp, want string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	got := part.FindString(string(text))
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is not what the program says; go test . -update writes it", name)
+	}
+	if got != "" {
+		want = strings.Replace(string(text), got, want, 1)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMan compares docs/man/acp.1 with the commands, and has man read it if there is one.
+func TestMan(t *testing.T) {
+	page := printed(t, "man")
+	same(t, "../../docs/man/acp.1", regexp.MustCompile(`(?s)^.*$`), page)
+	for _, want := range []string{".SS acp agents install", "\\fB\\-\\-registry\\-prefer\\fR \\fIKINDS\\fR", ".B 3\n", "$ACP_REGISTRY_URL", ".SS acp check"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	for _, tool := range []string{"mandoc", "groff"} {
+		if path, err := exec.LookPath(tool); err == nil {
+			args := map[string][]string{"mandoc": {"-T", "lint", "-W", "warning"}, "groff": {"-man", "-ww", "-z", "-Tutf8"}}[tool]
+			cmd := exec.CommandContext(t.Context(), path, args...)
+			cmd.Stdin = strings.NewReader(page)
+			if out, err := cmd.CombinedOutput(); err != nil || tool == "groff" && len(out) > 0 {
+				t.Errorf("%s: %v\n%s", tool, err, out)
+			}
+		}
+	}
+}
+
+// TestConfigManual compares the table of docs/config.md with that of the settings.
+func TestConfigManual(t *testing.T) {
+	same(t, "../../docs/config.md", regexp.MustCompile(`(?m)^\| key in the file(.*\n)(\|.*\n)+`), config.Manual())
+}
