@@ -83,7 +83,7 @@ between an editor and an agent is enough.`,
 	}
 	add(groupAgents, newAgentsCommand(p), newConfigCommand(p))
 	add(groupRecordings, newCheckCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
-	add(groupPrograms, newServeCommand(p), newConnectCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
+	add(groupPrograms, newServeCommand(p), newConnectCommand(p), newRunCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
 	add(groupOther, newVersionCommand(p), newManCommand(p), newMCPCommand(p))
 	root.SetHelpCommandGroupID(groupOther)

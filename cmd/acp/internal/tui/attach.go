@@ -1,0 +1,175 @@
+package tui
+
+// This file owns files in prompts: finding them, and sending them.
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// files are the paths of the files of a folder, relative to it.
+type files struct {
+	dir   string
+	paths []string
+	at    time.Time
+}
+
+// filesMsg are files that were looked for.
+type filesMsg files
+
+// maxFiles is how many files of a folder are offered, filesAge after how long they are looked for again.
+const (
+	maxFiles = 20_000
+	filesAge = 10 * time.Second
+)
+
+// filesOf are the files of a folder, as they were found last. It has them looked for again when they are old.
+func (m *Model) filesOf(dir string) []string {
+	if m.files.dir != dir || m.now().Sub(m.files.at) > filesAge {
+		if m.files.dir != dir {
+			m.files = files{dir: dir}
+		}
+		m.files.at = m.now()
+		find := m.tasks.cmd(func(ctx context.Context) tea.Msg { return filesMsg(findFiles(ctx, dir, m.now())) })
+		m.pending = append(m.pending, find)
+	}
+	return m.files.paths
+}
+
+// findFiles finds the files of a folder. Hidden ones, and folders of packages, are left out.
+func findFiles(ctx context.Context, dir string, now time.Time) files {
+	found := files{dir: dir, at: now}
+	// What cannot be read is left out.
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil || len(found.paths) >= maxFiles {
+			return fs.SkipAll
+		}
+		name := d.Name()
+		if path != dir && (strings.HasPrefix(name, ".") || err != nil) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.IsDir() {
+			if path != dir && (name == "node_modules" || name == "__pycache__") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if relative, err := filepath.Rel(dir, path); err == nil {
+			found.paths = append(found.paths, filepath.ToSlash(relative))
+		}
+		return nil
+	})
+	return found
+}
+
+// fileMention is a file as a prompt names it: in quotes if its name has a space.
+func fileMention(path string) string {
+	if strings.ContainsAny(path, " \t") {
+		return `@"` + path + `"`
+	}
+	return "@" + path
+}
+
+// mention matches the names of files in a prompt.
+var mention = regexp.MustCompile(`(?:^|\s)@("[^"\n]+"|[^\s"]+)`)
+
+// The most bytes of a file that are sent.
+const (
+	maxImage = 5 << 20
+	maxText  = 256 << 10
+)
+
+// blocks are a prompt as it is sent: its text, with what was pasted in its places, and the files that it names.
+func (p prompt) blocks(cwd string, can acp.PromptCapabilities) ([]acp.ContentBlock, error) {
+	text := p.text
+	for i, pasted := range p.pasted {
+		text = strings.Replace(text, pasteMark(i+1, strings.Count(pasted, "\n")+1), pasted, 1)
+	}
+	blocks := []acp.ContentBlock{acp.TextBlock(text)}
+	for _, found := range mention.FindAllStringSubmatch(p.text, -1) {
+		name := strings.Trim(found[1], `"`)
+		path := filepath.FromSlash(name)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(cwd, path)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // "@" may stand before other words
+		}
+		block, err := fileBlock(path, name, info, can)
+		if err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, block)
+	}
+	return blocks, nil
+}
+
+// imageTypes are the types of images that are sent as such.
+var imageTypes = map[string]string{
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+}
+
+// fileBlock is a file as it is sent: an image or a text if the agent takes it, otherwise a link.
+func fileBlock(path, name string, info fs.FileInfo, can acp.PromptCapabilities) (acp.ContentBlock, error) {
+	link := acp.ResourceLinkBlock(name, fileURL(path))
+	kind := imageTypes[strings.ToLower(filepath.Ext(path))]
+	switch {
+	case !info.Mode().IsRegular():
+		return link, nil
+	case kind != "" && can.Image:
+		if info.Size() > maxImage {
+			return link, fmt.Errorf("%s: an image of %d bytes is too large", name, info.Size())
+		}
+		data, err := readFile(path, maxImage)
+		if err != nil {
+			return link, err
+		}
+		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind), nil
+	case kind == "" && can.EmbeddedContext && info.Size() <= maxText:
+		data, err := readFile(path, maxText)
+		if err != nil {
+			return link, err
+		}
+		if utf8.Valid(data) && !strings.ContainsRune(string(data), 0) {
+			return acp.ResourceBlock(acp.TextResource(string(data), fileURL(path))), nil
+		}
+	}
+	return link, nil
+}
+
+// readFile reads at most so many bytes of a file.
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// fileURL is the URL of a file.
+func fileURL(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive of Windows
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}

@@ -1,0 +1,259 @@
+package tui
+
+// This file owns a session as the user sees it: its turns, and the prompts that wait.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+)
+
+// chat is a session that is open.
+type chat struct {
+	session  *talk.Session
+	id       acp.SessionID
+	snapshot *view.Snapshot
+	draw     *transcript
+	editor   *editor
+	queue    []prompt // which wait for the turn's end
+	title    string   // that the user gave it
+
+	cancel    context.CancelFunc // of the turn in progress; nil if there is none
+	cancelled bool               // the turn in progress
+	began     time.Time          // the turn
+	unseen    bool               // a turn has ended since the chat was shown
+	failed    error              // why the last turn has failed
+	sought    string             // the text that the user has looked for
+	note      string             // the last line for the user
+	stop      context.CancelFunc // ends watching
+}
+
+// prompt is what the user says: as it was typed, and as it is sent.
+type prompt struct {
+	text   string
+	pasted []string
+}
+
+// The messages about chats.
+type (
+	changedMsg struct {
+		chat     *chat
+		snapshot *view.Snapshot
+	}
+	turnMsg struct {
+		chat *chat
+		res  *acp.PromptResponse
+		err  error
+		// again is what was not sent because the user has to log in.
+		again prompt
+	}
+	openedMsg struct {
+		session *talk.Session
+		about   string // what was done
+		err     error
+		again   func(*Model) tea.Cmd // to be tried after a login
+	}
+	doneMsg struct { // of a call whose answer has nothing but an error
+		what  string
+		err   error
+		again func(*Model) tea.Cmd
+		then  func(*Model) tea.Cmd
+	}
+)
+
+// frame is how often a chat that changes is drawn.
+const frame = time.Second / 30
+
+// watch sends snapshots of a chat to the loop: the first change at once, later ones at most once in a frame.
+func (m *Model) watch(c *chat) {
+	if !m.tasks.begin() {
+		return
+	}
+	var ctx context.Context
+	ctx, c.stop = context.WithCancel(m.tasks.ctx)
+	go func() {
+		defer m.tasks.running.Done()
+		pause := time.NewTimer(0)
+		defer pause.Stop()
+		for snapshot := range c.session.State().Watch(ctx) {
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+				return
+			}
+			m.send(changedMsg{c, snapshot})
+			pause.Reset(frame)
+		}
+	}()
+}
+
+// open makes a chat of a session that was opened, and shows it.
+func (m *Model) open(s *talk.Session) *chat {
+	if c := m.chatOf(s.ID()); c != nil { // loaded again
+		c.stop()
+		c.session = s
+		m.watch(c)
+		m.show(c)
+		return c
+	}
+	c := &chat{session: s, id: s.ID(), snapshot: s.State().Snapshot(), draw: newTranscript(m), editor: newEditor(m)}
+	if m.chat == nil { // what was typed while the agent started
+		c.editor = m.waiting
+		c.queue = m.typed
+		m.typed = nil
+	}
+	c.draw.Update(c.snapshot)
+	m.chats = append(m.chats, c)
+	m.watch(c)
+	m.show(c)
+	return c
+}
+
+// show shows a chat.
+func (m *Model) show(c *chat) {
+	m.chat = c
+	c.unseen = false
+	c.draw.Update(c.snapshot)
+	m.focused = nil
+	m.resize()
+}
+
+// chatOf is the chat of a session, or nil.
+func (m *Model) chatOf(id acp.SessionID) *chat {
+	if i := slices.IndexFunc(m.chats, func(c *chat) bool { return c.id == id }); i >= 0 {
+		return m.chats[i]
+	}
+	return nil
+}
+
+// forget removes a chat that is closed, and shows another.
+func (m *Model) forget(c *chat) tea.Cmd {
+	c.stop()
+	if c.cancel != nil {
+		c.cancel()
+	}
+	m.chats = slices.DeleteFunc(m.chats, func(o *chat) bool { return o == c })
+	if m.chat != c {
+		return nil
+	}
+	m.chat = nil
+	if len(m.chats) > 0 {
+		m.show(m.chats[len(m.chats)-1])
+		return nil
+	}
+	return m.newSession()
+}
+
+// name is what a chat is called.
+func (c *chat) name() string {
+	if c.title != "" {
+		return clean(c.title)
+	}
+	if title := c.snapshot.Title.Value(); title != "" {
+		return clean(title)
+	}
+	for item := range c.snapshot.Items() {
+		if message, ok := item.Variant.(*view.Message); ok && message.Role == view.User {
+			first, _, _ := strings.Cut(strings.TrimSpace(message.Text()), "\n")
+			return clean(first)
+		}
+	}
+	return clean(string(c.id))
+}
+
+// say sends a prompt, or lets it wait for the end of the turn.
+func (m *Model) say(c *chat, p prompt) tea.Cmd {
+	if c.cancel != nil || m.connection != connected {
+		c.queue = append(c.queue, p)
+		m.resize()
+		return nil
+	}
+	blocks, err := p.blocks(c.session.Cwd(), m.client.Initialized().AgentCapabilities.PromptCapabilities)
+	if err != nil {
+		m.tell(c.id, fmt.Sprintf("Not sent: %v", err))
+		c.editor.set(p)
+		return nil
+	}
+	var ctx context.Context
+	ctx, c.cancel = context.WithCancel(m.tasks.ctx)
+	c.cancelled, c.failed, c.unseen, c.note, c.began = false, nil, false, "", m.now()
+	c.draw.Bottom()
+	return tea.Batch(m.tasks.cmd(func(context.Context) tea.Msg {
+		res, err := c.session.Prompt(ctx, blocks...)
+		return turnMsg{c, res, err, p}
+	}), m.tick())
+}
+
+// turnEnded takes the end of a turn, and begins the next.
+func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
+	c := msg.chat
+	if c.cancel == nil {
+		return nil // the chat is closed
+	}
+	c.cancel()
+	c.cancel = nil
+	c.unseen = c != m.chat || len(m.layers) > 0
+	m.resize()
+	switch {
+	case errors.Is(msg.err, acp.ErrAuthRequired):
+		return m.askLogin(msg.err, func(m *Model) tea.Cmd { return m.say(c, msg.again) })
+	case msg.err != nil && c.cancelled && errors.Is(msg.err, context.Canceled):
+		c.note = "Cancelled."
+	case msg.err != nil:
+		c.failed = msg.err
+		m.tell(c.id, fmt.Sprintf("Failed: %v", msg.err))
+		return nil // what waits is not sent after a failure, unless the user says so
+	case msg.res.StopReason == acp.StopReasonCancelled:
+		c.note = "Cancelled."
+	case msg.res.StopReason != acp.StopReasonEndTurn:
+		m.tell(c.id, "The agent has stopped: "+stopped(msg.res.StopReason))
+	}
+	if c.cancelled {
+		return nil // nor after the user has cancelled
+	}
+	return m.next(c)
+}
+
+// next sends the next prompt that waits.
+func (m *Model) next(c *chat) tea.Cmd {
+	if len(c.queue) == 0 || c.cancel != nil || m.connection != connected {
+		return nil
+	}
+	p := c.queue[0]
+	c.queue = c.queue[1:]
+	m.resize()
+	return m.say(c, p)
+}
+
+// cancelTurn cancels the turn of a chat, and reports whether there was one that was not yet cancelled.
+func (m *Model) cancelTurn(c *chat) bool {
+	if c == nil || c.cancel == nil || c.cancelled {
+		return false
+	}
+	c.cancelled = true
+	c.cancel()
+	c.note = "Cancelling…"
+	return true
+}
+
+// stopped is a reason to stop in words.
+func stopped(reason acp.StopReason) string {
+	switch reason {
+	case acp.StopReasonRefusal:
+		return "it refuses to go on"
+	case acp.StopReasonMaxTokens:
+		return "the most tokens are reached"
+	case acp.StopReasonMaxTurnRequests:
+		return "the most requests of a turn are reached"
+	}
+	return string(reason)
+}

@@ -1,0 +1,293 @@
+package tui
+
+// This file owns the editor: where the user types prompts.
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+)
+
+// editor is where a prompt is typed.
+type editor struct {
+	area   textarea.Model
+	pasted []string // long texts, of which the prompt has a mark
+	place  int      // in the history, from its end; 0 is the draft
+	draft  string   // what was typed before the user went into the history
+	popup  *popup   // completions; nil if there are none
+}
+
+func newEditor(m *Model) *editor {
+	e := &editor{area: textarea.New()}
+	e.area.Prompt = "> "
+	e.area.ShowLineNumbers = false
+	e.area.CharLimit = 0
+	e.area.DynamicHeight = true
+	e.area.MinHeight = 1
+	e.area.MaxContentHeight = 100_000
+	e.area.EndOfBufferCharacter = ' '
+	e.area.SetVirtualCursor(false)
+	style := e.area.Styles()
+	style.Focused.CursorLine, style.Focused.Base = lipgloss.NewStyle(), lipgloss.NewStyle()
+	e.area.SetStyles(style)
+	e.area.Focus()
+	if m.width > 0 {
+		e.resize(m.width, max(1, min(8, m.height/3)))
+	}
+	return e
+}
+
+func (e *editor) resize(width, height int) {
+	if e.area.MaxHeight != height || e.area.Width() != max(4, width)-2 {
+		e.area.MaxHeight = height
+		e.area.SetWidth(max(4, width))
+	}
+}
+
+func (e *editor) empty() bool { return e.area.Length() == 0 }
+
+// longPaste is from how many bytes or lines on a text that is pasted is shown as a mark.
+const (
+	longPaste      = 2000
+	longPasteLines = 20
+)
+
+// paste takes text that was pasted: nothing in it is a key.
+func (e *editor) paste(m *Model, text string) {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	if lines := strings.Count(text, "\n") + 1; len(text) >= longPaste || lines >= longPasteLines {
+		e.pasted = append(e.pasted, text)
+		text = pasteMark(len(e.pasted), lines)
+	}
+	e.area.InsertString(text)
+	e.complete(m)
+	m.resize()
+}
+
+// pasteMark stands in a prompt for a long text that was pasted.
+func pasteMark(n, lines int) string { return fmt.Sprintf("[pasted text %d: %d lines]", n, lines) }
+
+// key takes a key.
+func (e *editor) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	switch key := k.String(); {
+	case key == "up" && e.area.Line() == 0 && e.area.LineInfo().RowOffset == 0:
+		e.recall(m, 1)
+	case key == "down" && e.area.Line() == e.area.LineCount()-1 && e.lastRow():
+		e.recall(m, -1)
+	default:
+		var cmd tea.Cmd
+		e.area, cmd = e.area.Update(k)
+		if k.Text != "" || key == "backspace" {
+			e.complete(m)
+		}
+		m.resize()
+		return cmd
+	}
+	return nil
+}
+
+// lastRow reports whether the cursor is in the last row of its line.
+func (e *editor) lastRow() bool {
+	info := e.area.LineInfo()
+	return info.RowOffset >= info.Height-1
+}
+
+// recall goes into the history of prompts, or back to the draft.
+func (e *editor) recall(m *Model, step int) {
+	place := e.place + step
+	if place < 0 || place > len(m.history) {
+		return
+	}
+	if e.place == 0 {
+		e.draft = e.area.Value()
+	}
+	e.place = place
+	if place == 0 {
+		e.area.SetValue(e.draft)
+	} else {
+		p := m.history[len(m.history)-place]
+		e.area.SetValue(p.text)
+		e.pasted = p.pasted
+	}
+	e.area.MoveToEnd()
+	m.resize()
+}
+
+// history are the prompts that were sent, the newest last.
+type history []prompt
+
+func (h *history) add(p prompt) {
+	if n := len(*h); n > 0 && (*h)[n-1].text == p.text {
+		return
+	}
+	*h = append(*h, p)
+}
+
+// take takes the prompt out of the editor.
+func (e *editor) take() prompt {
+	p := prompt{text: e.area.Value(), pasted: e.pasted}
+	e.area.Reset()
+	e.pasted, e.place, e.draft, e.popup = nil, 0, "", nil
+	return p
+}
+
+// set puts a prompt into the editor.
+func (e *editor) set(p prompt) {
+	e.area.SetValue(p.text)
+	e.area.MoveToEnd()
+	e.pasted, e.place, e.popup = p.pasted, 0, nil
+}
+
+func (e *editor) view(m *Model, width int) []string {
+	lines := []string{m.rule(m.style.rule, "", width)}
+	if e.popup != nil {
+		lines = append(e.popup.view(m, width, max(1, min(8, m.height/3))), lines...)
+	}
+	for l := range strings.SplitSeq(e.area.View(), "\n") {
+		lines = append(lines, fit(l, width))
+	}
+	return lines
+}
+
+// cursor is where the cursor is, from the first line of the view.
+func (e *editor) cursor() *tea.Cursor {
+	c := e.area.Cursor()
+	if c == nil {
+		return nil
+	}
+	c.Y++ // the rule
+	if e.popup != nil {
+		c.Y += e.popup.height
+	}
+	return c
+}
+
+// submit sends what is typed, or lets it wait.
+func (m *Model) submit() tea.Cmd {
+	e := m.editor()
+	if strings.TrimSpace(e.area.Value()) == "" {
+		if m.chat != nil {
+			m.chat.failed, m.chat.cancelled = nil, m.chat.cancelled && m.chat.cancel != nil
+			return m.next(m.chat)
+		}
+		return nil
+	}
+	p := e.take()
+	m.history.add(p)
+	m.resize()
+	if m.chat == nil {
+		m.typed = append(m.typed, p)
+		return nil
+	}
+	m.note = ""
+	return m.say(m.chat, p)
+}
+
+// newline begins a new line.
+func (m *Model) newline() tea.Cmd {
+	m.editor().area.InsertString("\n")
+	m.resize()
+	return nil
+}
+
+// popup shows completions above the editor.
+type popup struct {
+	list   *list
+	word   string // which is completed
+	height int    // as it was drawn last
+}
+
+func (p *popup) view(m *Model, width, height int) []string {
+	lines := p.list.view(m, width, height)
+	p.height = len(lines)
+	return lines
+}
+
+// completionKey takes a key for the completions, and reports whether it did.
+func (e *editor) completionKey(m *Model, k tea.KeyPressMsg) bool {
+	if e.popup == nil {
+		if k.String() == "tab" {
+			e.complete(m)
+			return true
+		}
+		return false
+	}
+	switch k.String() {
+	case "up", "down", "pgup", "pgdown":
+		e.popup.list.move(k.String())
+	case "tab", "enter":
+		it, ok := e.popup.list.current()
+		if !ok {
+			e.popup = nil
+			return false
+		}
+		if k.String() == "enter" && it.value == e.popup.word {
+			e.popup = nil // it is there already: send it
+			return false
+		}
+		e.replaceWord(e.popup.word, it.value.(string)+" ")
+		e.popup = nil
+	case "esc":
+		e.popup = nil
+	default:
+		return false
+	}
+	m.resize()
+	return true
+}
+
+// word is the word before the cursor, and whether it is the first of the prompt.
+func (e *editor) word() (word string, first bool) {
+	lines := strings.Split(e.area.Value(), "\n")
+	n := e.area.Line()
+	if n >= len(lines) {
+		return "", false
+	}
+	runes := []rune(lines[n])
+	before := string(runes[:min(e.area.Column(), len(runes))])
+	at := strings.LastIndexAny(before, " \t") + 1
+	return before[at:], n == 0 && at == 0
+}
+
+// replaceWord puts another word in the place of the one before the cursor.
+func (e *editor) replaceWord(word, by string) {
+	for range utf8.RuneCountInString(word) {
+		e.area, _ = e.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})
+	}
+	e.area.InsertString(by)
+}
+
+// complete shows completions of the word before the cursor: commands of the agent behind "/", files behind "@".
+func (e *editor) complete(m *Model) {
+	word, first := e.word()
+	var items []item
+	switch {
+	case first && strings.HasPrefix(word, "/") && m.chat != nil:
+		for _, c := range m.chat.snapshot.Commands {
+			items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name})
+		}
+	case strings.HasPrefix(word, "@") && m.chat != nil:
+		paths := m.filesOf(m.chat.session.Cwd())
+		for _, p := range paths {
+			items = append(items, item{label: "@" + clean(p), value: fileMention(p)})
+		}
+	default:
+		e.popup = nil
+		return
+	}
+	l := &list{items: items, filter: word[1:]}
+	l.match()
+	if len(l.found) == 0 {
+		e.popup = nil
+		return
+	}
+	e.popup = &popup{list: l, word: word}
+}

@@ -1,0 +1,130 @@
+package tui
+
+// This file owns what the client of the agent tells the program, from its own goroutines.
+
+import (
+	"context"
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// hooks pass on what a client tells as messages of the loop.
+type hooks struct{ send func(tea.Msg) }
+
+// The messages of hooks.
+type (
+	askedMsg     struct{ question *question }
+	withdrawnMsg struct{ question *question }
+	eventMsg     talk.Event
+	outputMsg    struct {
+		session  acp.SessionID
+		terminal acp.TerminalID
+	}
+	foundMsg conformance.Finding
+)
+
+// options returns the options of a client whose hooks these are.
+func (h hooks) options(base talk.Options) *talk.Options {
+	o := base
+	o.Ask, o.Form, o.URL = h.permission, h.form, h.page
+	o.Event = func(e talk.Event) { h.send(eventMsg(e)) }
+	o.Output = func(s acp.SessionID, t acp.TerminalID) { h.send(outputMsg{s, t}) }
+	if base.Findings != nil {
+		o.Findings = func(f conformance.Finding) {
+			base.Findings(f)
+			h.send(foundMsg(f))
+		}
+	}
+	o.TerminalLogin, o.Unstable = true, true
+	o.NoReconnect = base.Agent.Command != nil // whether a program that has ended is started again is up to the user
+	return &o
+}
+
+func (h hooks) permission(ctx context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
+	return ask(ctx, h, q.Session, func(answer func(acp.PermissionOptionID)) dialog { return newPermission(q, answer) })
+}
+
+func (h hooks) form(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
+	return ask(ctx, h, e.Session, func(answer func(*acp.CreateElicitationResponse)) dialog { return newForm(e, answer) })
+}
+
+func (h hooks) page(ctx context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
+	return ask(ctx, h, e.Session, func(answer func(*acp.CreateElicitationResponse)) dialog { return &pageDialog{page: e, answer: answer} })
+}
+
+// ask asks a question, and waits for its answer. When ctx ends, the question is withdrawn.
+func ask[R any](ctx context.Context, h hooks, session acp.SessionID, build func(answer func(R)) dialog) (R, error) {
+	answers := make(chan R, 1) // which is answered once at most
+	q := &question{session: session}
+	q.dialog = build(func(r R) { answers <- r })
+	h.send(askedMsg{q})
+	select {
+	case r := <-answers:
+		return r, nil
+	case <-ctx.Done():
+		h.send(withdrawnMsg{q})
+		var none R
+		return none, context.Cause(ctx)
+	}
+}
+
+// happened takes an event of the client.
+func (m *Model) happened(e talk.Event) tea.Cmd {
+	switch e.Kind {
+	case talk.Stderr:
+		m.stderr = append(m.stderr, clean(e.Text))
+		m.stderr = m.stderr[max(0, len(m.stderr)-maxLines):]
+	case talk.Decided:
+		if d := e.Decision; d.By.Effect != policy.Ask {
+			chosen := "cancelled"
+			if d.Option != nil {
+				chosen = d.Option.Name
+			}
+			m.tell(e.Session, fmt.Sprintf("Decided by a rule: %s: %s (%s)", d.Request.ToolCall.Title.Value(), chosen, d.By.Why))
+		}
+	case talk.Warning:
+		m.tell(e.Session, fmt.Sprintf("Warning: %v", e.Err))
+	case talk.URLCompleted:
+		m.tellHere("What was to be done at the page is done.")
+	case talk.Lost:
+		m.connection = lost
+		m.tell("", fmt.Sprintf("The connection is lost: %v", e.Err))
+	case talk.Waiting:
+		if e.Err != nil {
+			m.tell("", fmt.Sprintf("No connection, the next try is in %v: %v", e.Wait, e.Err))
+		}
+	case talk.SessionLost:
+		m.tell(e.Session, fmt.Sprintf("The session could not be brought back: %v", e.Err))
+	case talk.Restored:
+		for _, d := range e.Differences {
+			what := "mode"
+			if !d.Mode {
+				what = "option " + string(d.Option)
+			}
+			m.tell(e.Session, fmt.Sprintf("The agent has forgotten the %s: it was %s, and is %s", what, d.Was, d.Is))
+		}
+		if e.Session == "" {
+			return m.back()
+		}
+	case talk.GaveUp:
+		m.connection = dead
+		return m.askRestart(e.Err)
+	}
+	return nil
+}
+
+// connection is how the connection to the agent is.
+type connection int
+
+const (
+	connecting connection = iota // for the first time
+	connected
+	lost // it is being made again
+	dead // it is not made again unless the user says so
+)

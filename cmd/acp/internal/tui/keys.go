@@ -1,0 +1,203 @@
+package tui
+
+// This file owns the keys: which one does what on which screen. The help, the docs and the plain mode are made of these
+// tables.
+
+import (
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// binding is something that the user can have done.
+type binding struct {
+	// name is how it is called in the list of all actions and, behind a colon, in the plain mode; "" is in neither.
+	name  string
+	keys  []string
+	about string
+	run   func(m *Model) tea.Cmd
+}
+
+// actions are what can be done in a chat.
+func actions() []binding {
+	return []binding{
+		{"", []string{"enter"}, "send the prompt; while a turn is in progress it waits; on an empty editor send what waits", (*Model).submit},
+		{"", []string{"ctrl+j", "shift+enter", "alt+enter"}, "begin a new line", (*Model).newline},
+		{"", []string{"up", "down"}, "at the first and the last line: earlier and later prompts", nil},
+		{"", []string{"tab"}, "complete a command or a file", nil},
+		{"cancel", []string{"ctrl+c"}, "cancel the turn; twice: leave", (*Model).interrupt},
+		{"quit", []string{"ctrl+d"}, "leave, if the editor is empty", (*Model).endOfInput},
+		{"answer", []string{"ctrl+g"}, "go to the question that waits, of any session", (*Model).goToQuestion},
+		{"actions", []string{"ctrl+p"}, "choose from all actions", (*Model).showActions},
+		{"help", []string{"?", "f1"}, "show the keys (? on an empty editor)", (*Model).showHelp},
+		{"sessions", []string{"ctrl+s"}, "show the open sessions", (*Model).showOverview},
+		{"new", []string{"ctrl+n"}, "open a new session", (*Model).newSession},
+		{"stored", []string{"ctrl+r"}, "list the agent's stored sessions, and open one", (*Model).showStored},
+		{"last", []string{"alt+l"}, "open the last session of this directory", (*Model).continueLast},
+		{"next", []string{"alt+right"}, "show the next session", func(m *Model) tea.Cmd { return m.turnTo(1) }},
+		{"previous", []string{"alt+left"}, "show the session before", func(m *Model) tea.Cmd { return m.turnTo(-1) }},
+		{"rename", nil, "rename the session", (*Model).rename},
+		{"fork", nil, "go on in a copy of the session", (*Model).fork},
+		{"close", nil, "close the session", (*Model).closeChat},
+		{"delete", nil, "delete the session", (*Model).deleteChat},
+		{"export", []string{"alt+e"}, "write the session as Markdown to a file", (*Model).export},
+		{"mode", []string{"alt+m"}, "choose the mode", (*Model).showModes},
+		{"next-mode", []string{"shift+tab"}, "take the next mode", (*Model).nextMode},
+		{"model", []string{"ctrl+l"}, "choose the model", (*Model).showModels},
+		{"options", []string{"alt+o"}, "choose options", (*Model).showOptions},
+		{"commands", []string{"alt+c"}, "choose a command of the agent", (*Model).showCommands},
+		{"attach", []string{"ctrl+f"}, "choose a file", (*Model).showFiles},
+		{"queue", []string{"alt+q"}, "edit or remove the prompts that wait", (*Model).showQueue},
+		{"", []string{"pgup", "pgdown"}, "scroll", nil},
+		{"bottom", []string{"ctrl+end", "alt+end"}, "scroll to the end", (*Model).bottom},
+		{"", []string{"alt+up", "alt+down"}, "mark the item above or below", nil},
+		{"fold", []string{"ctrl+o"}, "fold or unfold the marked item, or the last one", (*Model).fold},
+		{"fold-all", []string{"alt+t"}, "fold or unfold all thoughts and tool calls", (*Model).foldAll},
+		{"find", []string{"alt+f"}, "find text in the conversation", (*Model).find},
+		{"plan", []string{"ctrl+t"}, "fold or unfold the plan", (*Model).foldPlan},
+		{"diffs", []string{"alt+d"}, "show diffs side by side, or unified", (*Model).toggleDiffs},
+		{"changes", []string{"alt+w"}, "show all diffs of the last turn", (*Model).showDiffs},
+		{"notes", []string{"alt+n"}, "show what was told, and what the agent wrote to standard error", (*Model).showNotes},
+		{"findings", []string{"alt+v"}, "show what breaks the protocol (with --check)", (*Model).showFindings},
+		{"login", nil, "log in", (*Model).login},
+		{"restart", nil, "start the agent again, and bring its sessions back", (*Model).restart},
+		{"suspend", []string{"ctrl+z"}, "suspend the program", func(*Model) tea.Cmd { return tea.Suspend }},
+	}
+}
+
+// screenKeys are the keys of one screen, as the help shows them.
+type screenKeys struct {
+	screen string
+	keys   []binding
+}
+
+// allKeys are the keys of all screens.
+func allKeys() []screenKeys {
+	return []screenKeys{
+		{"Conversation", actions()},
+		{"Question for permission", []binding{
+			{"", []string{"y"}, "allow once", nil},
+			{"", []string{"Y"}, "allow always", nil},
+			{"", []string{"n"}, "reject once", nil},
+			{"", []string{"N"}, "reject always", nil},
+			{"", []string{"1", "9"}, "choose an option by its number", nil},
+			{"", []string{"up", "down", "enter"}, "mark an option, and choose it", nil},
+			{"", []string{"j", "k", "pgup", "pgdown"}, "scroll what is asked about", nil},
+			{"", []string{"d"}, "show diffs side by side, or unified", nil},
+			{"", []string{"esc"}, "leave it waiting, and go back to the editor", nil},
+			{"", []string{"ctrl+c"}, "cancel the turn", nil},
+		}},
+		{"Form", []binding{
+			{"", []string{"enter"}, "the next field; on the last one send the form", nil},
+			{"", []string{"shift+tab"}, "the field before", nil},
+			{"", []string{"space", "x"}, "choose one of several", nil},
+			{"", []string{"ctrl+x"}, "decline", nil},
+			{"", []string{"ctrl+q"}, "cancel: say neither yes nor no", nil},
+			{"", []string{"esc"}, "leave it waiting, and go back to the editor", nil},
+		}},
+		{"Page to open", []binding{
+			{"", []string{"o"}, "open it in the browser", nil},
+			{"", []string{"y"}, "say that you open it yourself", nil},
+			{"", []string{"n", "ctrl+x"}, "decline", nil},
+			{"", []string{"ctrl+q"}, "cancel: say neither yes nor no", nil},
+			{"", []string{"esc"}, "leave it waiting, and go back to the editor", nil},
+		}},
+		{"Open sessions", overviewKeys()},
+		{"Stored sessions", storedKeys()},
+		{"Prompts that wait", queueKeys()},
+		{"Lists", []binding{
+			{"", []string{"up", "down", "pgup", "pgdown"}, "mark", nil},
+			{"", []string{"enter"}, "choose", nil},
+			{"", []string{"esc"}, "leave", nil},
+		}},
+	}
+}
+
+// key takes a key.
+func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
+	defer func() { m.lastKey = m.now() }()
+	if k.String() == "ctrl+g" { // from every screen
+		return tea.Batch(m.goToQuestion(), m.rearm())
+	}
+	if top := m.top(); top != nil {
+		if k.String() == "ctrl+c" {
+			if _, asking := top.(*answering); !asking {
+				m.pop(top)
+				return nil
+			}
+		}
+		return top.key(m, k)
+	}
+	if q := m.question(); m.takes(q) {
+		return m.questionKey(q, k)
+	}
+	cmd := m.chatKey(k)
+	if m.question() != nil { // which waits until nothing is typed
+		cmd = tea.Batch(cmd, m.rearm())
+	}
+	return cmd
+}
+
+// chatKey takes a key that no layer and no question takes.
+func (m *Model) chatKey(k tea.KeyPressMsg) tea.Cmd {
+	e := m.editor()
+	if e.completionKey(m, k) {
+		return nil
+	}
+	key := k.String()
+	switch key {
+	case "?", "ctrl+d":
+		if !e.empty() {
+			return e.key(m, k)
+		}
+	case "pgup", "pgdown":
+		lines := max(1, m.height/2)
+		if key == "pgup" {
+			lines = -lines
+		}
+		if m.chat != nil {
+			m.chat.draw.Scroll(lines)
+		}
+		return nil
+	case "alt+up", "alt+down":
+		step := 1
+		if key == "alt+up" {
+			step = -1
+		}
+		if m.chat != nil {
+			m.chat.draw.step(step)
+		}
+		return nil
+	case "esc":
+		if m.chat != nil {
+			m.chat.note = ""
+			m.chat.draw.Mark(-1)
+		}
+		m.note = ""
+		return nil
+	}
+	for _, a := range actions() {
+		if a.run != nil && slices.Contains(a.keys, key) {
+			return a.run(m)
+		}
+	}
+	return e.key(m, k)
+}
+
+// paste takes text that was pasted. It never answers a question for permission.
+func (m *Model) paste(text string) {
+	m.lastKey = m.now()
+	if top := m.top(); top != nil {
+		top.paste(m, text)
+		return
+	}
+	if q := m.question(); m.takes(q) {
+		if taken, _ := q.dialog.paste(m, text); taken {
+			return
+		}
+	}
+	m.editor().paste(m, text)
+}
+
+// endOfInput leaves.
+func (m *Model) endOfInput() tea.Cmd { return m.leave(nil) }

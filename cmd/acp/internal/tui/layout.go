@@ -1,0 +1,377 @@
+package tui
+
+// This file owns the screen: what is drawn where, and how it fits.
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+)
+
+// styles are the looks of what this package draws itself.
+type styles struct {
+	dark                                             bool
+	dim, key, marked, asking, error, good, rule, bar lipgloss.Style
+}
+
+func newStyles(dark bool) *styles {
+	color := lipgloss.LightDark(dark)
+	fg := func(light, dark string) lipgloss.Style {
+		return lipgloss.NewStyle().Foreground(color(lipgloss.Color(light), lipgloss.Color(dark)))
+	}
+	return &styles{
+		dark:   dark,
+		dim:    fg("8", "8"),
+		key:    lipgloss.NewStyle().Bold(true),
+		marked: lipgloss.NewStyle().Reverse(true),
+		asking: fg("5", "13").Bold(true),
+		error:  fg("1", "9"),
+		good:   fg("2", "10"),
+		rule:   fg("8", "8"),
+		bar:    lipgloss.NewStyle().Bold(true),
+	}
+}
+
+// fit cuts a line to a width.
+func fit(line string, width int) string { return ansi.Truncate(line, max(1, width), "…") }
+
+// wrap breaks text into lines of a width.
+func wrap(text string, width int) []string {
+	return strings.Split(ansi.Wrap(text, max(1, width), ""), "\n")
+}
+
+// rule is a line with a title in it.
+func (m *Model) rule(style lipgloss.Style, title string, width int) string {
+	title = fit(title, max(1, width-4))
+	rest := max(0, width-4-ansi.StringWidth(title))
+	if title == "" {
+		return style.Render(strings.Repeat("─", width))
+	}
+	if width < 6 {
+		return style.Render(fit(title, width))
+	}
+	return style.Render("─ " + title + " " + strings.Repeat("─", rest+1))
+}
+
+// moreLines says how many lines are above and below what is shown.
+func moreLines(above, below int) string {
+	return fmt.Sprintf("… PgUp: %d more above, PgDn: %d below", above, below)
+}
+
+// count says how many questions there are.
+func (m *Model) count(n int) string { return fmt.Sprintf(" (1 of %d)", n) }
+
+// agentName is what the agent calls itself, or what the user calls it.
+func (m *Model) agentName() string {
+	if m.client != nil {
+		if info, ok := m.client.Initialized().AgentInfo.Get(); ok {
+			if title := info.Title.Value(); title != "" {
+				return clean(title)
+			}
+			if info.Name != "" {
+				return clean(info.Name)
+			}
+		}
+	}
+	return clean(m.opts.Talk.Agent.Name)
+}
+
+// resize lays the screen out anew: something has another height.
+func (m *Model) resize() {
+	if m.width == 0 {
+		return
+	}
+	m.editor().resize(m.width, max(1, min(8, m.height/3)))
+	if m.chat != nil {
+		m.chat.draw.Resize(m.width)
+	}
+}
+
+// View draws the screen.
+func (m *Model) View() tea.View {
+	v := tea.NewView("")
+	v.AltScreen = true
+	v.MouseMode = tea.MouseModeCellMotion
+	if m.opts.NoMouse {
+		v.MouseMode = tea.MouseModeNone
+	}
+	v.WindowTitle = m.windowTitle()
+	if m.width == 0 || m.height == 0 {
+		return v
+	}
+	lines, cursor := m.draw()
+	for i, l := range lines {
+		lines[i] = ansi.Truncate(l, m.width, "")
+	}
+	v.Content = strings.Join(lines, "\n")
+	v.Cursor = cursor
+	return v
+}
+
+// draw draws the lines of the screen, and says where the cursor is.
+func (m *Model) draw() ([]string, *tea.Cursor) {
+	status := m.statusView(m.width)
+	height := m.height - len(status)
+	if height < 1 {
+		return status[:m.height], nil
+	}
+	top := m.top()
+	if top != nil && top.full() {
+		return append(pad(top.view(m, m.width, height), height), status...), nil
+	}
+	if len(m.layers) > 1 { // a panel over a full screen
+		under := m.layers[len(m.layers)-2]
+		if under.full() {
+			panel := clip(top.view(m, m.width, max(1, height*3/4)), height)
+			lines := append(pad(under.view(m, m.width, max(1, height-len(panel))), height-len(panel)), panel...)
+			return append(lines, status...), nil
+		}
+	}
+
+	var panel []string // what takes keys, or wants to
+	var cursor *tea.Cursor
+	q := m.question()
+	switch {
+	case top != nil:
+		panel = clip(top.view(m, m.width, max(1, height*2/3)), height)
+	case q != nil:
+		room := height - 2 // a line of the conversation, and the editor
+		panel = clip(m.questionView(q, m.width, max(3, room*3/4)), max(1, height))
+	}
+	rest := height - len(panel)
+
+	var editor []string
+	if top == nil && rest > 0 {
+		editor = clip(m.editor().view(m, m.width), rest)
+		if len(editor) > 0 && m.focused == nil && !m.takes(q) {
+			cursor = m.editor().cursor()
+		}
+		rest -= len(editor)
+	}
+	var note, queue, plan []string
+	if rest > 2 {
+		note = clip(m.noteView(m.width), min(3, rest-2))
+		rest -= len(note)
+	}
+	if rest > 3 && top == nil {
+		queue = m.queueView(m.width, min(4, rest/3))
+		rest -= len(queue)
+	}
+	if rest > 5 {
+		plan = m.planView(m.width, rest/3)
+		rest -= len(plan)
+	}
+	lines := m.transcriptView(m.width, rest)
+	lines = append(lines, plan...)
+	lines = append(lines, queue...)
+	lines = append(lines, note...)
+	lines = append(lines, panel...)
+	if cursor != nil {
+		cursor.Y += len(lines)
+	}
+	lines = append(lines, editor...)
+	return append(lines, status...), cursor
+}
+
+// pad makes exactly so many lines of some.
+func pad(lines []string, height int) []string {
+	lines = clip(lines, height)
+	for len(lines) < height {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// clip keeps the last lines: keys are there.
+func clip(lines []string, height int) []string {
+	if len(lines) > height {
+		lines = lines[len(lines)-max(0, height):]
+	}
+	return lines
+}
+
+// transcriptView draws the conversation.
+func (m *Model) transcriptView(width, height int) []string {
+	if height < 1 {
+		return nil
+	}
+	if m.chat == nil {
+		text := "Starting " + m.agentName() + "…"
+		if m.client != nil {
+			text = "No session."
+		}
+		return pad([]string{m.style.dim.Render(fit(text, width))}, height)
+	}
+	return m.chat.draw.Lines(height)
+}
+
+// noteView draws the last line for the user.
+func (m *Model) noteView(width int) []string {
+	note := m.note
+	if m.chat != nil && m.chat.note != "" {
+		note = m.chat.note
+	}
+	if note == "" {
+		return nil
+	}
+	style := m.style.dim
+	if m.chat != nil && m.chat.failed != nil {
+		style = m.style.error
+	}
+	var lines []string
+	for _, l := range wrap(note, width) {
+		lines = append(lines, style.Render(l))
+	}
+	if len(lines) > 3 {
+		lines = append(lines[:2], style.Render(fit(lines[2], width-1)+"…"))
+	}
+	return lines
+}
+
+// queueView draws the prompts that wait.
+func (m *Model) queueView(width, height int) []string {
+	queue := m.typed
+	if m.chat != nil {
+		queue = m.chat.queue
+	}
+	if len(queue) == 0 || height < 1 {
+		return nil
+	}
+	var lines []string
+	for i, p := range queue {
+		if len(lines) == height-1 && i < len(queue)-1 || height == 1 && len(queue) > 1 {
+			lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("⏳ %d more wait (Alt-Q: edit)", len(queue)-i), width)))
+			break
+		}
+		lines = append(lines, m.style.dim.Render(fit("⏳ "+clean(p.text), width)))
+	}
+	return lines
+}
+
+// statusView draws the status line: what the user has to know first is kept longest in a narrow terminal.
+func (m *Model) statusView(width int) []string {
+	type segment struct {
+		text string
+		rank int // the highest is dropped first
+	}
+	var segments []segment
+	add := func(rank int, text string) {
+		if text != "" {
+			segments = append(segments, segment{text, rank})
+		}
+	}
+	add(0, m.stateWord())
+	add(1, m.attention())
+	add(5, m.agentName())
+	if c := m.chat; c != nil {
+		s := c.snapshot
+		add(4, optionOf(s, acp.SessionConfigOptionCategoryModel))
+		add(3, modeOf(s))
+		if usage, ok := s.Usage.Get(); ok {
+			add(2, draw.Usage(m.drawn, usage))
+		}
+	}
+	if m.opts.Talk.Findings != nil {
+		add(3, fmt.Sprintf("%d findings", len(m.findings)))
+	}
+	add(6, "? help")
+	for {
+		var texts []string
+		worst := 0
+		for i, s := range segments {
+			texts = append(texts, s.text)
+			if s.rank >= segments[worst].rank {
+				worst = i
+			}
+		}
+		line := " " + strings.Join(texts, " · ")
+		if ansi.StringWidth(line) <= width || len(segments) <= 1 {
+			return []string{m.style.bar.Reverse(true).Render(fit(line, width) + strings.Repeat(" ", max(0, width-ansi.StringWidth(line))))}
+		}
+		segments = append(segments[:worst], segments[worst+1:]...)
+	}
+}
+
+// stateWord says what is going on.
+func (m *Model) stateWord() string {
+	switch {
+	case m.client == nil:
+		return "starting"
+	case m.connection == lost:
+		return "reconnecting"
+	case m.connection == dead:
+		return "agent ended"
+	case m.chat == nil:
+		return "no session"
+	case m.questionOf(m.chat) != nil:
+		return "asks"
+	case m.chat.cancel != nil && m.chat.cancelled:
+		return "cancelling"
+	case m.chat.cancel != nil:
+		return "working " + m.now().Sub(m.chat.began).Truncate(time.Second).String()
+	case m.chat.failed != nil:
+		return "failed"
+	}
+	return "ready"
+}
+
+// attention says what of other sessions wants the user's attention.
+func (m *Model) attention() string {
+	var texts []string
+	if n := len(m.questions); n > 1 || n == 1 && m.question() == nil {
+		texts = append(texts, fmt.Sprintf("?%d", n))
+	}
+	done, failed, running := 0, 0, 0
+	for _, c := range m.chats {
+		switch {
+		case c == m.chat:
+		case c.cancel != nil:
+			running++
+		case c.failed != nil && c.unseen:
+			failed++
+		case c.unseen:
+			done++
+		}
+	}
+	for _, n := range []struct {
+		count int
+		mark  string
+	}{{failed, "!"}, {done, "✓"}, {running, "●"}} {
+		if n.count > 0 {
+			texts = append(texts, fmt.Sprintf("%s%d", n.mark, n.count))
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+// windowTitle is for the terminal's own window.
+func (m *Model) windowTitle() string {
+	title := "acp " + m.agentName()
+	if m.chat != nil {
+		title = m.chat.name() + " - " + title
+	}
+	if len(m.questions) > 0 {
+		title = "? " + title
+	}
+	return title
+}
+
+// wheel scrolls.
+func (m *Model) wheel(msg tea.MouseWheelMsg) {
+	lines := 3
+	if msg.Button == tea.MouseWheelUp {
+		lines = -3
+	}
+	if q := m.question(); q != nil && m.focused == q {
+		q.scroll = max(0, q.scroll+lines)
+	} else if m.chat != nil {
+		m.chat.draw.Scroll(lines)
+	}
+}

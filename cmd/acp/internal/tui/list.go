@@ -1,0 +1,341 @@
+package tui
+
+// This file owns lists that the user chooses from.
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/sahilm/fuzzy"
+
+)
+
+// item is something to choose. Its texts are clean.
+type item struct {
+	label, about string
+	current      bool // it is what is chosen now
+	value        any
+}
+
+// list is items, those that match a filter, and a mark.
+type list struct {
+	items  []item
+	filter string
+	found  []int // indexes of items
+	at     int   // in found
+	top    int   // the first that is shown
+}
+
+// maxFound is how many matches are kept.
+const maxFound = 500
+
+// match finds the items that match the filter, the best first.
+func (l *list) match() {
+	l.found, l.at, l.top = nil, 0, 0
+	if l.filter == "" {
+		for i := range min(len(l.items), maxFound) {
+			l.found = append(l.found, i)
+			if l.items[i].current {
+				l.at = i
+			}
+		}
+		return
+	}
+	for _, found := range fuzzy.FindFrom(l.filter, labels(l.items)) {
+		if l.found = append(l.found, found.Index); len(l.found) == maxFound {
+			return
+		}
+	}
+}
+
+// labels are what of items is compared with a filter.
+type labels []item
+
+func (l labels) String(i int) string { return l[i].label }
+func (l labels) Len() int            { return len(l) }
+
+// current is the item that is marked.
+func (l *list) current() (item, bool) {
+	if l.at >= len(l.found) {
+		return item{}, false
+	}
+	return l.items[l.found[l.at]], true
+}
+
+// move moves the mark.
+func (l *list) move(key string) {
+	n := len(l.found)
+	if n == 0 {
+		return
+	}
+	switch key {
+	case "up":
+		l.at = (l.at + n - 1) % n
+	case "down":
+		l.at = (l.at + 1) % n
+	case "pgup":
+		l.at = max(0, l.at-8)
+	case "pgdown":
+		l.at = min(n-1, l.at+8)
+	case "home":
+		l.at = 0
+	case "end":
+		l.at = n - 1
+	}
+}
+
+// view draws the items around the mark.
+func (l *list) view(m *Model, width, height int) []string {
+	if len(l.found) == 0 {
+		return []string{m.style.dim.Render(fit("  nothing", width))}
+	}
+	height = max(1, min(height, len(l.found)))
+	l.top = max(min(l.top, l.at), l.at-height+1, 0)
+	l.top = min(l.top, len(l.found)-height)
+	var lines []string
+	for i := l.top; i < l.top+height; i++ {
+		it := l.items[l.found[i]]
+		mark := "  "
+		if it.current {
+			mark = "* "
+		}
+		text := mark + it.label
+		if it.about != "" && ansi.StringWidth(text)+3 < width {
+			text += "  " + m.style.dim.Render(it.about)
+		}
+		text = fit(text, width)
+		if i == l.at {
+			text = m.style.marked.Render(ansi.Strip(text))
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+// picker is a layer from which the user chooses.
+type picker struct {
+	title string
+	list  list
+	input textinput.Model // the filter
+	// letters says that letters are keys and not a filter.
+	letters bool
+	whole   bool // the whole screen
+	// keys are further keys.
+	keys []binding
+	// refresh returns the items as they are now; nil keeps them.
+	refresh func(m *Model) []item
+	choose  func(m *Model, p *picker, it item) tea.Cmd
+}
+
+func newPicker(title string, items []item, choose func(m *Model, p *picker, it item) tea.Cmd) *picker {
+	p := &picker{title: title, list: list{items: items}, input: textinput.New(), choose: choose}
+	p.input.Prompt = "filter: "
+	p.input.Focus()
+	p.list.match()
+	return p
+}
+
+func (p *picker) full() bool { return p.whole }
+
+func (p *picker) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	key := k.String()
+	for _, b := range p.keys {
+		if b.run == nil {
+			continue
+		}
+		for _, own := range b.keys {
+			if own == key {
+				return b.run(m)
+			}
+		}
+	}
+	switch key {
+	case "esc":
+		m.pop(p)
+		return nil
+	case "enter":
+		if it, ok := p.list.current(); ok && p.choose != nil {
+			return p.choose(m, p, it)
+		}
+		return nil
+	case "up", "down", "pgup", "pgdown":
+		p.list.move(key)
+		return nil
+	}
+	if p.letters {
+		if key == "q" {
+			m.pop(p)
+		}
+		return nil
+	}
+	var cmd tea.Cmd
+	p.input, cmd = p.input.Update(k)
+	p.filtered()
+	return cmd
+}
+
+// filtered takes a filter that may have changed.
+func (p *picker) filtered() {
+	if filter := p.input.Value(); filter != p.list.filter {
+		p.list.filter = filter
+		p.list.match()
+	}
+}
+
+func (p *picker) paste(_ *Model, text string) {
+	if !p.letters {
+		p.input.SetValue(p.input.Value() + clean(text))
+		p.input.CursorEnd()
+		p.filtered()
+	}
+}
+
+// set takes other items, and keeps the mark.
+func (p *picker) set(items []item) {
+	at, top := p.list.at, p.list.top
+	p.list.items = items
+	p.list.match()
+	p.list.at = max(0, min(at, len(p.list.found)-1))
+	p.list.top = top
+}
+
+func (p *picker) view(m *Model, width, height int) []string {
+	if p.refresh != nil {
+		p.set(p.refresh(m))
+	}
+	lines := []string{m.rule(m.style.asking, p.title, width)}
+	if !p.letters {
+		p.input.SetWidth(max(1, width-len(p.input.Prompt)-1))
+		lines = append(lines, fit(p.input.View(), width))
+	}
+	var foot []string
+	if len(p.keys) > 0 {
+		var texts []string
+		for _, b := range p.keys {
+			if b.run != nil {
+				texts = append(texts, m.style.key.Render(keyName(b.keys[0]))+" "+b.name)
+			}
+		}
+		foot = wrap(strings.Join(texts, "  "), width)
+		if len(foot) > height/3 {
+			foot = foot[:max(1, height/3)]
+		}
+	}
+	if n := len(p.list.found); n < len(p.list.items) && !p.letters {
+		lines = append(lines, m.style.dim.Render(fit(fmt.Sprintf("%d of %d", n, len(p.list.items)), width)))
+	}
+	lines = append(lines, p.list.view(m, width, height-len(lines)-len(foot))...)
+	if p.whole {
+		for len(lines)+len(foot) < height {
+			lines = append(lines, "")
+		}
+	}
+	return append(lines, foot...)
+}
+
+// keyName is a key as people write it.
+func keyName(key string) string {
+	parts := strings.Split(key, "+")
+	for i, part := range parts {
+		switch part {
+		case "pgup":
+			part = "PgUp"
+		case "pgdown":
+			part = "PgDn"
+		case "esc", "enter", "tab", "up", "down", "left", "right", "space", "home", "end", "ctrl", "alt", "shift", "f1":
+			part = strings.ToUpper(part[:1]) + part[1:]
+		default:
+			if len(parts) > 1 {
+				part = strings.ToUpper(part)
+			}
+		}
+		parts[i] = part
+	}
+	return strings.Join(parts, "-")
+}
+
+// line is a layer that asks for one line of text.
+type line struct {
+	title string
+	input textinput.Model
+	done  func(m *Model, text string) tea.Cmd
+}
+
+func newLine(title, text string, done func(m *Model, text string) tea.Cmd) *line {
+	l := &line{title: title, input: textinput.New(), done: done}
+	l.input.Prompt = "> "
+	l.input.SetValue(text)
+	l.input.CursorEnd()
+	l.input.Focus()
+	return l
+}
+
+func (l *line) full() bool { return false }
+
+func (l *line) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	switch k.String() {
+	case "esc":
+		m.pop(l)
+		return nil
+	case "enter":
+		m.pop(l)
+		return l.done(m, l.input.Value())
+	}
+	var cmd tea.Cmd
+	l.input, cmd = l.input.Update(k)
+	return cmd
+}
+
+func (l *line) paste(_ *Model, text string) {
+	l.input.SetValue(l.input.Value() + clean(text))
+	l.input.CursorEnd()
+}
+
+func (l *line) view(m *Model, width, _ int) []string {
+	l.input.SetWidth(max(1, width-3))
+	return []string{m.rule(m.style.asking, l.title, width), fit(l.input.View(), width)}
+}
+
+// pages is a layer of text that can be scrolled.
+type pages struct {
+	title string
+	text  func(m *Model, width int) []string
+	at    int
+}
+
+func (p *pages) full() bool { return true }
+
+func (p *pages) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	switch k.String() {
+	case "up", "k":
+		p.at = max(0, p.at-1)
+	case "down", "j":
+		p.at++
+	case "pgup":
+		p.at = max(0, p.at-m.height/2)
+	case "pgdown", "space":
+		p.at += m.height / 2
+	case "home":
+		p.at = 0
+	case "esc", "q", "enter", "?":
+		m.pop(p)
+	}
+	return nil
+}
+
+func (p *pages) paste(*Model, string) {}
+
+func (p *pages) view(m *Model, width, height int) []string {
+	all := p.text(m, width)
+	room := max(1, height-2)
+	p.at = max(0, min(p.at, len(all)-room))
+	end := min(len(all), p.at+room)
+	lines := append([]string{m.rule(m.style.asking, p.title, width)}, all[p.at:end]...)
+	if len(all) > room {
+		lines = append(pad(lines, height-1), m.style.dim.Render(fit(fmt.Sprintf("%d to %d of %d lines  Esc: back", p.at+1, end, len(all)), width)))
+	}
+	return lines
+}

@@ -1,0 +1,195 @@
+package tui
+
+// This file owns logging in, and agents that have ended.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+)
+
+// askLogin has the user log in, and tries again what failed.
+func (m *Model) askLogin(err error, again func(*Model) tea.Cmd) tea.Cmd {
+	m.tell("", fmt.Sprintf("You have to log in: %v", errors.Unwrap(err)))
+	return m.showLogins(again)
+}
+
+// login has the user log in.
+func (m *Model) login() tea.Cmd { return m.showLogins(nil) }
+
+// showLogins has the user choose how to log in.
+func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
+	if m.client == nil {
+		return nil
+	}
+	var items []item
+	for _, method := range m.client.LoginMethods() {
+		items = append(items, item{label: clean(method.String()), about: clean(method.Description), value: method})
+	}
+	if len(items) == 0 {
+		m.tellHere("The agent offers no way to log in.")
+		return nil
+	}
+	p := newPicker(m.agentName()+": how to log in", items, func(m *Model, p *picker, it item) tea.Cmd {
+		method, client := it.value.(talk.LoginMethod), m.client
+		switch method.Kind {
+		case talk.AgentLogin:
+			m.pop(p)
+			m.tellHere("Logging in: " + method.Name + "…")
+			return m.call("Not logged in", func(ctx context.Context) error { return client.Login(ctx, method.ID, launch.Terminal{}) }, m.loggedIn(again))
+		case talk.TerminalLogin:
+			m.pop(p)
+			run := &loginRun{login: func() error {
+				return client.Login(m.tasks.ctx, method.ID, launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
+			}}
+			return tea.Exec(run, func(err error) tea.Msg { return doneMsg{"Not logged in", err, nil, m.loggedIn(again)} })
+		}
+		m.tellHere(method.String())
+		return nil
+	})
+	p.letters = true
+	m.push(p)
+	return nil
+}
+
+// loggedIn says so, and tries again what failed.
+func (m *Model) loggedIn(again func(*Model) tea.Cmd) func(*Model) tea.Cmd {
+	return func(m *Model) tea.Cmd {
+		m.tellHere("Logged in.")
+		if again == nil {
+			return nil
+		}
+		return again(m)
+	}
+}
+
+// loginRun runs a login while the program has released the terminal.
+type loginRun struct{ login func() error }
+
+func (r *loginRun) SetStdin(io.Reader)  {} // it has the terminal itself
+func (r *loginRun) SetStdout(io.Writer) {}
+func (r *loginRun) SetStderr(io.Writer) {}
+func (r *loginRun) Run() error          { return r.login() }
+
+// deadDialog says that the agent has ended, and has the user start it again.
+type deadDialog struct{ err error }
+
+// askRestart asks whether to start an agent again that has ended.
+func (m *Model) askRestart(err error) tea.Cmd {
+	m.dismiss(func(d dialog) bool { _, ok := d.(*deadDialog); return ok })
+	m.tell("", fmt.Sprintf("The agent has ended: %v", err))
+	m.note = ""
+	return m.asked(&question{dialog: &deadDialog{err}})
+}
+
+func (d *deadDialog) init(*Model) tea.Cmd { return nil }
+
+func (d *deadDialog) title(m *Model) string { return m.agentName() + " has ended" }
+
+func (d *deadDialog) body(m *Model, width int) []string {
+	lines := wrap(cleanText(fmt.Sprint(d.err)), width)
+	if exit, ok := errors.AsType[*acp.ExitError](d.err); ok && strings.Contains(d.err.Error(), strings.TrimSpace(exit.Stderr)) {
+		return lines
+	}
+	if n := len(m.stderr); n > 0 {
+		lines = append(lines, "", "Its last words:")
+		for _, l := range m.stderr[max(0, n-10):] {
+			lines = append(lines, wrap("  "+l, width)...)
+		}
+	}
+	return lines
+}
+
+func (d *deadDialog) foot(m *Model, width int) []string {
+	return wrap(m.style.key.Render("r")+" start it again  "+m.style.key.Render("q")+" leave", width)
+}
+
+func (d *deadDialog) key(m *Model, _ *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
+	switch k.String() {
+	case "r":
+		return true, m.restart()
+	case "q":
+		return true, m.leave(nil)
+	case "ctrl+c":
+		return false, m.interrupt()
+	}
+	return false, nil
+}
+
+func (d *deadDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
+
+// restartedMsg is a client of an agent that was started again.
+type restartedMsg struct {
+	client *talk.Client
+	err    error
+}
+
+// restart starts the agent again.
+func (m *Model) restart() tea.Cmd {
+	if m.connection != dead {
+		m.tellHere("The agent has not ended.")
+		return nil
+	}
+	m.connection = connecting
+	m.tell("", "Starting the agent again…")
+	old := m.client
+	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
+		// It is over already, and why was shown.
+		_ = old.Close()
+		client, err := m.connect(ctx)
+		return restartedMsg{client, err}
+	})
+}
+
+// restarted brings the sessions back.
+func (m *Model) restarted(msg restartedMsg) tea.Cmd {
+	if msg.err != nil {
+		m.connection = dead
+		return m.askRestart(msg.err)
+	}
+	m.client = msg.client
+	m.connection = connected
+	m.tell("", "The agent is back.")
+	var cmds []tea.Cmd
+	for _, c := range m.chats {
+		cmds = append(cmds, m.tasks.cmd(func(ctx context.Context) tea.Msg {
+			s, about, err := openSession(ctx, msg.client, c.id, c.session.Cwd(), true)
+			return reopenedMsg{c, s, about, err}
+		}))
+	}
+	if len(cmds) == 0 {
+		return m.begin()
+	}
+	return tea.Batch(cmds...)
+}
+
+// reopenedMsg is the session of a chat that is brought back.
+type reopenedMsg struct {
+	chat    *chat
+	session *talk.Session
+	about   string
+	err     error
+}
+
+// reopened takes it.
+func (m *Model) reopened(msg reopenedMsg) tea.Cmd {
+	c := msg.chat
+	if msg.err != nil {
+		m.tell(c.id, fmt.Sprintf("The session could not be brought back: %v", msg.err))
+		return nil
+	}
+	c.stop()
+	c.session = msg.session
+	c.failed = nil
+	m.watch(c)
+	m.tell(c.id, msg.about)
+	return nil
+}

@@ -1,0 +1,89 @@
+package tui
+
+// This file owns pages that an agent asks the user to open.
+
+import (
+	"errors"
+	"net/url"
+	"os/exec"
+	"runtime"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+)
+
+// pageDialog asks whether to open a page. It shows the whole address, and opens nothing by itself.
+type pageDialog struct {
+	page   *talk.Elicitation
+	answer func(*acp.CreateElicitationResponse)
+}
+
+func (d *pageDialog) init(*Model) tea.Cmd { return nil }
+
+func (d *pageDialog) title(m *Model) string { return m.agentName() + " asks you to open a page" }
+
+func (d *pageDialog) body(m *Model, width int) []string {
+	lines := wrap(cleanText(d.page.Message), width)
+	lines = append(lines, "")
+	for l := range splitLines(ansi.Hardwrap(cleanText(d.page.URL), width, true)) {
+		lines = append(lines, m.style.key.Render(l))
+	}
+	if u, err := url.Parse(d.page.URL); err == nil && u.Host != "" {
+		lines = append(lines, wrap("It leads to: "+clean(u.Host), width)...)
+	}
+	return lines
+}
+
+func (d *pageDialog) foot(m *Model, width int) []string {
+	return wrap(m.style.key.Render("o")+" open in the browser  "+m.style.key.Render("y")+" I open it myself  "+
+		m.style.key.Render("n")+" decline  "+m.style.key.Render("Ctrl-Q")+" cancel", width)
+}
+
+func (d *pageDialog) key(m *Model, _ *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
+	accepted := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
+	switch k.String() {
+	case "o":
+		if err := m.opts.openURL(d.page.URL); err != nil {
+			m.tellHere("Not opened: " + err.Error())
+			return false, nil
+		}
+		d.answer(&accepted)
+	case "y":
+		d.answer(&accepted)
+	case "n", "ctrl+x":
+		d.answer(declined())
+	case "ctrl+q":
+		d.answer(cancelled())
+	case "ctrl+c":
+		return false, m.interrupt()
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+func (d *pageDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
+
+// openBrowser opens a page in the user's browser.
+func openBrowser(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return errors.New("only http and https are opened")
+	}
+	command := []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		command = []string{"open"}
+	case "windows":
+		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	cmd := exec.Command(command[0], append(command[1:], u.String())...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // the browser outlives the program; how it ends is its own
+	return nil
+}

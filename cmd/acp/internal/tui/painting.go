@@ -1,0 +1,242 @@
+package tui
+
+// This file owns what package draw draws: conversations, plans, what permission is asked for.
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// maxLabel is how many bytes are shown of a text that is to be one line.
+const maxLabel = 2000
+
+// clean makes a text of the agent one harmless line.
+func clean(text string) string {
+	if len(text) > maxLabel {
+		text = strings.ToValidUTF8(text[:maxLabel], "") + "…"
+	}
+	return strings.Join(strings.Fields(strings.Map(spaces, plain.Screen(text))), " ")
+}
+
+func spaces(r rune) rune {
+	if r == '\n' || r == '\t' {
+		return ' '
+	}
+	return r
+}
+
+// cleanText makes a text of the agent of any number of lines harmless.
+func cleanText(text string) string {
+	return strings.ReplaceAll(plain.Screen(text), "\t", "    ")
+}
+
+func splitLines(text string) iter.Seq[string] { return strings.SplitSeq(text, "\n") }
+
+// theme is how package draw draws.
+func (m *Model) theme() *draw.Theme {
+	switch {
+	case m.opts.NoColor:
+		return draw.NoColor()
+	case m.style.dark:
+		return draw.Dark()
+	}
+	return draw.Light()
+}
+
+// transcript is the conversation of a chat on the screen.
+type transcript struct{ *draw.Transcript }
+
+func newTranscript(m *Model) *transcript {
+	return &transcript{draw.NewTranscript(&draw.Options{
+		Theme: m.drawn, Width: max(1, m.width), Diffs: m.diffs, Terminal: m.terminalOutput,
+	})}
+}
+
+// mark marks the next item, or the one before.
+func (t *transcript) step(n int) {
+	if n > 0 {
+		t.Next()
+	} else {
+		t.Prev()
+	}
+}
+
+// terminalOutput is what a terminal has written.
+func (m *Model) terminalOutput(id acp.TerminalID) (draw.Output, bool) {
+	if m.client == nil {
+		return draw.Output{}, false
+	}
+	t, ok := m.client.Terminal(id)
+	if !ok {
+		return draw.Output{}, false
+	}
+	o := draw.Output{Text: string(t.Output), Truncated: t.Dropped > 0}
+	if t.Ended {
+		o.Status, o.Failed = exitWords(t.Exit)
+	}
+	return o, true
+}
+
+// exitWords say how a command has ended.
+func exitWords(exit acp.WaitForTerminalExitResponse) (words string, failed bool) {
+	if signal, ok := exit.Signal.Get(); ok {
+		return "ended by " + signal, true
+	}
+	if code, ok := exit.ExitCode.Get(); ok {
+		return fmt.Sprintf("exit status %d", code), code != 0
+	}
+	return "ended", false
+}
+
+// output takes new output of a terminal.
+func (m *Model) output(msg outputMsg) {
+	if c := m.chatOf(msg.session); c != nil {
+		c.draw.TerminalChanged(msg.terminal)
+	}
+}
+
+// planView draws the plan above the prompts that wait.
+func (m *Model) planView(width, height int) []string {
+	if m.chat == nil || height < 1 {
+		return nil
+	}
+	if m.planFolded {
+		height = 1
+	}
+	lines := draw.Plan(m.drawn, m.chat.snapshot, width, height)
+	if len(lines) == 0 || height < 2 {
+		return lines
+	}
+	return append([]string{m.rule(m.style.rule, "", width)}, lines[:min(len(lines), height-1)]...)
+}
+
+// permissionLines are the lines of a request for permission, as they were drawn last.
+type permissionLines struct {
+	width  int
+	theme  *draw.Theme
+	layout draw.DiffLayout
+	drawn  []string
+}
+
+func (p *permissionLines) lines(m *Model, asked *talk.Question, width int) []string {
+	if p.drawn == nil || p.width != width || p.theme != m.drawn || p.layout != m.diffs {
+		request := draw.Permission{Call: asked.Call, Agent: m.agentName(), Reason: asked.Decision.Why}
+		if c := m.chatOf(asked.Session); c != nil && len(m.chats) > 1 {
+			request.Session = c.name()
+		}
+		p.drawn = request.Content(m.drawn, m.diffs, m.terminalOutput, width)
+		p.width, p.theme, p.layout = width, m.drawn, m.diffs
+	}
+	return p.drawn
+}
+
+// toggleDiffs shows diffs in another way.
+func (m *Model) toggleDiffs() tea.Cmd {
+	if m.diffs == draw.DiffUnified {
+		m.diffs = draw.DiffSideBySide
+	} else {
+		m.diffs = draw.DiffUnified
+	}
+	for _, c := range m.chats {
+		c.draw.SetDiffs(m.diffs)
+	}
+	return nil
+}
+
+// fold folds or unfolds the marked item, or the last one that can be.
+func (m *Model) fold() tea.Cmd {
+	if m.chat == nil {
+		return nil
+	}
+	t := m.chat.draw
+	if t.Marked() == nil {
+		for i := m.chat.snapshot.End() - 1; i >= m.chat.snapshot.First(); i-- {
+			if item := m.chat.snapshot.Item(i); item != nil && draw.Foldable(item) {
+				t.Mark(i)
+				break
+			}
+		}
+	}
+	t.Toggle()
+	return nil
+}
+
+// foldAll folds or unfolds everything.
+func (m *Model) foldAll() tea.Cmd {
+	if m.chat != nil {
+		m.chat.draw.ToggleAll()
+	}
+	return nil
+}
+
+// foldPlan folds or unfolds the plan.
+func (m *Model) foldPlan() tea.Cmd {
+	m.planFolded = !m.planFolded
+	return nil
+}
+
+// bottom shows the end of the conversation.
+func (m *Model) bottom() tea.Cmd {
+	if m.chat != nil {
+		m.chat.draw.Bottom()
+	}
+	return nil
+}
+
+// find asks for a text, and goes to where it is.
+func (m *Model) find() tea.Cmd {
+	if m.chat == nil {
+		return nil
+	}
+	c := m.chat
+	m.push(newLine("Find (again: the item before)", c.sought, func(m *Model, text string) tea.Cmd {
+		c.sought = text
+		if !c.draw.Find(text, true) && text != "" {
+			m.tell(c.id, "Not found: "+text)
+		}
+		return nil
+	}))
+	return nil
+}
+
+// showDiffs shows all diffs of the last turn together.
+func (m *Model) showDiffs() tea.Cmd {
+	if m.chat == nil {
+		return nil
+	}
+	c := m.chat
+	turn := 0
+	for t := range c.snapshot.Turns() {
+		turn = t.Number
+	}
+	m.push(&pages{title: "Diffs of the last turn", text: func(m *Model, width int) []string {
+		lines, n := draw.TurnDiffs(m.drawn, c.snapshot, turn, m.diffs, width)
+		if n == 0 {
+			return []string{"The last turn has changed nothing that the agent has told of."}
+		}
+		return lines
+	}})
+	return nil
+}
+
+// findingLines are a finding and what proves it.
+func findingLines(m *Model, f conformance.Finding, width int) []string {
+	lines := wrap(m.style.key.Render(clean(cmp.Or(f.Rule, "note")))+" "+clean(f.String()), width)
+	for _, e := range f.Evidence {
+		for _, l := range wrap(clean(fmt.Sprint(e)), width-4) {
+			lines = append(lines, m.style.dim.Render("    "+l))
+		}
+	}
+	return append(lines, "")
+}
+

@@ -1,0 +1,120 @@
+package tui
+
+// This file owns requests for permission.
+
+import (
+	"strconv"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+)
+
+// permissionDialog asks for permission.
+type permissionDialog struct {
+	asked  *talk.Question
+	keys   []string // of the options
+	marked int      // the option that enter chooses; -1 until the user has marked one
+	answer func(acp.PermissionOptionID)
+
+	drawn *permissionLines
+}
+
+// permissionKeys are the keys of the kinds of options. The first option of a kind has it; all have their number.
+var permissionKeys = map[acp.PermissionOptionKind]string{
+	acp.PermissionOptionKindAllowOnce:    "y",
+	acp.PermissionOptionKindAllowAlways:  "Y",
+	acp.PermissionOptionKindRejectOnce:   "n",
+	acp.PermissionOptionKindRejectAlways: "N",
+}
+
+func newPermission(asked *talk.Question, answer func(acp.PermissionOptionID)) *permissionDialog {
+	d := &permissionDialog{asked: asked, marked: -1, answer: answer, drawn: &permissionLines{}}
+	used := map[string]bool{}
+	for _, o := range asked.Options {
+		key := permissionKeys[o.Kind]
+		if used[key] {
+			key = ""
+		}
+		used[key] = true
+		d.keys = append(d.keys, key)
+	}
+	return d
+}
+
+func (d *permissionDialog) init(*Model) tea.Cmd { return nil }
+
+func (d *permissionDialog) title(m *Model) string { return m.agentName() + " asks for permission" }
+
+func (d *permissionDialog) body(m *Model, width int) []string {
+	return d.drawn.lines(m, d.asked, width)
+}
+
+// foot are the options with their keys.
+func (d *permissionDialog) foot(m *Model, width int) []string {
+	var lines []string
+	for i, o := range d.asked.Options {
+		key := strconv.Itoa(i + 1)
+		if d.keys[i] != "" {
+			key += " or " + d.keys[i]
+		}
+		if width < 40 && d.keys[i] != "" {
+			key = d.keys[i]
+		}
+		text := clean(o.Name)
+		if !o.Kind.Known() {
+			text += " (" + clean(string(o.Kind)) + ")"
+		}
+		mark := "  "
+		if i == d.marked {
+			mark = "> "
+		}
+		lines = append(lines, fit(mark+m.style.key.Render(key)+"  "+text, width))
+	}
+	if len(lines) == 0 {
+		lines = append(lines, fit("The agent offers no answer. Ctrl-C cancels the turn.", width))
+	}
+	return lines
+}
+
+func (d *permissionDialog) key(m *Model, q *question, k tea.KeyPressMsg) (bool, tea.Cmd) {
+	key := k.String()
+	if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= len(d.asked.Options) && n <= 9 {
+		return d.choose(m, q, n-1), nil
+	}
+	for i, own := range d.keys {
+		if own != "" && own == key {
+			return d.choose(m, q, i), nil
+		}
+	}
+	switch key {
+	case "down", "tab":
+		d.marked = (d.marked + 1) % max(1, len(d.asked.Options))
+	case "up", "shift+tab":
+		d.marked = (max(0, d.marked) - 1 + len(d.asked.Options)) % max(1, len(d.asked.Options))
+	case "enter":
+		if d.marked >= 0 && d.marked < len(d.asked.Options) {
+			return d.choose(m, q, d.marked), nil
+		}
+	case "k":
+		q.scroll = max(0, q.scroll-1)
+	case "j":
+		q.scroll++
+	case "d":
+		return false, m.toggleDiffs()
+	case "ctrl+c":
+		return false, m.interrupt()
+	}
+	return false, nil
+}
+
+func (d *permissionDialog) paste(*Model, string) (bool, tea.Cmd) { return false, nil }
+
+// choose answers with an option.
+func (d *permissionDialog) choose(m *Model, q *question, i int) bool {
+	o := d.asked.Options[i]
+	d.answer(o.OptionID)
+	m.tell(q.session, "Answered: "+clean(o.Name))
+	return true
+}

@@ -1,0 +1,206 @@
+package tui
+
+// This file owns the questions of agents: their order, which one takes the keys, and that none is lost or answered by
+// accident.
+
+import (
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// question waits for the user's answer.
+type question struct {
+	session acp.SessionID // "" if it is no session's
+	dialog  dialog
+	drawn   time.Time // zero until it was
+	left    bool      // the user has gone back to the editor, and comes back with the key for it
+	scroll  int       // the first line of the body that is shown
+}
+
+// dialog is what a question shows, and how it is answered.
+type dialog interface {
+	// title is one line.
+	title(m *Model) string
+	// body are the lines that may be scrolled.
+	body(m *Model, width int) []string
+	// foot are the lines that are always shown: the keys.
+	foot(m *Model, width int) []string
+	// key takes a key, and reports whether the question is answered.
+	key(m *Model, q *question, k tea.KeyPressMsg) (answered bool, cmd tea.Cmd)
+	// paste takes text that was pasted, and reports whether it did.
+	paste(m *Model, text string) (taken bool, cmd tea.Cmd)
+	// init is called when the question comes.
+	init(m *Model) tea.Cmd
+}
+
+// quiet is for how long a question must have been drawn, and no key pressed, before it takes keys by itself: a key that
+// was meant for something else must not answer it.
+const quiet = 600 * time.Millisecond
+
+// asked takes a question.
+func (m *Model) asked(q *question) tea.Cmd {
+	m.questions = append(m.questions, q)
+	m.resize()
+	return tea.Batch(q.dialog.init(m), m.rearm())
+}
+
+// rearm has the program drawn when a question begins to take keys.
+func (m *Model) rearm() tea.Cmd {
+	return tea.Tick(quiet+frame, func(time.Time) tea.Msg { return armedMsg{} })
+}
+
+// withdraw removes a question: it is answered, or the agent does not want to know any more.
+func (m *Model) withdraw(q *question) {
+	m.questions = slices.DeleteFunc(m.questions, func(o *question) bool { return o == q })
+	if m.focused == q {
+		m.focused = nil
+	}
+	m.layers = slices.DeleteFunc(m.layers, func(l layer) bool { a, ok := l.(*answering); return ok && a.q == q })
+	m.resize()
+}
+
+// dismiss withdraws the questions of a kind.
+func (m *Model) dismiss(kind func(dialog) bool) {
+	for _, q := range slices.Clone(m.questions) {
+		if kind(q.dialog) {
+			m.withdraw(q)
+		}
+	}
+}
+
+// question is the first one of the chat that is shown, or of no session; nil if there is none.
+func (m *Model) question() *question {
+	return m.questionOf(m.chat)
+}
+
+// questionOf is the first question of a chat, or of no session.
+func (m *Model) questionOf(c *chat) *question {
+	for _, q := range m.questions {
+		if m.chatOf(q.session) == nil || c != nil && q.session == c.id {
+			return q
+		}
+	}
+	return nil
+}
+
+// takes reports whether a question takes keys: the user has gone to it, or it was there long enough while nothing was
+// typed, and nothing waits in the editor to be typed further.
+func (m *Model) takes(q *question) bool {
+	if q == nil {
+		return false
+	}
+	if m.focused == q {
+		return true
+	}
+	now := m.now()
+	return !q.left && !q.drawn.IsZero() && now.Sub(q.drawn) >= quiet && now.Sub(m.lastKey) >= quiet && m.editor().empty()
+}
+
+// goToQuestion is the key that goes to the next question, from every screen.
+func (m *Model) goToQuestion() tea.Cmd {
+	if len(m.questions) == 0 {
+		m.tellHere("There are no questions.")
+		return nil
+	}
+	q := m.question()
+	if q == nil || q == m.focused && len(m.questions) > 1 { // the next session's
+		next := (slices.Index(m.questions, m.focused) + 1) % len(m.questions)
+		q = m.questions[next]
+		if c := m.chatOf(q.session); c != nil && c != m.chat {
+			m.show(c)
+			q = m.question()
+		}
+	}
+	m.layers = nil
+	m.focus(q)
+	return nil
+}
+
+// focus gives a question the keys.
+func (m *Model) focus(q *question) {
+	m.focused, q.left = q, false
+}
+
+// questionKey gives a key to a question that takes keys.
+func (m *Model) questionKey(q *question, k tea.KeyPressMsg) tea.Cmd {
+	m.focused = q
+	switch k.String() {
+	case "esc":
+		m.focused, q.left = nil, true
+		return nil
+	case "pgup":
+		q.scroll = max(0, q.scroll-5)
+		return nil
+	case "pgdown":
+		q.scroll += 5 // the view bounds it
+		return nil
+	case "ctrl+g":
+		return m.goToQuestion()
+	}
+	answered, cmd := q.dialog.key(m, q, k)
+	if answered {
+		m.withdraw(q)
+		return tea.Batch(cmd, m.rearm())
+	}
+	return cmd
+}
+
+// questionView draws a question in at most height lines. What does not fit is scrolled; the keys are always shown.
+func (m *Model) questionView(q *question, width, height int) []string {
+	takes := m.takes(q)
+	if q.drawn.IsZero() {
+		q.drawn = m.now()
+	}
+	style := m.style.asking
+	title := q.dialog.title(m)
+	if n := len(m.questions); n > 1 {
+		title += m.count(n)
+	}
+	lines := []string{m.rule(style, title, width)}
+	foot := q.dialog.foot(m, width)
+	if !takes {
+		foot = append([]string{m.style.dim.Render(fit("Ctrl-G: answer", width))}, foot...)
+	}
+	room := max(1, height-len(lines)-len(foot))
+	body := q.dialog.body(m, width)
+	if hidden := len(body) - room; hidden > 0 {
+		room = max(1, room-1)
+		q.scroll = min(q.scroll, len(body)-room)
+		rest := len(body) - room - q.scroll
+		body = body[q.scroll : q.scroll+room]
+		lines = append(lines, body...)
+		lines = append(lines, m.style.dim.Render(fit(moreLines(q.scroll, rest), width)))
+	} else {
+		q.scroll = 0
+		lines = append(lines, body...)
+	}
+	lines = append(lines, foot...)
+	if len(lines) > height { // a very small terminal: the keys are what counts
+		lines = lines[len(lines)-height:]
+	}
+	return lines
+}
+
+// answering is a layer that shows a question over another screen, such as the overview.
+type answering struct{ q *question }
+
+func (a *answering) full() bool { return false }
+
+func (a *answering) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	if k.String() == "esc" {
+		m.pop(a)
+		m.focused = nil
+		return nil
+	}
+	return m.questionKey(a.q, k)
+}
+
+func (a *answering) paste(m *Model, text string) { a.q.dialog.paste(m, text) }
+
+func (a *answering) view(m *Model, width, height int) []string {
+	return m.questionView(a.q, width, height)
+}

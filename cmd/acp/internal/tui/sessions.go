@@ -1,0 +1,473 @@
+package tui
+
+// This file owns sessions: those that are open, and those that the agent has stored.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+)
+
+// chatState is what the overview says of a chat.
+func (m *Model) chatState(c *chat) string {
+	switch {
+	case slices.ContainsFunc(m.questions, func(q *question) bool { return q.session == c.id }):
+		return "? asks"
+	case c.cancel != nil:
+		return "● running"
+	case c.failed != nil:
+		return "! failed"
+	case c.unseen:
+		return "✓ done"
+	}
+	return "  idle"
+}
+
+
+// showOverview shows the open sessions.
+func (m *Model) showOverview() tea.Cmd {
+	p := newPicker("Open sessions", nil, func(m *Model, p *picker, it item) tea.Cmd {
+		m.layers = nil
+		m.show(it.value.(*chat))
+		return nil
+	})
+	p.letters, p.whole, p.keys = true, true, overviewKeys()
+	p.refresh = func(m *Model) []item {
+		var items []item
+		for _, c := range m.chats {
+			label := fmt.Sprintf("%-9s  %s", m.chatState(c), c.name())
+			about := c.session.Cwd()
+			for _, q := range m.questions {
+				if q.session == c.id {
+					about = q.dialog.title(m)
+				}
+			}
+			items = append(items, item{label: label, about: clean(about), current: c == m.chat, value: c})
+		}
+		return items
+	}
+	p.refreshNow(m)
+	m.push(p)
+	return nil
+}
+
+// refreshNow takes the items as they are, and marks the current one.
+func (p *picker) refreshNow(m *Model) {
+	p.list.items = p.refresh(m)
+	p.list.match()
+}
+
+// overviewKeys are the keys of the open sessions.
+func overviewKeys() []binding {
+	on := func(f func(m *Model, c *chat) tea.Cmd) func(*Model) tea.Cmd {
+		return func(m *Model) tea.Cmd {
+			p, ok := m.top().(*picker)
+			if !ok {
+				return nil
+			}
+			it, ok := p.list.current()
+			if !ok {
+				return nil
+			}
+			return f(m, it.value.(*chat))
+		}
+	}
+	return []binding{
+		{"show", []string{"enter"}, "show the session", nil},
+		{"answer", []string{"a"}, "answer what it asks, and stay here", on((*Model).answerHere)},
+		{"cancel", []string{"c"}, "cancel its turn", on(func(m *Model, c *chat) tea.Cmd { m.cancelTurn(c); return nil })},
+		{"new", []string{"n"}, "open a new session", func(m *Model) tea.Cmd { m.layers = nil; return m.newSession() }},
+		{"stored", []string{"s"}, "list the agent's stored sessions", (*Model).showStored},
+		{"rename", []string{"r"}, "rename it", on((*Model).renameChat)},
+		{"fork", []string{"f"}, "go on in a copy of it", on((*Model).forkChat)},
+		{"export", []string{"e"}, "write it as Markdown to a file", on((*Model).exportChat)},
+		{"close", []string{"x"}, "close it", on((*Model).closeThis)},
+		{"delete", []string{"D"}, "delete it", on((*Model).deleteThis)},
+	}
+}
+
+// answerHere shows the question of a chat over the overview.
+func (m *Model) answerHere(c *chat) tea.Cmd {
+	for _, q := range m.questions {
+		if q.session == c.id {
+			m.push(&answering{q})
+			m.focus(q)
+			return nil
+		}
+	}
+	m.tellHere("It asks nothing.")
+	return nil
+}
+
+// turnTo shows the next chat.
+func (m *Model) turnTo(step int) tea.Cmd {
+	if n := len(m.chats); n > 1 {
+		at := slices.Index(m.chats, m.chat)
+		m.show(m.chats[(at+step+n)%n])
+	}
+	return m.rearm()
+}
+
+func (m *Model) rename() tea.Cmd     { return m.withChat((*Model).renameChat) }
+func (m *Model) fork() tea.Cmd       { return m.withChat((*Model).forkChat) }
+func (m *Model) closeChat() tea.Cmd  { return m.withChat((*Model).closeThis) }
+func (m *Model) deleteChat() tea.Cmd { return m.withChat((*Model).deleteThis) }
+func (m *Model) export() tea.Cmd     { return m.withChat((*Model).exportChat) }
+
+// withChat does something with the chat that is shown.
+func (m *Model) withChat(f func(m *Model, c *chat) tea.Cmd) tea.Cmd {
+	if m.chat == nil {
+		m.tell("", "There is no session.")
+		return nil
+	}
+	return f(m, m.chat)
+}
+
+// renameChat asks for another title: at the agent if it can, otherwise here alone.
+func (m *Model) renameChat(c *chat) tea.Cmd {
+	m.push(newLine("Title of the session", c.name(), func(m *Model, text string) tea.Cmd {
+		text = strings.TrimSpace(text)
+		c.title = text
+		if text == "" || !m.client.Can(unstable.MethodSetSessionTitle) {
+			return nil
+		}
+		client := m.client
+		return m.call("The agent has not taken the title", func(ctx context.Context) error { return client.Rename(ctx, c.id, text) }, nil)
+	}))
+	return nil
+}
+
+// forkChat goes on in a copy.
+func (m *Model) forkChat(c *chat) tea.Cmd {
+	if !m.client.Can(unstable.MethodForkSession) {
+		m.tellHere("The agent cannot fork sessions.")
+		return nil
+	}
+	m.layers = nil
+	client := m.client
+	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
+		s, err := client.Fork(ctx, c.id, &talk.SessionOptions{Cwd: c.session.Cwd()})
+		return openedMsg{s, "A copy of " + c.name(), err, nil}
+	})
+}
+
+// closeThis closes a session; the agent keeps what it stores.
+func (m *Model) closeThis(c *chat) tea.Cmd {
+	if c.cancel != nil {
+		m.tellHere("A turn is in progress: cancel it first.")
+		return nil
+	}
+	return tea.Batch(m.forget(c), m.call("The session was not closed", func(ctx context.Context) error {
+		if err := c.session.Close(ctx); !errors.Is(err, acp.ErrUnsupported) {
+			return err
+		}
+		return nil
+	}, nil))
+}
+
+// deleteThis deletes a session, after asking.
+func (m *Model) deleteThis(c *chat) tea.Cmd {
+	return m.confirmDelete(c.id, c.name(), func(m *Model) tea.Cmd { return m.forget(c) })
+}
+
+// confirmDelete asks whether to delete a session.
+func (m *Model) confirmDelete(id acp.SessionID, name string, then func(*Model) tea.Cmd) tea.Cmd {
+	if !m.client.Can(acp.MethodDeleteSession) {
+		m.tellHere("The agent cannot delete sessions.")
+		return nil
+	}
+	p := newPicker("Delete "+name+"?", []item{{label: "keep it", value: false}, {label: "delete it", value: true}}, func(m *Model, p *picker, it item) tea.Cmd {
+		m.pop(p)
+		if !it.value.(bool) {
+			return nil
+		}
+		client := m.client
+		return m.call("The session was not deleted", func(ctx context.Context) error { return client.Delete(ctx, id) }, then)
+	})
+	p.letters = true
+	m.push(p)
+	return nil
+}
+
+// exportChat asks for the name of a file, and writes the session to it.
+func (m *Model) exportChat(c *chat) tea.Cmd {
+	name := fmt.Sprintf("session-%s.md", m.now().Format("20060102-150405"))
+	m.push(newLine("Write the session to", filepath.Join(m.opts.Talk.Cwd, name), func(m *Model, path string) tea.Cmd {
+		snapshot := c.snapshot
+		return m.call("Not written", func(context.Context) error {
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return err
+			}
+			return errors.Join(draw.Export(f, snapshot), f.Close())
+		}, func(m *Model) tea.Cmd {
+			m.tellHere("Written to " + path)
+			return nil
+		})
+	}))
+	return nil
+}
+
+// storedMsg are stored sessions of the agent.
+type storedMsg struct {
+	list *picker
+	all  []acp.SessionInfo
+	err  error
+}
+
+// maxStored is how many stored sessions are shown.
+const maxStored = 1000
+
+
+// showStored lists the agent's stored sessions of this directory.
+func (m *Model) showStored() tea.Cmd {
+	if m.client == nil {
+		return nil
+	}
+	if !m.client.Can(acp.MethodListSessions) {
+		m.tellHere("The agent cannot list its sessions.")
+		return nil
+	}
+	return m.listStored(false)
+}
+
+func (m *Model) listStored(everywhere bool) tea.Cmd {
+	title, cwd := "Stored sessions of "+clean(m.opts.Talk.Cwd), m.opts.Talk.Cwd
+	if everywhere {
+		title, cwd = "Stored sessions", ""
+	}
+	p := newPicker(title, []item{{label: "…"}}, func(m *Model, _ *picker, it item) tea.Cmd { return m.openThis(it, true) })
+	p.whole, p.keys = true, storedKeys()
+	m.push(p)
+	client := m.client
+	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
+		all, err := listSessions(ctx, client, cwd)
+		return storedMsg{p, all, err}
+	})
+}
+
+// listSessions lists stored sessions, the newest first.
+func listSessions(ctx context.Context, client *talk.Client, cwd string) (all []acp.SessionInfo, err error) {
+	for s, err := range client.Sessions(ctx, cwd) {
+		if err != nil {
+			return all, err
+		}
+		if all = append(all, s); len(all) == maxStored {
+			break
+		}
+	}
+	slices.SortStableFunc(all, func(a, b acp.SessionInfo) int { return cmp.Compare(b.UpdatedAt.Value(), a.UpdatedAt.Value()) })
+	return all, nil
+}
+
+// stored takes a list of stored sessions.
+func (m *Model) stored(msg storedMsg) {
+	if msg.err != nil {
+		m.tellHere(fmt.Sprintf("The sessions were not listed: %v", msg.err))
+	}
+	var items []item
+	for _, s := range msg.all {
+		items = append(items, item{
+			label:   fmt.Sprintf("%-8s  %s", m.ago(s.UpdatedAt.Value()), cmp.Or(clean(s.Title.Value()), clean(string(s.SessionID)))),
+			about:   clean(s.Cwd),
+			current: m.chatOf(s.SessionID) != nil,
+			value:   s,
+		})
+	}
+	msg.list.list.items = items
+	msg.list.list.match()
+	msg.list.list.at = 0
+}
+
+// ago says how long ago a time was; what is no time is left out.
+func (m *Model) ago(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return ""
+	}
+	switch d := m.now().Sub(at); {
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	default:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+}
+
+// storedKeys are the keys of the stored sessions.
+func storedKeys() []binding {
+	on := func(f func(m *Model, p *picker, it item) tea.Cmd) func(*Model) tea.Cmd {
+		return func(m *Model) tea.Cmd {
+			p, ok := m.top().(*picker)
+			if !ok {
+				return nil
+			}
+			it, ok := p.list.current()
+			if _, session := it.value.(acp.SessionInfo); !ok || !session {
+				return nil
+			}
+			return f(m, p, it)
+		}
+	}
+	return []binding{
+		{"open", []string{"enter"}, "open it, with its history if the agent can do that", nil},
+		{"open without history", []string{"ctrl+o"}, "open it without its history", on(func(m *Model, _ *picker, it item) tea.Cmd { return m.openThis(it, false) })},
+		{"delete", []string{"ctrl+x"}, "delete it", on(func(m *Model, p *picker, it item) tea.Cmd {
+			s := it.value.(acp.SessionInfo)
+			return m.confirmDelete(s.SessionID, cmp.Or(clean(s.Title.Value()), clean(string(s.SessionID))), func(*Model) tea.Cmd {
+				p.list.items = slices.DeleteFunc(p.list.items, func(o item) bool {
+					other, ok := o.value.(acp.SessionInfo)
+					return ok && other.SessionID == s.SessionID
+				})
+				p.list.match()
+				return nil
+			})
+		})},
+		{"all folders", []string{"ctrl+a"}, "list those of all folders", func(m *Model) tea.Cmd {
+			if p, ok := m.top().(*picker); ok {
+				m.pop(p)
+			}
+			return m.listStored(true)
+		}},
+	}
+}
+
+// openThis opens a session of the list.
+func (m *Model) openThis(it item, history bool) tea.Cmd {
+	s, ok := it.value.(acp.SessionInfo)
+	if !ok {
+		return nil
+	}
+	m.layers = nil
+	if c := m.chatOf(s.SessionID); c != nil {
+		m.show(c)
+		return nil
+	}
+	return m.openStored(s.SessionID, s.Cwd, history)
+}
+
+// openStored opens a stored session.
+func (m *Model) openStored(id acp.SessionID, cwd string, history bool) tea.Cmd {
+	m.tellHere("Opening the session…")
+	client := m.client
+	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
+		s, about, err := openSession(ctx, client, id, cwd, history)
+		return openedMsg{s, about, err, func(m *Model) tea.Cmd { return m.openStored(id, cwd, history) }}
+	})
+}
+
+// openSession opens a session with its history if that is wanted and the agent can load it, otherwise without.
+func openSession(ctx context.Context, client *talk.Client, id acp.SessionID, cwd string, history bool) (*talk.Session, string, error) {
+	o := &talk.SessionOptions{Cwd: cwd}
+	load, resume := client.Can(acp.MethodLoadSession), client.Can(acp.MethodResumeSession)
+	switch {
+	case load && (history || !resume):
+		s, err := client.Load(ctx, id, o)
+		return s, "", err
+	case resume:
+		s, err := client.Resume(ctx, id, o)
+		return s, "The session goes on. What was said before is not shown.", err
+	}
+	return nil, "", errors.New("the agent cannot open stored sessions")
+}
+
+// continueLast opens the last session of this directory, or a new one if there is none.
+func (m *Model) continueLast() tea.Cmd {
+	if m.client == nil {
+		return nil
+	}
+	cwd, client := m.opts.Talk.Cwd, m.client
+	return m.tasks.cmd(func(ctx context.Context) tea.Msg {
+		all, err := listSessions(ctx, client, cwd)
+		if err == nil && len(all) > 0 {
+			s, about, err := openSession(ctx, client, all[0].SessionID, all[0].Cwd, true)
+			return openedMsg{s, about, err, (*Model).continueLast}
+		}
+		if err != nil && !errors.Is(err, acp.ErrUnsupported) {
+			return openedMsg{nil, "", err, (*Model).continueLast}
+		}
+		s, err := m.setUp(ctx)(client.NewSession(ctx, nil))
+		return openedMsg{s, "There is no session of this directory to go on with: this is a new one.", err, (*Model).continueLast}
+	})
+}
+
+// showQueue shows the prompts that wait.
+func (m *Model) showQueue() tea.Cmd {
+	if m.chat == nil || len(m.chat.queue) == 0 {
+		m.tellHere("No prompts wait.")
+		return nil
+	}
+	c := m.chat
+	p := newPicker("Prompts that wait", nil, func(m *Model, p *picker, _ item) tea.Cmd { return m.editWaiting() })
+	p.letters, p.keys = true, queueKeys()
+	p.refresh = func(*Model) []item {
+		var items []item
+		for _, q := range c.queue {
+			items = append(items, item{label: clean(q.text)})
+		}
+		return items
+	}
+	p.refreshNow(m)
+	m.push(p)
+	return nil
+}
+
+// queueKeys are the keys of the prompts that wait.
+func queueKeys() []binding {
+	on := func(f func(m *Model, p *picker, i int)) func(*Model) tea.Cmd {
+		return func(m *Model) tea.Cmd {
+			if p, ok := m.top().(*picker); ok && p.list.at < len(m.chat.queue) {
+				f(m, p, p.list.at)
+			}
+			if len(m.chat.queue) == 0 {
+				m.layers = nil
+			}
+			m.resize()
+			return nil
+		}
+	}
+	return []binding{
+		{"edit", []string{"enter"}, "take it back into the editor", nil},
+		{"remove", []string{"x"}, "remove it", on(func(m *Model, _ *picker, i int) { m.chat.queue = slices.Delete(m.chat.queue, i, i+1) })},
+		{"sooner", []string{"u"}, "send it sooner", on(func(m *Model, p *picker, i int) {
+			if i > 0 {
+				q := m.chat.queue
+				q[i-1], q[i] = q[i], q[i-1]
+				p.list.at--
+			}
+		})},
+	}
+}
+
+// editWaiting takes the marked prompt back into the editor.
+func (m *Model) editWaiting() tea.Cmd {
+	p, ok := m.top().(*picker)
+	if !ok || m.chat == nil || p.list.at >= len(m.chat.queue) {
+		return nil
+	}
+	q := m.chat.queue[p.list.at]
+	if !m.chat.editor.empty() { // what is typed is not lost
+		m.history.add(m.chat.editor.take())
+	}
+	m.chat.queue = slices.Delete(m.chat.queue, p.list.at, p.list.at+1)
+	m.chat.editor.set(q)
+	m.pop(p)
+	m.resize()
+	return nil
+}

@@ -1,0 +1,286 @@
+package tui
+
+// This file owns what the user chooses of a session: its mode, model, options and commands, and files.
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// modeOf is the name of the current mode.
+func modeOf(s *view.Snapshot) string {
+	if name := optionOf(s, acp.SessionConfigOptionCategoryMode); name != "" {
+		return name
+	}
+	modes := s.Modes.Value()
+	for _, mode := range modes.AvailableModes {
+		if mode.ID == modes.CurrentModeID {
+			return clean(mode.Name)
+		}
+	}
+	return clean(string(modes.CurrentModeID))
+}
+
+// optionOf is the name of the value of the first option of a category.
+func optionOf(s *view.Snapshot, category acp.SessionConfigOptionCategory) string {
+	for _, o := range s.ConfigOptions.Value() {
+		if o.Category.Value() == category {
+			return valueOf(o)
+		}
+	}
+	return ""
+}
+
+// valueOf is the value of an option in words.
+func valueOf(o acp.SessionConfigOption) string {
+	switch v := o.Variant.(type) {
+	case *acp.SessionConfigOptionBoolean:
+		if v.CurrentValue {
+			return "on"
+		}
+		return "off"
+	case *acp.SessionConfigOptionSelect:
+		for _, s := range selectOptions(v.Options) {
+			if s.Value == v.CurrentValue {
+				return clean(s.Name)
+			}
+		}
+		return clean(string(v.CurrentValue))
+	}
+	return "?"
+}
+
+// selectOptions are the values of an option, without their groups.
+func selectOptions(o acp.SessionConfigSelectOptions) []acp.SessionConfigSelectOption {
+	switch v := o.Variant.(type) {
+	case acp.SessionConfigSelectOptionsUngrouped:
+		return v
+	case acp.SessionConfigSelectOptionsGrouped:
+		var all []acp.SessionConfigSelectOption
+		for _, g := range v {
+			for _, s := range g.Options {
+				s.Name = g.Name + ": " + s.Name
+				all = append(all, s)
+			}
+		}
+		return all
+	}
+	return nil
+}
+
+// optionIn is the first option of a category, or nil.
+func optionIn(s *view.Snapshot, category acp.SessionConfigOptionCategory) *acp.SessionConfigOption {
+	options := s.ConfigOptions.Value()
+	for i := range options {
+		if options[i].Category.Value() == category {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+// showModes has the user choose a mode.
+func (m *Model) showModes() tea.Cmd {
+	if m.chat == nil {
+		return nil
+	}
+	if o := optionIn(m.chat.snapshot, acp.SessionConfigOptionCategoryMode); o != nil {
+		return m.showValues(*o)
+	}
+	modes := m.chat.snapshot.Modes.Value()
+	if len(modes.AvailableModes) == 0 {
+		m.tellHere("The agent has no modes.")
+		return nil
+	}
+	var items []item
+	for _, mode := range modes.AvailableModes {
+		items = append(items, item{clean(mode.Name), clean(mode.Description.Value()), mode.ID == modes.CurrentModeID, mode.ID})
+	}
+	m.push(newPicker("Mode", items, func(m *Model, p *picker, it item) tea.Cmd {
+		m.pop(p)
+		return m.setMode(it.value.(acp.SessionModeID))
+	}))
+	return nil
+}
+
+func (m *Model) setMode(id acp.SessionModeID) tea.Cmd {
+	c := m.chat
+	return m.call("The mode was not changed", func(ctx context.Context) error { return c.session.SetMode(ctx, id) }, nil)
+}
+
+// nextMode takes the next mode.
+func (m *Model) nextMode() tea.Cmd {
+	if m.chat == nil {
+		return nil
+	}
+	if o := optionIn(m.chat.snapshot, acp.SessionConfigOptionCategoryMode); o != nil {
+		if v, ok := o.Variant.(*acp.SessionConfigOptionSelect); ok {
+			values := selectOptions(v.Options)
+			for i, s := range values {
+				if s.Value == v.CurrentValue {
+					return m.setOption(o.ID, string(values[(i+1)%len(values)].Value))
+				}
+			}
+		}
+	}
+	modes := m.chat.snapshot.Modes.Value()
+	for i, mode := range modes.AvailableModes {
+		if mode.ID == modes.CurrentModeID {
+			return m.setMode(modes.AvailableModes[(i+1)%len(modes.AvailableModes)].ID)
+		}
+	}
+	m.tellHere("The agent has no modes.")
+	return nil
+}
+
+// showModels has the user choose a model.
+func (m *Model) showModels() tea.Cmd {
+	if m.chat == nil {
+		return nil
+	}
+	if o := optionIn(m.chat.snapshot, acp.SessionConfigOptionCategoryModel); o != nil {
+		return m.showValues(*o)
+	}
+	m.tellHere("The agent does not let you choose a model.")
+	return nil
+}
+
+// showOptions has the user choose an option, and then its value.
+func (m *Model) showOptions() tea.Cmd {
+	if m.chat == nil {
+		return nil
+	}
+	if len(m.chat.snapshot.ConfigOptions.Value()) == 0 {
+		m.tellHere("The agent has no options.")
+		return nil
+	}
+	c := m.chat
+	p := newPicker("Options", nil, func(m *Model, _ *picker, it item) tea.Cmd {
+		o := it.value.(acp.SessionConfigOption)
+		if v, ok := o.Variant.(*acp.SessionConfigOptionBoolean); ok {
+			return m.setOption(o.ID, strconv.FormatBool(!v.CurrentValue))
+		}
+		return m.showValues(o)
+	})
+	p.refresh = func(*Model) []item {
+		var items []item
+		for _, o := range c.snapshot.ConfigOptions.Value() {
+			items = append(items, item{label: clean(o.Name) + ": " + valueOf(o), about: clean(o.Description.Value()), value: o})
+		}
+		return items
+	}
+	m.push(p)
+	return nil
+}
+
+// showValues has the user choose the value of an option.
+func (m *Model) showValues(o acp.SessionConfigOption) tea.Cmd {
+	var items []item
+	switch v := o.Variant.(type) {
+	case *acp.SessionConfigOptionSelect:
+		for _, s := range selectOptions(v.Options) {
+			items = append(items, item{clean(s.Name), clean(s.Description.Value()), s.Value == v.CurrentValue, string(s.Value)})
+		}
+	case *acp.SessionConfigOptionBoolean:
+		items = []item{{"on", "", v.CurrentValue, "true"}, {"off", "", !v.CurrentValue, "false"}}
+	default:
+		m.tellHere("This client does not know this kind of option.")
+		return nil
+	}
+	m.push(newPicker(clean(o.Name), items, func(m *Model, p *picker, it item) tea.Cmd {
+		m.pop(p)
+		return m.setOption(o.ID, it.value.(string))
+	}))
+	return nil
+}
+
+func (m *Model) setOption(id acp.SessionConfigID, value string) tea.Cmd {
+	c := m.chat
+	return m.call("The option was not changed", func(ctx context.Context) error { return c.session.SetOption(ctx, id, value) }, nil)
+}
+
+// commandAbout says what a command of the agent does.
+func commandAbout(c acp.AvailableCommand) string {
+	about := clean(c.Description)
+	if input, ok := c.Input.Get(); ok {
+		if v, ok := input.Variant.(*acp.AvailableCommandInputUnstructured); ok && v.Hint != "" {
+			about = "[" + clean(v.Hint) + "] " + about
+		}
+	}
+	return about
+}
+
+// showCommands has the user choose a command of the agent.
+func (m *Model) showCommands() tea.Cmd {
+	if m.chat == nil || len(m.chat.snapshot.Commands) == 0 {
+		m.tellHere("The agent has no commands.")
+		return nil
+	}
+	var items []item
+	for _, c := range m.chat.snapshot.Commands {
+		items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name + " "})
+	}
+	m.push(newPicker("Commands", items, func(m *Model, p *picker, it item) tea.Cmd {
+		m.pop(p)
+		e := m.editor()
+		e.area.MoveToBegin()
+		e.area.InsertString(it.value.(string))
+		e.area.MoveToEnd()
+		return nil
+	}))
+	return nil
+}
+
+// showFiles has the user choose a file.
+func (m *Model) showFiles() tea.Cmd {
+	if m.chat == nil {
+		return nil
+	}
+	dir := m.chat.session.Cwd()
+	p := newPicker("Files", nil, func(m *Model, p *picker, it item) tea.Cmd {
+		m.pop(p)
+		m.editor().area.InsertString(it.value.(string) + " ")
+		return nil
+	})
+	shown := -1
+	p.refresh = func(m *Model) []item {
+		paths := m.filesOf(dir)
+		if len(paths) == shown {
+			return p.list.items
+		}
+		shown = len(paths)
+		var items []item
+		for _, path := range paths {
+			items = append(items, item{label: clean(path), value: fileMention(path)})
+		}
+		return items
+	}
+	m.push(p)
+	return nil
+}
+
+// showActions has the user choose from all actions.
+func (m *Model) showActions() tea.Cmd {
+	var items []item
+	for _, a := range actions() {
+		if a.name == "" || a.run == nil {
+			continue
+		}
+		label := a.about
+		if len(a.keys) > 0 {
+			label += fmt.Sprintf(" (%s)", keyName(a.keys[0]))
+		}
+		items = append(items, item{label: a.name + ": " + label, value: a.run})
+	}
+	m.push(newPicker("Actions", items, func(m *Model, p *picker, it item) tea.Cmd {
+		m.pop(p)
+		return it.value.(func(*Model) tea.Cmd)(m)
+	}))
+	return nil
+}

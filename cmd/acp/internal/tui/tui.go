@@ -1,0 +1,164 @@
+// Package tui is acp run: a client for people, in a terminal.
+//
+// Run draws the whole screen. One model owns all state and changes only in its loop; what takes time runs beside it as a
+// task, and comes back as a message. RunPlain is the same for terminals that are read line by line.
+//
+// Text of an agent is cleaned before it is drawn: by package draw, and here by clean and cleanText.
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+	"golang.org/x/term"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+)
+
+// Options say what the program does.
+type Options struct {
+	// Talk is how the agent is talked to. Its hooks but Findings are the program's own.
+	Talk talk.Options
+	// Start is the session that is opened at first.
+	Start Start
+	// Prompt is said at first, if it is not "".
+	Prompt string
+	// Setup is called for each new session before it is shown: to choose a mode, a model, options.
+	Setup func(ctx context.Context, s *talk.Session) error
+	// NoColor, NoMouse: do without.
+	NoColor, NoMouse bool
+	// In and Out are the terminal.
+	In, Out *os.File
+	// OpenURL opens a page in the user's browser. Default: as the system does it.
+	OpenURL func(address string) error
+}
+
+// Start is the session that is opened at first: a new one, unless a field says otherwise.
+type Start struct {
+	// Continue opens the last session of the directory.
+	Continue bool
+	// Session opens a stored session, NoHistory without its history.
+	Session   acp.SessionID
+	NoHistory bool
+	// Pick shows the list of stored sessions.
+	Pick bool
+}
+
+func (o *Options) openURL(address string) error {
+	if o.OpenURL != nil {
+		return o.OpenURL(address)
+	}
+	return openBrowser(address)
+}
+
+// SignalError says that a signal has ended the program.
+type SignalError struct{ Signal os.Signal }
+
+// Error implements the error interface.
+func (e *SignalError) Error() string { return "ended by the signal: " + e.Signal.String() }
+
+// endTime is how long the program may take to end before it is made to.
+const endTime = 3 * time.Second
+
+// Run runs the program until the user leaves, and restores the terminal.
+func Run(ctx context.Context, opts *Options) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	in := &input{File: opts.In}
+	var program *tea.Program
+	model := newModel(ctx, opts, func(msg tea.Msg) { program.Send(msg) })
+	options := []tea.ProgramOption{tea.WithInput(in), tea.WithOutput(opts.Out), tea.WithoutSignalHandler()}
+	if opts.NoColor {
+		options = append(options, tea.WithColorProfile(colorprofile.Ascii))
+	}
+	program = tea.NewProgram(model, options...)
+	in.ended = func(err error) { program.Send(leaveMsg{err}) }
+
+	before, _ := term.GetState(int(opts.In.Fd())) // nil if it is no terminal: then there is nothing to restore
+	ended := make(chan struct{})
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, endSignals...)
+	defer signal.Stop(signals)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case s := <-signals:
+			go program.Send(leaveMsg{&SignalError{s}}) // it waits for the loop
+			select {
+			case <-ended:
+			case <-time.After(endTime): // the terminal takes nothing
+				program.Kill()
+			}
+		case <-ended:
+		}
+	}()
+	_, err = program.Run()
+	close(ended)
+	<-watching
+	if before != nil {
+		// An error says that the terminal is gone.
+		_ = term.Restore(int(opts.In.Fd()), before)
+	}
+	return errors.Join(model.end(), model.result(err))
+}
+
+// result is why the program has ended; nil if the user left.
+func (m *Model) result(err error) error {
+	if m.err != nil {
+		return m.err
+	}
+	if err != nil && !errors.Is(err, tea.ErrInterrupted) {
+		return fmt.Errorf("the terminal: %w", err)
+	}
+	return nil
+}
+
+// end ends the agent, and everything that runs beside the loop.
+func (m *Model) end() error {
+	m.tasks.cancel()
+	client := m.client
+	var err error
+	if client != nil {
+		closed := make(chan error, 1)
+		go func() { closed <- client.Close() }()
+		select {
+		case err = <-closed:
+		case <-time.After(endTime):
+			err = client.Kill()
+			<-closed
+		}
+		if m.connection == dead {
+			err = nil // it was shown
+		}
+	}
+	m.tasks.end()
+	return err
+}
+
+// endSignals end the program.
+var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// input is the terminal. When it is gone, the program ends, even if no signal says so.
+type input struct {
+	*os.File
+	ended func(error)
+}
+
+// Read implements io.Reader.
+func (i *input) Read(p []byte) (int, error) {
+	n, err := i.File.Read(p)
+	if n == 0 && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO)) {
+		go i.ended(nil) // it waits for the loop
+	}
+	return n, err
+}
