@@ -43,7 +43,9 @@ Press ? for the keys, and Ctrl-P for everything that can be done. Ctrl-C cancels
 	flags.BoolVar(&f.start.NoHistory, "no-history", false, "with --load: do not show what was said before")
 	flags.BoolVar(&f.start.Pick, "pick", false, "choose from the stored sessions at first")
 	flags.BoolVar(&f.plain, "plain", false, "write line by line, without the alternate screen; also if $NO_COLOR or $ACCESSIBLE is set, or $TERM is dumb")
-	c.RunE = func(cmd *cobra.Command, args []string) error { return talkTo(cmd.Context(), p, f, cfg, cmd.ArgsLenAtDash(), args) }
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return talkTo(cmd.Context(), p, f, cfg, cmd.ArgsLenAtDash(), args)
+	}
 	return c
 }
 
@@ -83,4 +85,3 @@ func runAgent(ctx context.Context, p *program, cfg *config.Config, dash int, arg
 	}
 	return nil, usagef("want an AGENT, or -- and a command")
 }
-

@@ -10,7 +10,6 @@ import (
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
-
 )
 
 // editor is where a prompt is typed.

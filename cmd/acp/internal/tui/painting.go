@@ -239,4 +239,3 @@ func findingLines(m *Model, f conformance.Finding, width int) []string {
 	}
 	return append(lines, "")
 }
-

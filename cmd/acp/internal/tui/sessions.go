@@ -36,7 +36,6 @@ func (m *Model) chatState(c *chat) string {
 	return "  idle"
 }
 
-
 // showOverview shows the open sessions.
 func (m *Model) showOverview() tea.Cmd {
 	p := newPicker("Open sessions", nil, func(m *Model, p *picker, it item) tea.Cmd {
@@ -230,7 +229,6 @@ type storedMsg struct {
 
 // maxStored is how many stored sessions are shown.
 const maxStored = 1000
-
 
 // showStored lists the agent's stored sessions of this directory.
 func (m *Model) showStored() tea.Cmd {
