@@ -68,6 +68,9 @@ func talkTo(ctx context.Context, p *program, f *runFlags, cfg *config.Config, da
 		Talk:  talk.Options{Agent: talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}, Version: moduleVersion(), Cwd: cwd},
 		Start: f.start, In: in, Out: out,
 	}
+	if f.plain || !p.colors || os.Getenv("ACCESSIBLE") != "" {
+		return tui.RunPlain(ctx, o)
+	}
 	return tui.Run(ctx, o)
 }
 

@@ -53,6 +53,7 @@ type field struct {
 	least, most        int // of choices; most is 0 without a bound
 }
 
+// choice is something to choose: what is said, and what the user sees.
 type choice struct{ value, label string }
 
 type fieldKind int
@@ -345,7 +346,12 @@ func (f *field) huh() huh.Field {
 	return huh.NewInput().Title(title).Description(about).Value(&f.text).Validate(f.valid)
 }
 
+func (d *formDialog) choices() []choice { return nil }
+
 func (d *formDialog) init(m *Model) tea.Cmd {
+	if m.plain {
+		return nil
+	}
 	d.size(m)
 	return d.wrap(d.form.Init())
 }

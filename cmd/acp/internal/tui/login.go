@@ -50,7 +50,7 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 			run := &loginRun{login: func() error {
 				return client.Login(m.tasks.ctx, method.ID, launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
 			}}
-			return tea.Exec(run, func(err error) tea.Msg { return doneMsg{"Not logged in", err, nil, m.loggedIn(again)} })
+			return m.exec(run, func(err error) tea.Msg { return doneMsg{"Not logged in", err, nil, m.loggedIn(again)} })
 		}
 		m.tellHere(method.String())
 		return nil
@@ -59,6 +59,18 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 	m.push(p)
 	return nil
 }
+
+// exec runs something that takes the terminal.
+func (m *Model) exec(run tea.ExecCommand, ended tea.ExecCallback) tea.Cmd {
+	if m.plain {
+		m.taken()
+		return m.tasks.cmd(func(context.Context) tea.Msg { return terminalMsg{ended(run.Run())} })
+	}
+	return tea.Exec(run, ended)
+}
+
+// terminalMsg says that what took the terminal has ended, in the plain mode.
+type terminalMsg struct{ msg tea.Msg }
 
 // loggedIn says so, and tries again what failed.
 func (m *Model) loggedIn(again func(*Model) tea.Cmd) func(*Model) tea.Cmd {
@@ -88,6 +100,10 @@ func (m *Model) askRestart(err error) tea.Cmd {
 	m.tell("", fmt.Sprintf("The agent has ended: %v", err))
 	m.note = ""
 	return m.asked(&question{dialog: &deadDialog{err}})
+}
+
+func (d *deadDialog) choices() []choice {
+	return []choice{{"r", "start it again"}, {"q", "leave"}}
 }
 
 func (d *deadDialog) init(*Model) tea.Cmd { return nil }

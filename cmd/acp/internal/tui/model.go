@@ -49,7 +49,10 @@ type Model struct {
 	lastKey       time.Time
 	lastInterrupt time.Time
 	leaving       bool
-	err           error // why the program ends
+	plain         bool              // there is no screen
+	told          func(text string) // is told each line for the user; may be nil
+	taken         func()            // is called before something takes the terminal, without a screen
+	err           error             // why the program ends
 }
 
 // layer lies over the chat and takes the keys.
@@ -280,6 +283,9 @@ func (m *Model) tell(session acp.SessionID, text string) {
 	text = clean(text)
 	m.notes = append(m.notes, m.now().Format("15:04:05 ")+text)
 	m.notes = m.notes[max(0, len(m.notes)-maxLines):]
+	if m.told != nil {
+		m.told(text)
+	}
 	if c := m.chatOf(session); c != nil {
 		c.note = text
 	} else {
@@ -316,7 +322,7 @@ func (m *Model) back() tea.Cmd {
 
 // tick draws once a second while a turn is in progress, for its time.
 func (m *Model) tick() tea.Cmd {
-	if m.ticking || !slices.ContainsFunc(m.chats, func(c *chat) bool { return c.cancel != nil }) {
+	if m.plain || m.ticking || !slices.ContainsFunc(m.chats, func(c *chat) bool { return c.cancel != nil }) {
 		return nil
 	}
 	m.ticking = true

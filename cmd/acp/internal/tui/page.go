@@ -21,6 +21,10 @@ type pageDialog struct {
 	answer func(*acp.CreateElicitationResponse)
 }
 
+func (d *pageDialog) choices() []choice {
+	return []choice{{"o", "open it in the browser"}, {"y", "I open it myself"}, {"n", "decline"}, {"ctrl+q", "cancel"}}
+}
+
 func (d *pageDialog) init(*Model) tea.Cmd { return nil }
 
 func (d *pageDialog) title(m *Model) string { return m.agentName() + " asks you to open a page" }

@@ -43,6 +43,14 @@ func newPermission(asked *talk.Question, answer func(acp.PermissionOptionID)) *p
 	return d
 }
 
+func (d *permissionDialog) choices() []choice {
+	var choices []choice
+	for i, o := range d.asked.Options {
+		choices = append(choices, choice{strconv.Itoa(i + 1), clean(o.Name)})
+	}
+	return choices
+}
+
 func (d *permissionDialog) init(*Model) tea.Cmd { return nil }
 
 func (d *permissionDialog) title(m *Model) string { return m.agentName() + " asks for permission" }

@@ -33,6 +33,8 @@ type dialog interface {
 	key(m *Model, q *question, k tea.KeyPressMsg) (answered bool, cmd tea.Cmd)
 	// paste takes text that was pasted, and reports whether it did.
 	paste(m *Model, text string) (taken bool, cmd tea.Cmd)
+	// choices are the answers by the keys that give them; nil if the answer is no choice.
+	choices() []choice
 	// init is called when the question comes.
 	init(m *Model) tea.Cmd
 }
@@ -50,6 +52,9 @@ func (m *Model) asked(q *question) tea.Cmd {
 
 // rearm has the program drawn when a question begins to take keys.
 func (m *Model) rearm() tea.Cmd {
+	if m.plain {
+		return nil
+	}
 	return tea.Tick(quiet+frame, func(time.Time) tea.Msg { return armedMsg{} })
 }
 

@@ -1,0 +1,578 @@
+package tui
+
+// This file owns the plain mode: the same program, written line by line, for terminals that cannot draw a screen and for
+// people who have the screen read to them.
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/cmd/acp/internal/draw"
+)
+
+// plainWidth is how long the lines are that this mode composes itself. Text of the agent is not wrapped.
+const plainWidth = 100
+
+// plainProgram is the program in the plain mode.
+type plainProgram struct {
+	m       *Model
+	out     io.Writer
+	msgs    chan tea.Msg
+	ended   chan struct{}
+	running sync.WaitGroup
+
+	wants  chan struct{} // a line is wanted
+	lines  chan typedLine
+	reads  bool // a line was wanted and has not come
+	busy   bool // something else has the terminal
+	prompt bool // the cursor is behind a prompt
+
+	chat     *chat
+	shown    *view.Snapshot
+	rest     string         // of a line of the agent that is not whole
+	item     int            // the message that is being written
+	statuses map[int]string // of tool calls, as they were written
+	plan     string         // as it was written
+	layer    layer          // that was written
+	question *question      // that was written
+	asked    time.Time      // when that was
+	form     *plainForm     // that is being filled in
+}
+
+// typedLine is a line that the user typed, and when it came.
+type typedLine struct {
+	text string
+	at   time.Time
+	err  error
+}
+
+// RunPlain is Run for a terminal that is read line by line.
+func RunPlain(ctx context.Context, opts *Options) error {
+	p := &plainProgram{
+		out: opts.Out, msgs: make(chan tea.Msg), ended: make(chan struct{}),
+		wants: make(chan struct{}), lines: make(chan typedLine), statuses: map[int]string{}, item: -1,
+	}
+	p.m = newModel(ctx, opts, p.send)
+	p.m.plain = true
+	p.m.drawn = draw.Plain()
+	p.m.width, p.m.height = plainWidth, 1000
+	p.m.told = func(text string) { p.print("-- " + text) }
+	p.m.taken = func() { p.busy = true }
+	go p.read(opts.In) // it ends with the program: nothing ends a read from a terminal
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, endSignals...)
+	defer signal.Stop(signals)
+	p.print(`Type a prompt and Enter. ":help" shows what else can be done, Ctrl-C cancels, ":quit" leaves.`)
+	p.do(p.m.Init())
+	for !p.m.leaving {
+		p.show()
+		if !p.reads && !p.busy {
+			p.reads = true
+			p.wants <- struct{}{}
+		}
+		select {
+		case msg := <-p.msgs:
+			if t, ok := msg.(terminalMsg); ok {
+				p.busy = false
+				msg = t.msg
+			}
+			p.update(msg)
+		case l := <-p.lines:
+			p.reads = false
+			p.typed(l)
+		case s := <-signals:
+			p.prompt = false
+			if s == os.Interrupt {
+				fmt.Fprintln(p.out)
+				p.do(p.m.interrupt())
+			} else {
+				p.do(p.m.leave(&SignalError{s}))
+			}
+		}
+	}
+	p.show()
+	p.flush()
+	close(p.ended)
+	err := p.m.end()
+	p.running.Wait()
+	return errors.Join(err, p.m.result(nil))
+}
+
+// send gives the loop a message.
+func (p *plainProgram) send(msg tea.Msg) {
+	select {
+	case p.msgs <- msg:
+	case <-p.ended:
+	}
+}
+
+func (p *plainProgram) update(msg tea.Msg) {
+	_, cmd := p.m.Update(msg)
+	p.do(cmd)
+}
+
+// do runs a command beside the loop.
+func (p *plainProgram) do(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	p.running.Go(func() { p.result(cmd()) })
+}
+
+// result takes what a command says: a message, or further commands.
+func (p *plainProgram) result(msg tea.Msg) {
+	if msg == nil {
+		return
+	}
+	if v := reflect.ValueOf(msg); v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
+		for i := range v.Len() {
+			cmd, _ := v.Index(i).Interface().(tea.Cmd)
+			p.do(cmd)
+		}
+		return
+	}
+	p.send(msg)
+}
+
+// read reads a line whenever one is wanted, and nothing more: what a login runs reads the same terminal.
+func (p *plainProgram) read(in io.Reader) {
+	r := bufio.NewReader(in)
+	for range p.wants {
+		text, err := r.ReadString('\n')
+		select {
+		case p.lines <- typedLine{strings.TrimRight(text, "\r\n"), p.m.now(), err}:
+		case <-p.ended:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// print writes lines.
+func (p *plainProgram) print(lines ...string) {
+	if p.prompt {
+		fmt.Fprintln(p.out)
+		p.prompt = false
+	}
+	for _, l := range lines {
+		if _, err := fmt.Fprintln(p.out, l); err != nil && !p.m.leaving {
+			p.m.leave(fmt.Errorf("the terminal: %w", err))
+		}
+	}
+}
+
+// ask writes a prompt for a line.
+func (p *plainProgram) ask(text string) {
+	if !p.prompt {
+		fmt.Fprint(p.out, text)
+		p.prompt = true
+	}
+}
+
+// typed takes a line.
+func (p *plainProgram) typed(l typedLine) {
+	m := p.m
+	p.prompt = false
+	if l.err != nil && l.text == "" {
+		if errors.Is(l.err, io.EOF) {
+			l.err = nil
+		}
+		p.do(m.leave(l.err))
+		return
+	}
+	text := strings.TrimSpace(l.text)
+	if name, ok := strings.CutPrefix(text, ":"); ok && !strings.HasPrefix(name, ":") {
+		p.command(name)
+		return
+	}
+	fresh := !l.at.Before(p.asked) // what was typed before a question is no answer to it
+	switch top := m.top().(type) {
+	case *picker:
+		if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(top.list.found) {
+			top.list.at = n - 1
+			it, _ := top.list.current()
+			p.do(top.choose(m, top, it))
+			return
+		}
+		if text == "" {
+			m.pop(top)
+			return
+		}
+		if !top.letters { // a filter
+			top.input.SetValue(text)
+			top.filtered()
+			p.layer = nil
+			return
+		}
+		p.print("Type a number, or nothing to leave.")
+		return
+	case *line:
+		m.pop(top)
+		if text != "" {
+			p.do(top.done(m, text))
+		}
+		return
+	}
+	if q := m.question(); q != nil && q == p.question && fresh {
+		if p.form != nil {
+			p.form.take(p, l.text)
+			return
+		}
+		choices := q.dialog.choices()
+		if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(choices) {
+			answered, cmd := q.dialog.key(m, q, keyPress(choices[n-1].value))
+			if answered {
+				m.withdraw(q)
+			}
+			p.do(cmd)
+			return
+		}
+		if text == "" {
+			p.question = nil // show it again
+			return
+		}
+	}
+	if strings.HasPrefix(text, "::") {
+		l.text = strings.TrimPrefix(text, ":") // a prompt that begins with a colon
+	}
+	if text == "" {
+		p.do(m.submit())
+		return
+	}
+	m.editor().set(prompt{text: l.text})
+	p.do(m.submit())
+}
+
+// keyPress is a key by its name.
+func keyPress(name string) tea.KeyPressMsg {
+	if letter, ok := strings.CutPrefix(name, "ctrl+"); ok {
+		return tea.KeyPressMsg{Code: rune(letter[0]), Mod: tea.ModCtrl}
+	}
+	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
+}
+
+// command runs an action by its name.
+func (p *plainProgram) command(name string) {
+	m := p.m
+	q := m.question()
+	switch {
+	case name == "help":
+		var lines []string
+		for _, a := range actions() {
+			if a.name != "" && a.run != nil {
+				lines = append(lines, hanging(":"+a.name, a.about, 16, plainWidth)...)
+			}
+		}
+		p.print(append(lines, "A number answers a question or chooses from a list. An empty line leaves a list. A prompt that begins with a colon: type two.")...)
+		return
+	case p.form != nil && q == p.question && (name == "decline" || name == "cancel-form"):
+		res := declined()
+		if name == "cancel-form" {
+			res = cancelled()
+		}
+		q.dialog.(*formDialog).end(res)
+		m.withdraw(q)
+		return
+	case name == "answer":
+		p.do(m.goToQuestion())
+		p.question = nil
+		return
+	}
+	for _, a := range actions() {
+		if a.name == name && a.run != nil {
+			p.do(a.run(m))
+			return
+		}
+	}
+	p.print(fmt.Sprintf("There is no :%s. See :help.", clean(name)))
+}
+
+// show writes what is new.
+func (p *plainProgram) show() {
+	m := p.m
+	p.showChat()
+	switch top := m.top().(type) {
+	case *picker:
+		if p.layer != layer(top) || top.refresh != nil && p.layer == nil {
+			p.layer = top
+			if top.refresh != nil {
+				top.refreshNow(m)
+			}
+			p.flush()
+			p.print("", top.title)
+			for i, n := range top.list.found {
+				it := top.list.items[n]
+				mark := ""
+				if it.current {
+					mark = " (now)"
+				}
+				p.print(fmt.Sprintf("  %d. %s%s  %s", i+1, it.label, mark, it.about))
+				if i == 99 {
+					p.print("  … type a part of a name to see fewer")
+					break
+				}
+			}
+		}
+		p.ask("Number: ")
+		return
+	case *line:
+		p.flush()
+		p.ask(top.title + " [" + top.input.Value() + "]: ")
+		return
+	case *pages:
+		p.flush()
+		p.print("", top.title)
+		p.print(top.text(m, plainWidth)...)
+		m.pop(top)
+	case *answering:
+		m.pop(top)
+	}
+	p.layer = nil
+	if q := m.question(); q != p.question {
+		p.question, p.form = q, nil
+		if q != nil {
+			p.flush()
+			p.print("", q.dialog.title(m))
+			if d, ok := q.dialog.(*formDialog); ok {
+				p.print(strings.Split(cleanText(d.asked.Message), "\n")...)
+				p.form = &plainForm{dialog: d, q: q}
+			} else {
+				p.print(q.dialog.body(m, plainWidth)...)
+			}
+			for i, c := range q.dialog.choices() {
+				p.print(fmt.Sprintf("  %d. %s", i+1, c.label))
+			}
+			p.asked = m.now()
+		}
+	}
+	switch {
+	case p.form != nil && p.question != nil:
+		p.form.ask(p)
+	case p.question != nil:
+		p.ask("Number: ")
+	case m.chat != nil && m.chat.cancel == nil && m.client != nil && m.connection == connected:
+		p.flush()
+		p.ask("> ")
+	}
+}
+
+// showChat writes what is new in the conversation.
+func (p *plainProgram) showChat() {
+	m := p.m
+	c := m.chat
+	if c == nil {
+		return
+	}
+	if c != p.chat {
+		p.flush()
+		p.chat, p.shown, p.item, p.statuses, p.plan = c, nil, -1, map[int]string{}, ""
+		if len(m.chats) > 1 {
+			p.print("", "Session: "+c.name())
+		}
+	}
+	now := c.snapshot
+	if now == p.shown {
+		return
+	}
+	if p.shown != nil && !now.SameHistory(p.shown) {
+		p.shown, p.item, p.statuses = nil, -1, map[int]string{}
+	}
+	for item := range now.Changed(p.shown) {
+		p.showItem(item)
+	}
+	if plan := draw.Plan(m.drawn, now, plainWidth, 1000); strings.Join(plan, "\n") != p.plan {
+		p.plan = strings.Join(plan, "\n")
+		p.flush()
+		p.print(plan...)
+	}
+	if c.cancel == nil {
+		p.flush()
+	}
+	p.shown = now
+}
+
+// showItem writes what is new of an item.
+func (p *plainProgram) showItem(item *view.Item) {
+	m := p.m
+	switch v := item.Variant.(type) {
+	case *view.Message:
+		if v.Sent {
+			return // the user has typed it
+		}
+		added, ok := item.Added(p.shown)
+		if !ok {
+			added = v.Text()
+		}
+		if p.item != item.Index {
+			p.flush()
+			p.item = item.Index
+			added = map[view.Role]string{view.User: "You: ", view.Agent: "Agent: ", view.Thought: "Thought: "}[v.Role] + added
+		}
+		p.rest += added
+		if end := strings.LastIndexByte(p.rest, '\n'); end >= 0 {
+			p.print(strings.Split(cleanText(p.rest[:end]), "\n")...)
+			p.rest = p.rest[end+1:]
+		}
+	case *view.ToolCall:
+		lines := draw.ToolCall(m.drawn, v, ended(v), m.terminalOutput, plainWidth)
+		if text := strings.Join(lines, "\n"); text != p.statuses[item.Index] {
+			p.statuses[item.Index] = text
+			p.flush()
+			p.print(lines...)
+		}
+	default:
+		p.flush()
+		p.print(strings.Split(cleanText(item.String()), "\n")...)
+	}
+}
+
+// ended reports whether a tool call is over.
+func ended(c *view.ToolCall) bool {
+	s := c.Call.Status
+	return s == acp.ToolCallStatusCompleted || s == acp.ToolCallStatusFailed || c.Cancelled || c.Unfinished
+}
+
+// flush writes the part of a line that the agent has not ended.
+func (p *plainProgram) flush() {
+	if p.rest != "" {
+		rest := p.rest
+		p.rest = ""
+		p.print(cleanText(rest))
+	}
+	p.item = -1
+}
+
+// plainForm has the user fill in a form, field by field.
+type plainForm struct {
+	dialog *formDialog
+	q      *question
+	at     int
+	asked  bool
+}
+
+// ask asks for the field that is next.
+func (f *plainForm) ask(p *plainProgram) {
+	fields := f.dialog.fields
+	for f.at < len(fields) && fields[f.at].kind == unknownField {
+		p.print(clean(fields[f.at].title) + ": this client does not know this kind of field, and leaves it out.")
+		f.at++
+	}
+	if f.at == len(fields) {
+		p.ask("Send the form? y, :decline or :cancel-form: ")
+		return
+	}
+	field := fields[f.at]
+	if !f.asked {
+		f.asked = true
+		title := clean(field.title)
+		if field.required {
+			title += " (wanted)"
+		}
+		if field.about != "" {
+			title += ": " + clean(field.about)
+		}
+		p.print("", title)
+		for i, c := range field.choices {
+			p.print(fmt.Sprintf("  %d. %s", i+1, clean(c.label)))
+		}
+	}
+	hint := clean(field.text)
+	switch field.kind {
+	case booleanField:
+		hint = "y or n, " + strconv.FormatBool(field.on)
+	case selectField:
+		hint = "a number, " + hint
+	case multiField:
+		hint = "numbers, " + clean(strings.Join(field.chosen, " "))
+	}
+	p.ask(fmt.Sprintf("[%s]: ", strings.TrimSuffix(hint, ", ")))
+}
+
+// take takes what the user says in the field. An empty line keeps what is there.
+func (f *plainForm) take(p *plainProgram, text string) {
+	fields := f.dialog.fields
+	if f.at == len(fields) {
+		if strings.EqualFold(strings.TrimSpace(text), "y") {
+			f.dialog.end(acceptFields(fields))
+			p.m.withdraw(f.q)
+		}
+		return
+	}
+	if err := fields[f.at].fill(text); err != nil {
+		p.print(clean(err.Error()))
+		return
+	}
+	f.at, f.asked = f.at+1, false
+}
+
+// fill takes what the user typed.
+func (f *field) fill(text string) error {
+	word := strings.TrimSpace(text)
+	switch f.kind {
+	case booleanField:
+		switch strings.ToLower(word) {
+		case "":
+		case "y", "yes", "true":
+			f.on = true
+		case "n", "no", "false":
+			f.on = false
+		default:
+			return errors.New("want y or n")
+		}
+		return nil
+	case selectField, multiField:
+		if word == "" {
+			if f.kind == multiField {
+				return f.validChoices(f.chosen)
+			}
+			return f.valid(f.text)
+		}
+		var chosen []string
+		for _, w := range strings.FieldsFunc(word, func(r rune) bool { return r == ' ' || r == ',' }) {
+			n, err := strconv.Atoi(w)
+			if err != nil || n < 1 || n > len(f.choices) {
+				return fmt.Errorf("want numbers from 1 to %d", len(f.choices))
+			}
+			if v := f.choices[n-1].value; !slices.Contains(chosen, v) {
+				chosen = append(chosen, v)
+			}
+		}
+		if f.kind == multiField {
+			if err := f.validChoices(chosen); err != nil {
+				return err
+			}
+			f.chosen = chosen
+			return nil
+		}
+		if len(chosen) != 1 {
+			return errors.New("want one number")
+		}
+		f.text = chosen[0]
+		return nil
+	}
+	if word == "" {
+		return f.valid(f.text)
+	}
+	if err := f.valid(text); err != nil {
+		return err
+	}
+	f.text = text
+	return nil
+}
