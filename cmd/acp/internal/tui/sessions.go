@@ -17,7 +17,6 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/unstable"
-	"github.com/acpgo/sdk/cmd/acp/internal/draw"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
@@ -211,7 +210,7 @@ func (m *Model) exportChat(c *chat) tea.Cmd {
 			if err != nil {
 				return err
 			}
-			return errors.Join(draw.Export(f, snapshot), f.Close())
+			return errors.Join(exportMarkdown(f, snapshot), f.Close())
 		}, func(m *Model) tea.Cmd {
 			m.tellHere("Written to " + path)
 			return nil
