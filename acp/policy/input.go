@@ -4,6 +4,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,23 +14,47 @@ import (
 	"github.com/acpgo/sdk/acp"
 )
 
-// The members of a tool's input that are read, at any depth. Their names are those that agents use.
+// The members of a tool's input that are read, at any depth. The names are those that agents use, as memberName has them.
 var (
-	commandMembers = []string{"command", "cmd"}
-	pathMembers    = []string{
-		"path", "paths", "file", "files", "file_path", "filePath", "filepath", "file_paths", "filename", "fileName",
-		"notebook_path", "notebookPath", "abs_path", "absolute_path", "absolutePath", "target_file", "old_path", "new_path",
-		"oldPath", "newPath", "source", "destination", "source_path", "destination_path", "cwd", "workdir", "working_directory",
-		"workingDirectory", "dir", "dir_path", "directory",
-	}
+	commandMembers = set("command cmd commandline cmdline shellcommand bashcommand")
+	argsMembers    = set("args arguments argv")
+	pathMembers    = set(
+		"path paths file files filepath filepaths filename filenames fullpath",
+		"notebook notebookpath targetnotebook targetfile targetfiles targetpath targetdirectory",
+		"abspath absolutepath absolutefilepath relpath relativepath relativeworkspacepath",
+		"oldpath newpath oldfile newfile sourcepath destinationpath srcpath destpath dstpath source destination src dest dst",
+		"sourcefile destinationfile inputfile outputfile inputpath outputpath",
+		"cwd workdir workingdir workingdirectory currentdirectory dir dirs dirname dirpath directory directories directorypath",
+		"folder folders folderpath root rootdir rootpath projectroot projectpath repopath fileuri",
+	)
 	// Beside a command, they change what it does.
-	otherMembers = []string{"env", "environment", "stdin", "shell", "executable", "interpreter"}
+	otherMembers = set(
+		"env environ environment environmentvariables envvars variables stdin input shell executable interpreter program binary",
+		"script code entrypoint prefix setup preamble commands cmds host user",
+	)
+	// They hold text, which may look like a path.
+	textMembers = set(
+		"content contents text newtext oldtext newstring oldstring newstr oldstr newcode oldcode code patch diff edit insert",
+		"regex regexp search replace replacement query prompt message description title explanation reason thought",
+		"instructions question answer title",
+	)
 )
 
-// maxDepth and maxLines bound what is read of an input.
+// memberName is a member's name as many write it: filePath, file_path and File-Path are the same.
+func memberName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == ' ' || r == '.' {
+			return -1
+		}
+		return r
+	}, fold(name))
+}
+
+// maxDepth, maxLines and maxText, in bytes of all lines, bound what is read of an input.
 const (
 	maxDepth = 32
 	maxLines = 100
+	maxText  = 64 << 10
 )
 
 // object is an object of JSON. Names may be there twice.
@@ -44,18 +69,20 @@ type member struct {
 type input struct {
 	facts *facts
 	path  func(string)
-	wrong error // the first one
+	word  func(string) // may be a path
+	text  int          // bytes of commands
+	wrong error        // the first one
 	// beside says what changes what a command does, if there is one.
 	beside error
 }
 
 // readInput reads the commands and paths of a tool's input. The error says why no rule can allow it.
-func (f *facts) readInput(raw json.RawMessage, path func(string)) error {
+func (f *facts) readInput(raw json.RawMessage, path, word func(string)) error {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return nil
 	}
-	in := input{facts: f, path: path}
+	in := input{facts: f, path: path, word: word}
 	p := newParser(raw)
 	p.dec.UseNumber() // a number may be too large for others
 	value, err := in.parse(p, maxDepth)
@@ -156,25 +183,34 @@ func (in *input) readObject(o object) (paths int) {
 	var more []string
 	var wrongArgs error
 	for _, m := range o {
-		switch {
-		case slices.Contains(pathMembers, m.name):
+		switch name := memberName(m.name); {
+		case pathMembers[name]:
 			texts, err := textsOf(m)
 			in.fail(err)
 			for _, text := range texts {
 				in.path(text)
 			}
 			paths += len(texts)
-		case slices.Contains(otherMembers, m.name):
+		case otherMembers[name]:
 			if !empty(m.value) {
 				in.beside = fmt.Errorf("%s changes what the command does", m.name)
 			}
-		case m.name == "args":
-			more, wrongArgs = textsOf(m)
+		case argsMembers[name]:
+			if len(more) > 0 || wrongArgs != nil {
+				in.fail(fmt.Errorf("%s: there are other args", m.name))
+			}
+			texts, err := textsOf(m)
+			more, wrongArgs = append(more, texts...), cmp.Or(wrongArgs, err)
+		case !textMembers[name] && !commandMembers[name]:
+			texts, _ := textsOf(m) // what is no text is no path
+			for _, text := range texts {
+				in.unknown(text)
+			}
 		}
 	}
 	commands := 0
 	for _, m := range o {
-		if slices.Contains(commandMembers, m.name) && m.value != nil {
+		if commandMembers[memberName(m.name)] && m.value != nil {
 			commands++
 			in.fail(in.command(m, more, wrongArgs))
 		}
@@ -183,6 +219,34 @@ func (in *input) readObject(o object) (paths int) {
 		in.beside = errors.New("args are not beside the command")
 	}
 	return paths
+}
+
+// unknown reads a text in a member of which nothing is known. What looks like a path must be covered, and is not enough.
+func (in *input) unknown(text string) {
+	switch {
+	case len(text) > maxPath || strings.ContainsAny(text, "\n\x00"):
+	case looksLikePath(text):
+		in.path(text)
+	default:
+		in.word(text)
+	}
+}
+
+// maxPath bounds what is taken for a path where it may be something else.
+const maxPath = 4096
+
+// looksLikePath reports whether a text is hardly anything but a path.
+func looksLikePath(text string) bool {
+	text = bare(text)
+	name := strings.ReplaceAll(text, `\`, "/")
+	switch {
+	case strings.HasPrefix(name, "//"):
+		return strings.HasPrefix(text, `\\`)
+	case rooted(name):
+		return !strings.HasPrefix(name, "/*")
+	}
+	return strings.HasPrefix(name, "~/") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "./") ||
+		strings.Contains(name, "/../") || strings.HasPrefix(fold(name), "file:")
 }
 
 // command reads a command, with the args beside it.
@@ -194,6 +258,12 @@ func (in *input) command(m member, more []string, wrongArgs error) error {
 	texts, err := textsOf(m)
 	if err != nil {
 		return err
+	}
+	for _, text := range slices.Concat(texts, more) {
+		in.text += len(text)
+	}
+	if in.text > maxText {
+		return fmt.Errorf("its commands have more than %d bytes", maxText)
 	}
 	if _, ok := m.value.([]any); ok {
 		f.lines = append(f.lines, invocation(texts))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -19,7 +20,8 @@ import (
 // pathPattern is a pattern of paths.
 type pathPattern struct {
 	text     string
-	relative bool // to the session's working directory
+	folded   string // the same, by fold
+	relative bool   // to the session's working directory
 }
 
 func compilePaths(patterns []string, home string) (compiled []pathPattern, err error) {
@@ -43,7 +45,7 @@ func compilePaths(patterns []string, home string) (compiled []pathPattern, err e
 		if !doublestar.ValidatePattern(text) {
 			return nil, fmt.Errorf("pattern %q cannot be read", pattern)
 		}
-		compiled = append(compiled, pathPattern{text, relative})
+		compiled = append(compiled, pathPattern{text, fold(text), relative})
 	}
 	return compiled, nil
 }
@@ -67,17 +69,29 @@ func escapeGlob(text string) string {
 	return b.String()
 }
 
-// matches reports whether a path with slashes matches, in a session with a working directory.
-func (p pathPattern) matches(name, cwd string, folded bool) bool {
-	text := p.text
+// base is a session's working directory, as the beginning of patterns.
+type base struct{ text, folded string }
+
+func newBase(cwd string) base {
+	if cwd == "" {
+		return base{}
+	}
+	text := strings.TrimSuffix(escapeGlob(cwd), "/") + "/"
+	return base{text, fold(text)}
+}
+
+// matches reports whether a path with slashes matches, in a session with a working directory. With folded, the path is
+// folded, and upper and lower case make no difference.
+func (p pathPattern) matches(name string, in base, folded bool) bool {
+	text, before := p.text, in.text
+	if folded {
+		text, before = p.folded, in.folded
+	}
 	if p.relative {
-		if cwd == "" {
+		if before == "" {
 			return false
 		}
-		text = strings.TrimSuffix(escapeGlob(cwd), "/") + "/" + text
-	}
-	if folded {
-		text, name = fold(text), fold(name)
+		text = before + text
 	}
 	ok, err := doublestar.Match(text, name)
 	return err == nil && ok // compilePaths has checked the pattern
@@ -96,13 +110,25 @@ func fold(text string) string {
 
 // subject is a path that a request is about.
 type subject struct {
-	text  string   // as it came
-	forms []string // with slashes, absolute and clean: as it was named, and where it leads
-	flaw  string   // why no rule can allow it, or ""
+	text   string   // as it came
+	forms  []string // with slashes, absolute and clean: as it was named, and where it leads
+	folded []string // the same, by fold
+	flaw   string   // why no rule can allow it, or ""
 }
 
 // examine reads a path. byInput says that a tool reads it: it may be relative to the working directory, or more than a path.
 func examine(text, cwd string, byInput bool, resolve func(string) (string, error)) subject {
+	s := examineName(text, cwd, byInput, resolve)
+	if plain := bare(text); byInput && plain != text && plain != "" {
+		s.forms = append(s.forms, examineName(plain, cwd, byInput, resolve).forms...)
+	}
+	for _, form := range s.forms {
+		s.folded = append(s.folded, fold(form))
+	}
+	return s
+}
+
+func examineName(text, cwd string, byInput bool, resolve func(string) (string, error)) subject {
 	s := subject{text: text}
 	name := text
 	windows := len(name) >= 2 && driveLetter(name[0]) && name[1] == ':' || strings.HasPrefix(name, `\\`)
@@ -159,10 +185,38 @@ func examine(text, cwd string, byInput bool, resolve func(string) (string, error
 	return s
 }
 
+// bare is a path without what a tool may take away round it: white space, quotes, and what is not visible.
+func bare(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || invisible(r) || unicode.Is(unicode.Quotation_Mark, r) || r == '`'
+	})
+}
+
+func invisible(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+
+var (
+	// pathList is a path behind another one.
+	pathList = regexp.MustCompile(`[,;|:\s][ \t]*(?:/|~|[A-Za-z]:[/\\])`)
+	// escaped is a character as addresses have it.
+	escaped = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+)
+
 // inputFlaw says what a tool may take a path of its input for, other than the path of one file.
 func inputFlaw(text string) string {
 	scheme, _, hasScheme := strings.Cut(text, ":")
+	rest := text
+	if len(text) > 1 && driveLetter(text[0]) && text[1] == ':' {
+		rest = text[2:]
+	}
 	switch {
+	case bare(text) != text:
+		return "has white space or quotes round it, which a tool may take away"
+	case strings.ContainsFunc(text, invisible):
+		return "contains a character that is not visible"
+	case strings.HasPrefix(text, "@"):
+		return "begins with @, which some tools take away"
+	case escaped.MatchString(text):
+		return "contains a character written with %, as in an address"
 	case strings.HasPrefix(text, "~"):
 		return "begins with ~, which many tools take for the user's home"
 	case strings.Contains(text, "://"),
@@ -174,6 +228,8 @@ func inputFlaw(text string) string {
 	case strings.ContainsAny(text, "*?[{") || strings.HasPrefix(text, "!") ||
 		strings.Contains(text, "@(") || strings.Contains(text, "+(") || strings.Contains(text, "!("):
 		return "contains a wildcard, which a tool may expand"
+	case pathList.MatchString(rest):
+		return "may be a list of paths"
 	}
 	return ""
 }

@@ -146,11 +146,12 @@ func (p *Policy) Explain(req Request, remembered ...Rule) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	f := p.facts(req)
+	f, rules := p.facts(req), slices.Concat(p.rules, more)
 	d := Decision{Effect: Ask, Why: "no rule matches", About: f.about()}
+	d.About = append(d.About, f.bound(rules)...)
 	rank := map[Effect]int{Allow: 1, Ask: 2, Reject: 3}
 	best := 0
-	for _, rule := range slices.Concat(p.rules, more) {
+	for _, rule := range rules {
 		matches, why := rule.judge(f)
 		d.Verdicts = append(d.Verdicts, Verdict{rule.Rule, matches != no, matches == maybe, why})
 		effect := rule.Effect
@@ -168,11 +169,12 @@ func (p *Policy) Explain(req Request, remembered ...Rule) (Decision, error) {
 // facts are what a request is about.
 type facts struct {
 	agent, cwd, tool string
+	base             base // of cwd
 	kind             acp.ToolKind
 	paths            []subject
 	lines            []line
 	redirects        []subject // of all lines
-	words            []subject // of all lines, read as paths
+	words            []subject // of all lines, and in the input, read as paths
 	flaws            []string  // why nothing can allow the request
 
 	// Whether it names a path or a command, or a command, elsewhere than deep in its input, where it may mean anything.
@@ -193,8 +195,41 @@ func (f *facts) about() []string {
 	return append(about, f.flaws...)
 }
 
-// maxPaths bounds the paths of a request that are looked at.
-const maxPaths = 10_000
+// maxPaths bounds the paths of a request that are looked at, maxComparisons how many paths and words are compared with
+// patterns.
+const (
+	maxPaths       = 10_000
+	maxComparisons = 5_000_000
+)
+
+// bound leaves out what is too much to be compared with all the rules, and says what. Nothing is allowed then.
+func (f *facts) bound(rules []*compiled) (flaws []string) {
+	paths, words, pathPatterns, commandPatterns := 0, 0, 0, 0
+	for _, r := range rules {
+		pathPatterns += len(r.paths)
+		commandPatterns += len(r.commands)
+	}
+	for _, subject := range slices.Concat(f.paths, f.redirects, f.words) {
+		paths += len(subject.forms)
+	}
+	for _, l := range f.lines {
+		for _, c := range l.all {
+			words += 1 + len(c.words)
+		}
+	}
+	if paths*pathPatterns > maxComparisons {
+		f.paths, f.redirects, f.words = nil, nil, nil
+		flaws = append(flaws, fmt.Sprintf("it has too many paths, %d, for so many rules", paths))
+	}
+	if words*commandPatterns > maxComparisons {
+		for i := range f.lines {
+			f.lines[i].all = nil
+		}
+		flaws = append(flaws, fmt.Sprintf("it has too many words, %d, for so many rules", words))
+	}
+	f.flaws = append(f.flaws, flaws...)
+	return flaws
+}
 
 // facts reads a request.
 func (p *Policy) facts(req Request) *facts {
@@ -202,6 +237,7 @@ func (p *Policy) facts(req Request) *facts {
 	f := &facts{agent: req.Agent, tool: call.Name.Value(), kind: call.Kind}
 	if cwd := slashed(req.Cwd); rooted(cwd) {
 		f.cwd = clean(cwd)
+		f.base = newBase(f.cwd)
 	}
 	if !call.Kind.Known() {
 		f.flaws = append(f.flaws, fmt.Sprintf("the kind %q is not known", call.Kind))
@@ -239,7 +275,19 @@ func (p *Policy) facts(req Request) *facts {
 		}
 	}
 	f.named = len(f.paths) > 0
-	if err := f.readInput(call.RawInput, func(path string) { add(path, true) }); err != nil {
+	words := 0
+	addWord := func(text string) {
+		if words++; words > maxPaths {
+			if words == maxPaths+1 {
+				f.flaws = append(f.flaws, fmt.Sprintf("it has more than %d words", maxPaths))
+			}
+			return
+		}
+		if s := examine(text, cmp.Or(f.cwd, "/"), true, nil); len(s.forms) > 0 {
+			f.words = append(f.words, s)
+		}
+	}
+	if err := f.readInput(call.RawInput, func(path string) { add(path, true) }, addWord); err != nil {
 		f.flaws = append(f.flaws, "the input: "+err.Error())
 	}
 	if call.Kind == acp.ToolKindExecute && !f.commanded && p.line != nil {
@@ -263,9 +311,7 @@ func (p *Policy) facts(req Request) *facts {
 					texts = append(texts, after)
 				}
 				for _, text := range texts {
-					if s := examine(text, cmp.Or(f.cwd, "/"), true, nil); len(s.forms) > 0 {
-						f.words = append(f.words, s)
-					}
+					addWord(text)
 				}
 			}
 		}
@@ -321,7 +367,12 @@ func (r *compiled) general(f *facts) (verdict, string) {
 		least, why = maybe, fmt.Sprintf("the kind %q is not known", f.kind)
 	}
 	check("tool's name", f.tool, r.Tools != nil, func() bool { return anyGlob(r.Tools, f.tool, restricts) })
-	check("working directory", f.cwd, r.Cwds != nil, func() bool { return anyPath(r.cwds, f.cwd, f.cwd, restricts) })
+	check("working directory", f.cwd, r.Cwds != nil, func() bool {
+		if restricts {
+			return anyPath(r.cwds, fold(f.cwd), f.base, true)
+		}
+		return anyPath(r.cwds, f.cwd, f.base, false)
+	})
 	return least, why
 }
 
@@ -331,8 +382,8 @@ func anyGlob(patterns []string, text string, folded bool) bool {
 	})
 }
 
-func anyPath(patterns []pathPattern, name, cwd string, folded bool) bool {
-	return slices.ContainsFunc(patterns, func(p pathPattern) bool { return p.matches(name, cwd, folded) })
+func anyPath(patterns []pathPattern, name string, in base, folded bool) bool {
+	return slices.ContainsFunc(patterns, func(p pathPattern) bool { return p.matches(name, in, folded) })
 }
 
 // uncovered says what of a request a rule that allows does not cover, or "".
@@ -345,7 +396,7 @@ func (r *compiled) uncovered(f *facts) string {
 		return "the request names no paths and no commands"
 	}
 	for _, path := range f.paths {
-		if why := r.pathUncovered(path, f.cwd); why != "" {
+		if why := r.pathUncovered(path, f.base); why != "" {
 			return why
 		}
 	}
@@ -368,7 +419,7 @@ func (r *compiled) uncovered(f *facts) string {
 			}
 		}
 		for _, path := range own {
-			if why := r.pathUncovered(path, f.cwd); why != "" {
+			if why := r.pathUncovered(path, f.base); why != "" {
 				return why
 			}
 		}
@@ -376,7 +427,7 @@ func (r *compiled) uncovered(f *facts) string {
 	return ""
 }
 
-func (r *compiled) pathUncovered(path subject, cwd string) string {
+func (r *compiled) pathUncovered(path subject, in base) string {
 	switch {
 	case path.flaw != "":
 		return fmt.Sprintf("the path %q %s", path.text, path.flaw)
@@ -384,7 +435,7 @@ func (r *compiled) pathUncovered(path subject, cwd string) string {
 		return fmt.Sprintf("it says nothing of the path %q", path.text)
 	}
 	for _, form := range path.forms {
-		if !anyPath(r.paths, form, cwd, false) {
+		if !anyPath(r.paths, form, in, false) {
 			return fmt.Sprintf("it does not cover the path %q", form)
 		}
 	}
@@ -404,9 +455,9 @@ func (r *compiled) touched(f *facts) (verdict, string) {
 	}
 	if r.Paths != nil {
 		for _, path := range slices.Concat(f.paths, f.redirects, f.words) {
-			for _, form := range path.forms {
-				if anyPath(r.paths, form, f.cwd, true) {
-					better(yes, "it matches the path %q", form)
+			for i, form := range path.folded {
+				if best < yes && anyPath(r.paths, form, f.base, true) {
+					better(yes, "it matches the path %q", path.forms[i])
 				}
 			}
 		}
@@ -426,8 +477,11 @@ func (r *compiled) touched(f *facts) (verdict, string) {
 		if r.Commands != nil && l.flaw != "" {
 			better(maybe, "the line %q %s", l.text, l.flaw)
 		}
-		for _, pattern := range r.commands {
+		for _, pattern := range r.folded {
 			for _, c := range l.all {
+				if best == yes {
+					break
+				}
 				if v := touches(pattern, c); v == yes {
 					better(yes, "it matches the command %s", c)
 				} else if v == maybe {

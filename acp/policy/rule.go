@@ -314,6 +314,7 @@ type compiled struct {
 	Rule
 	cwds, paths []pathPattern
 	commands    [][]string
+	folded      [][]string // the same, by fold
 }
 
 // compile checks a rule. Home is the user's home, for patterns in it.
@@ -372,7 +373,7 @@ func compile(rule Rule, home string) (*compiled, error) {
 		if len(words) == 0 {
 			return nil, fmt.Errorf("command %q has no words", pattern)
 		}
-		c.commands = append(c.commands, words)
+		c.commands, c.folded = append(c.commands, words), append(c.folded, folded(words))
 	}
 	return c, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -23,7 +22,13 @@ type word struct {
 }
 
 // command is a command with its arguments.
-type command struct{ words []word }
+type command struct {
+	words  []word
+	folded []word // the same, by fold
+	names  []word // the same, as names of programs
+	wraps  int    // from where on words may be a command that it runs, or 0
+	hides  bool   // it may run commands that are not known
+}
 
 func (c command) String() string {
 	texts := make([]string, len(c.words))
@@ -100,10 +105,11 @@ func parseLine(text string) line {
 
 // argv is what a command does that no shell reads.
 func argv(args []string) line {
-	c := command{}
+	var words []word
 	for _, arg := range args {
-		c.words = append(c.words, word{arg, true})
+		words = append(words, word{arg, true})
 	}
+	c := known(words)
 	// A line of this form could only run a program with a strange name.
 	text, err := json.Marshal(args)
 	l := line{text: string(text), covered: []command{c}, all: []command{c}}
@@ -126,12 +132,13 @@ func (l *line) findText() {
 	}
 }
 
-func words(call *syntax.CallExpr) (c command) {
+func words(call *syntax.CallExpr) command {
+	var words []word
 	for _, w := range call.Args {
 		text, err := literal(w)
-		c.words = append(c.words, word{text, err == nil})
+		words = append(words, word{text, err == nil})
 	}
-	return c
+	return known(words)
 }
 
 // cover adds the commands of statements to those that must be allowed. The error says what no rule for commands can allow.
@@ -423,152 +430,4 @@ func match(pattern []string, words []word) verdict {
 		return no
 	}
 	return maybe // they may be nothing
-}
-
-// wrappers are commands whose arguments are commands.
-var wrappers = map[string]bool{
-	"builtin": true, "busybox": true, "chroot": true, "command": true, "doas": true, "env": true, "exec": true, "find": true,
-	"flock": true, "ionice": true, "nice": true, "nohup": true, "parallel": true, "setsid": true, "stdbuf": true, "strace": true,
-	"sudo": true, "time": true, "timeout": true, "watch": true, "xargs": true,
-}
-
-// textOptions are the options of a wrapper that make a command of text.
-type textOptions struct {
-	short, long string // short ones are letters
-	takes       string // short options that have an argument
-	operands    int    // before the command
-}
-
-var runText = map[string]textOptions{
-	"doas":  {short: "s", takes: "aCu"},
-	"env":   {short: "S", long: "--split-string", takes: "aCLPuU"},
-	"flock": {short: "c", long: "--command", takes: "Ew", operands: 1},
-	"sudo":  {short: "is", long: "--shell --login", takes: "aCcDghpRrTtUu"},
-	// What is read in place of a word may be the command's name.
-	"xargs": {short: "IiJ", long: "--replace", takes: "adELnPRSs"},
-}
-
-// maxWrapped bounds the words after a wrapper that are looked at: the time grows with the square of their number.
-const maxWrapped = 1000
-
-// runsText reports whether a command, or one that it is to run, makes a command of text, or may.
-func (c command) runsText() bool {
-	for i, w := range c.words {
-		name := programName(w.text)
-		if i == 0 && !wrappers[name] {
-			return false
-		}
-		if len(c.words) > maxWrapped {
-			return true
-		}
-		rest := c.words[i+1:]
-		switch name {
-		case "parallel", "watch": // a shell reads their arguments
-			return true
-		case "find":
-			for j := range rest[:max(len(rest)-1, 0)] {
-				if (strings.HasPrefix(rest[j].text, "-exec") || strings.HasPrefix(rest[j].text, "-ok")) && strings.Contains(rest[j+1].text, "{}") {
-					return true
-				}
-			}
-		case "strace": // -o '|command'
-			if slices.ContainsFunc(rest, func(w word) bool { return strings.ContainsAny(w.text, "|!") }) {
-				return true
-			}
-		}
-		if options, ok := runText[name]; ok && options.in(rest) {
-			return true
-		}
-	}
-	return false
-}
-
-// in reports whether one of the options is, or may be, among the words after the wrapper's name.
-func (o textOptions) in(words []word) bool {
-	operands, argument := o.operands, false
-	for _, w := range words {
-		switch {
-		case !w.literal:
-			return true
-		case w.text == "--" && o.operands == 0:
-			return false
-		case strings.HasPrefix(w.text, "--"):
-			name, _, hasValue := strings.Cut(w.text, "=")
-			for long := range strings.FieldsSeq(o.long) {
-				if len(name) > 2 && strings.HasPrefix(long, name) { // it may be shortened
-					return true
-				}
-			}
-			argument = !hasValue
-		case strings.HasPrefix(w.text, "-"):
-			argument = false
-			for i, letter := range w.text[1:] {
-				if strings.ContainsRune(o.short, letter) {
-					return true
-				}
-				if strings.ContainsRune(o.takes, letter) {
-					argument = i+2 == len(w.text)
-					break
-				}
-			}
-		case argument:
-			argument = false
-		case operands == 0:
-			return false
-		default:
-			operands--
-		}
-	}
-	return false
-}
-
-// programName is a command's name without its folder, in lower case.
-func programName(text string) string {
-	return strings.TrimSuffix(path.Base(slashed(fold(text))), ".exe")
-}
-
-// shells are commands whose arguments, or whose input, are lines for a shell.
-var shells = map[string]bool{
-	"ash": true, "bash": true, "cmd": true, "dash": true, "eval": true, "fish": true, "ksh": true, "powershell": true,
-	"pwsh": true, "sh": true, "source": true, ".": true, "ssh": true, "su": true, "trap": true, "zsh": true,
-}
-
-// touches reports whether a pattern that restricts matches a command: its name with or without folders, in upper or lower
-// case, or a command that another one is to run.
-func touches(pattern []string, c command) verdict {
-	pattern = folded(pattern)
-	plain := slices.Clone(c.words)
-	for i := range plain {
-		plain[i].text = fold(plain[i].text)
-	}
-	best := match(pattern, plain)
-	if best == yes || len(plain) == 0 || !plain[0].literal {
-		return max(best, no)
-	}
-	plain[0].text = programName(plain[0].text)
-	if best = max(best, match(pattern, plain)); best == yes {
-		return yes
-	}
-	if shells[plain[0].text] {
-		return maybe
-	}
-	if !wrappers[plain[0].text] {
-		return best
-	}
-	for i := range plain[1:] {
-		rest := slices.Clone(plain[i+1 : min(len(plain), i+1+len(pattern)+1)])
-		rest[0].text = path.Base(slashed(rest[0].text))
-		if shells[rest[0].text] || !rest[0].literal || match(pattern, rest) != no || match(pattern, plain[i+1:]) != no {
-			return maybe
-		}
-	}
-	return best
-}
-
-func folded(texts []string) []string {
-	folded := make([]string, len(texts))
-	for i, text := range texts {
-		folded[i] = fold(text)
-	}
-	return folded
 }

@@ -1,0 +1,531 @@
+// This file owns programs that run others: which ones run a command that their arguments are, and which ones make a
+// command of text. The lists have what is in use; a program that is not known runs nothing, for all that is known here.
+
+package policy
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// set is a set of words.
+func set(words ...string) map[string]bool {
+	all := map[string]bool{}
+	for _, some := range words {
+		for word := range strings.FieldsSeq(some) {
+			all[word] = true
+		}
+	}
+	return all
+}
+
+// shellWrappers are those wrappers that may run what a shell has built in.
+var shellWrappers = set("- builtin command exec nocorrect noglob time")
+
+// wrappers are commands whose arguments are commands.
+var wrappers = set(
+	"- builtin command exec jobs nocorrect noglob time",
+	// Other users, roots, systems and limits.
+	"arch bwrap caffeinate capsh cgexec chpst chroot chrt cpulimit doas fakechroot fakeroot firejail gosu i386 ionice ip",
+	"linux32 linux64 nice nsenter numactl pkexec prlimit proot runas runcon runuser schroot setarch setpriv setsid setuidgid",
+	"softlimit su-exec sudo gsudo systemd-inhibit systemd-run taskset uname26 unshare winpty wsl x86_64",
+	// Input, output, time and more than once.
+	"busybox catchsegv cmake daemon daemonize dbus-launch dbus-run-session dotenv direnv dumb-init eatmydata entr env envdir",
+	"fd fdfind find flock gtimeout ltrace nohup parallel perf proxychains proxychains4 rlwrap script setlock start-stop-daemon",
+	"stdbuf strace tini timeout torify torsocks toybox trickle tsocks unbuffer valgrind watch watchexec xargs xcrun xvfb-run",
+	// Packages, versions and containers.
+	"asdf bun bundle bunx conda deno docker docker-compose hatch incus kubectl lxc mamba micromamba mise nerdctl nix npm npx oc",
+	"pdm pipenv pipx pnpm pnpx podman poetry rye uv uvx vagrant yarn",
+	"sshpass",
+)
+
+// dispatchers are those wrappers whose first argument is the name of something that they do themselves.
+var dispatchers = set(
+	"asdf bun bundle cmake conda deno direnv docker docker-compose hatch incus ip kubectl lxc mamba micromamba mise nerdctl nix npm",
+	"oc pdm perf pipenv pipx pnpm podman poetry rye uv vagrant yarn",
+)
+
+// shells are commands whose arguments, or whose input, are lines for a shell, here or elsewhere.
+var shells = set(
+	". ash at bash batch cmd crontab csh dash elvish emulate eval expect fc fish hist ksh lksh mksh mosh nu osascript pdsh",
+	"powershell pwsh rbash rsh screen sh slogin source ssh su tcsh tmux trap xonsh yash zsh",
+)
+
+// builtins are commands of shells that set variables, or what a name stands for, or that run text.
+var builtins = set(
+	"alias autoload bind bindkey compctl compgen complete declare emulate enable export fc float functions getopts hash hist",
+	"integer let local mapfile nameref read readarray readonly sched setopt shopt typeset unalias vared zle zmodload",
+)
+
+// calculators are commands of shells that take some arguments for arithmetic, in which a subscript may run a command.
+var calculators = set(
+	"[ break continue exit kill logout print printf return set shift suspend test ulimit umask unset wait whence",
+)
+
+// textOptions are the options of a program that make a command of text.
+type textOptions struct {
+	always      bool   // also without options, or when it is told nothing
+	short, long string // short ones are letters
+	takes       string // short options that have an argument
+	operands    int    // before the command
+	anywhere    bool   // options may be behind operands
+	bundled     bool   // the first word is short options, also without a "-"
+}
+
+var editor = textOptions{short: "cS", long: "--cmd --remote-expr --remote-send", takes: "ituUVwWT", anywhere: true}
+
+// runText has programs that are not to be allowed by their name when they make a command of text.
+var runText = map[string]textOptions{
+	"apt":        {short: "oc", long: "--option --config-file", anywhere: true},
+	"apt-get":    {short: "oc", long: "--option --config-file", anywhere: true},
+	"bsdtar":     {long: "--use-compress-program", anywhere: true},
+	"cargo":      {long: "--config", anywhere: true},
+	"chroot":     {always: true},
+	"doas":       {short: "s", takes: "aCu"},
+	"entr":       {short: "s", anywhere: true},
+	"env":        {short: "S", long: "--split-string", takes: "aCLPuU"},
+	"ex":         editor,
+	"fakechroot": {always: true}, "fakeroot": {always: true}, "firejail": {always: true},
+	"flock":     {short: "c", long: "--command", takes: "Ew", operands: 1},
+	"gtar":      tarOptions,
+	"hg":        {long: "--config", anywhere: true},
+	"hyperfine": {always: true},
+	"install":   {long: "--strip-program", anywhere: true},
+	"jobs":      {short: "x"},
+	"linux32":   {always: true}, "linux64": {always: true},
+	"man":         {short: "PH", long: "--pager --html", takes: "CLMReSsprT", anywhere: true},
+	"nc":          {short: "ec", anywhere: true},
+	"ncat":        {short: "ec", long: "--exec --sh-exec --lua-exec", anywhere: true},
+	"netcat":      {short: "ec", anywhere: true},
+	"newgrp":      {always: true},
+	"nix-shell":   {always: true},
+	"npm":         {short: "c", long: "--call --script-shell", operands: 1},
+	"npx":         {short: "c", long: "--call --script-shell", takes: "p"},
+	"nsenter":     {always: true},
+	"nvim":        editor,
+	"parallel":    {always: true}, // a shell reads its arguments
+	"pkexec":      {always: true},
+	"pnpm":        {short: "c", long: "--shell-mode --script-shell", operands: 1},
+	"print":       {short: "v"},
+	"printf":      {short: "v"},
+	"proot":       {always: true},
+	"rg":          {long: "--pre --hostname-bin", anywhere: true},
+	"rsync":       {short: "e", long: "--rsh --rsync-path", takes: "fBTM@", anywhere: true},
+	"runuser":     {always: true},
+	"schroot":     {always: true},
+	"scp":         {short: "S", anywhere: true},
+	"screen":      {always: true},
+	"script":      {always: true},
+	"set":         {short: "A"},
+	"setarch":     {always: true},
+	"sftp":        {short: "SD", anywhere: true},
+	"sg":          {always: true},
+	"sort":        {long: "--compress-program", anywhere: true},
+	"split":       {long: "--filter", anywhere: true},
+	"su":          {always: true},
+	"sudo":        {short: "is", long: "--shell --login", takes: "aCcDghpRrTtUu"},
+	"svn":         {long: "--config-option --diff-cmd --diff3-cmd --editor-cmd", anywhere: true},
+	"systemd-run": {short: "S", long: "--shell", takes: "CEHMpptu", anywhere: true},
+	"tar":         tarOptions,
+	"tcpdump":     {short: "z", takes: "BcCDeEFGijmMrsTVwWyQ", anywhere: true},
+	"tmux":        {always: true},
+	"uname26":     {always: true},
+	"unshare":     {always: true},
+	"vi":          editor, "view": editor, "vim": editor, "vimdiff": editor,
+	"wait":      {short: "p"},
+	"watch":     {always: true}, // a shell reads its arguments
+	"watchexec": {always: true},
+	"wget":      {long: "--use-askpass", anywhere: true},
+	// What is read in place of a word may be the command's name.
+	"xargs": {short: "IiJ", long: "--replace", takes: "adELnPRSs"},
+	"zip":   {short: "T", long: "--unzip-command", anywhere: true},
+}
+
+var tarOptions = textOptions{
+	short: "FI", long: "--to-command --checkpoint-action --use-compress-program --rsh-command --info-script --new-volume-script --rmt-command",
+	takes: "bCfgHKLNTVX", anywhere: true, bundled: true,
+}
+
+// textOf has programs whose options are not enough to tell.
+var textOf = map[string]func(words []word) bool{
+	"fd": foundRuns, "fdfind": foundRuns, "find": foundRuns,
+	"awk": awkRuns, "gawk": awkRuns, "mawk": awkRuns, "nawk": awkRuns, "original-awk": awkRuns,
+	"gsed": sedRuns, "sed": sedRuns,
+	"git": gitRuns, "go": goRuns,
+	"scp": sshRuns, "sftp": sshRuns, "ssh": sshRuns,
+	"socat":  func(words []word) bool { return anyText(words, socatAddress) },
+	"strace": func(words []word) bool { return anyText(words, straceOutput) },
+	"ex":     plusRuns, "nvim": plusRuns, "vi": plusRuns, "view": plusRuns, "vim": plusRuns, "vimdiff": plusRuns,
+}
+
+// programs has interpreters of languages that take a program as an argument. Who allows an interpreter allows any program;
+// a rule that restricts does not know what it does.
+var programs = map[string]textOptions{
+	"bun":     {short: "ep", long: "--eval --print"},
+	"dc":      {short: "e", long: "--expression"},
+	"elixir":  {short: "e", long: "--eval"},
+	"emacs":   {short: "fl", long: "--eval --execute --funcall --load", anywhere: true},
+	"gdb":     {short: "ex", long: "--eval-command --init-eval-command --command", anywhere: true},
+	"ghc":     {short: "e"},
+	"groovy":  {short: "e"},
+	"julia":   {short: "eE", long: "--eval --print"},
+	"lldb":    {short: "oOsS", long: "--one-line --source", anywhere: true},
+	"lua":     {short: "e"},
+	"luajit":  {short: "e"},
+	"m4":      {always: true},
+	"mariadb": {short: "e", long: "--execute", anywhere: true},
+	"mysql":   {short: "e", long: "--execute", anywhere: true},
+	"node":    {short: "ep", long: "--eval --print", takes: "rC"},
+	"nodejs":  {short: "ep", long: "--eval --print", takes: "rC"},
+	"octave":  {long: "--eval", anywhere: true},
+	"perl":    {short: "eEMm", takes: "ICF"},
+	"php":     {short: "BERr", long: "--run --process-begin --process-code --process-end", takes: "cdz"},
+	"psql":    {short: "c", long: "--command", anywhere: true},
+	"pypy":    {short: "c", takes: "mWX"},
+	"python":  {short: "c", takes: "mWX"},
+	"rscript": {short: "e"},
+	"ruby":    {short: "e", takes: "CEIrK"},
+	"sqlite":  {always: true},
+	"raku":    {short: "e"},
+	"tsx":     {short: "ep", long: "--eval --print"},
+}
+
+// maxWrapped bounds the words after a wrapper that are looked at: the time grows with the square of their number.
+const maxWrapped = 1000
+
+// programName is a command's name without its folder, in lower case.
+func programName(text string) string {
+	return strings.TrimSuffix(path.Base(slashed(fold(text))), ".exe")
+}
+
+// family is a program's name without a version, such as that of python3.12.
+func family(name string) string { return strings.TrimRight(name, "0123456789.-") }
+
+// isShell reports whether a program is a shell.
+func isShell(name string) bool { return shells[name] || shells[family(name)] }
+
+// isProgram reports whether the first of some words is an interpreter that is given a program.
+func isProgram(words []word) bool {
+	name := programName(words[0].text)
+	options, ok := programs[name]
+	if !ok {
+		options, ok = programs[family(name)]
+	}
+	return ok && options.in(words[1:])
+}
+
+// runsText reports whether a command, or one that it is to run, makes a command of text, or may.
+func (c command) runsText() bool {
+	if len(c.words) == 0 {
+		return false
+	}
+	wraps := wrappers[c.names[0].text]
+	if wraps && len(c.words) > maxWrapped {
+		return true
+	}
+	inShell, subscripts := true, anyText(c.words, subscript)
+	clean := map[string]bool{} // what was looked at in all words behind
+	for i, name := range c.names {
+		if i == 1 {
+			if !wraps {
+				return false
+			}
+			inShell = shellWrappers[c.names[0].text] // otherwise what a shell has built in is not meant
+		}
+		rest := c.words[i+1:]
+		if inShell && (builtins[name.text] || calculators[name.text] && subscripts) {
+			return true
+		}
+		if options, ok := runText[name.text]; ok && options.in(rest) {
+			return true
+		}
+		if runs := textOf[name.text]; runs != nil && !clean[name.text] {
+			if runs(rest) {
+				return true
+			}
+			clean[name.text] = name.text != "git" && name.text != "sed" && name.text != "gsed"
+		}
+	}
+	return false
+}
+
+// subscript is one that runs a command.
+var subscript = regexp.MustCompile("(?s)\\[.*[$`]")
+
+// anyText reports whether a pattern is in one of some words.
+func anyText(words []word, pattern *regexp.Regexp) bool {
+	return slices.ContainsFunc(words, func(w word) bool { return pattern.MatchString(w.text) })
+}
+
+// in reports whether one of the options is, or may be, among the words after the program's name.
+func (o textOptions) in(words []word) bool {
+	if o.always {
+		return true
+	}
+	operands, argument := o.operands, false
+	for i, w := range words {
+		text := w.text
+		if o.bundled && i == 0 && !strings.HasPrefix(text, "-") {
+			text = "-" + text
+		}
+		switch {
+		case !w.literal:
+			return true
+		case text == "--" && o.operands == 0:
+			return false
+		case strings.HasPrefix(text, "--"):
+			name, _, hasValue := strings.Cut(text, "=")
+			for long := range strings.FieldsSeq(o.long) {
+				if len(name) > 2 && strings.HasPrefix(long, name) { // it may be shortened
+					return true
+				}
+			}
+			argument = !hasValue
+		case strings.HasPrefix(text, "-"):
+			argument = false
+			for i, letter := range text[1:] {
+				if strings.ContainsRune(o.short, letter) {
+					return true
+				}
+				if strings.ContainsRune(o.takes, letter) {
+					argument = i+2 == len(text)
+					break
+				}
+			}
+		case argument:
+			argument = false
+		case o.anywhere:
+		case operands == 0:
+			return false
+		default:
+			operands--
+		}
+	}
+	return false
+}
+
+// foundRuns reports whether find is to run what it finds.
+func foundRuns(words []word) bool {
+	for i := range words[:max(len(words)-1, 0)] {
+		option := words[i].text
+		runs := strings.HasPrefix(option, "-exec") || strings.HasPrefix(option, "-ok") || strings.HasPrefix(option, "--exec") ||
+			option == "-x" || option == "-X"
+		if runs && strings.Contains(words[i+1].text, "{") {
+			return true
+		}
+	}
+	return false
+}
+
+// awkCommand is what runs a command in a program for awk, or a function that is not named, which may be such a one.
+var awkCommand = regexp.MustCompile(`system|@|(^|[^|])\|([^|]|$)`)
+
+func awkRuns(words []word) bool {
+	return slices.ContainsFunc(words, func(w word) bool { return !w.literal || awkCommand.MatchString(w.text) })
+}
+
+var (
+	// sedSubstitution is one command s of a script, with flags that run nothing.
+	sedSubstitution = regexp.MustCompile(`^s(?:/(?:[^/\\\n]|\\.)*/(?:[^/\\\n]|\\.)*/|\|(?:[^|\\\n]|\\.)*\|(?:[^|\\\n]|\\.)*\||#(?:[^#\\\n]|\\.)*#(?:[^#\\\n]|\\.)*#|,(?:[^,\\\n]|\\.)*,(?:[^,\\\n]|\\.)*,)[gpiI0-9]*`)
+	// sedAddress is an address, and sedCommand a command without text.
+	sedAddress = regexp.MustCompile(`^[ \t]*(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/)(?:[ \t]*,[ \t]*(?:\+?[0-9]+|\$|/(?:[^/\\\n]|\\.)*/))?)?[ \t]*!?[ \t]*`)
+	sedCommand = regexp.MustCompile(`^[dDgGhHnNpPqx=]`)
+	sedEnd     = regexp.MustCompile(`^[ \t]*(?:[;\n]|$)`)
+	sedFlags   = regexp.MustCompile(`^-[nErsuz]+i?$`)
+)
+
+// sedRuns reports whether sed may run commands: if it is told more than scripts of the simple forms.
+func sedRuns(words []word) bool {
+	scripts, files := []string{}, false
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		text := w.text
+		switch {
+		case !w.literal && !files:
+			return true
+		case text == "--sandbox":
+			return false
+		case text == "-e" || text == "--expression":
+			if i++; i == len(words) || !words[i].literal {
+				return true
+			}
+			scripts, files = append(scripts, words[i].text), true
+		case strings.HasPrefix(text, "--expression="):
+			scripts, files = append(scripts, text[len("--expression="):]), true
+		case text == "--" || !strings.HasPrefix(text, "-"):
+			if !files && text != "--" {
+				scripts, files = append(scripts, text), true
+			}
+		case slices.Contains([]string{"-n", "-E", "-r", "-i", "-s", "-u", "-z", "-i.bak", "--in-place", "--quiet", "--silent", "--regexp-extended", "--null-data"}, text):
+		case sedFlags.MatchString(text):
+		default:
+			return true
+		}
+	}
+	return slices.ContainsFunc(scripts, func(script string) bool { return !simpleSed(script) })
+}
+
+func simpleSed(script string) bool {
+	for script != "" {
+		script = script[len(sedAddress.FindString(script)):]
+		command := sedSubstitution.FindString(script)
+		if command == "" {
+			command = sedCommand.FindString(script)
+		}
+		script = script[len(command):]
+		end := sedEnd.FindStringIndex(script)
+		if end == nil {
+			return false
+		}
+		script = script[end[1]:]
+	}
+	return true
+}
+
+// gitSettings are settings of git that run nothing.
+var gitSettings = regexp.MustCompile(`(?i)^(advice\.|color\.|core\.(quotepath|autocrlf|abbrev|ignorecase|filemode)(=|$)|user\.(name|email)(=|$)|(commit|tag)\.gpgsign=false$|init\.defaultbranch=)`)
+
+// gitShort are the short options of commands of git that run text.
+var gitShort = map[string]string{"clone": "cu", "rebase": "x", "grep": "O", "difftool": "x"}
+
+func gitRuns(words []word) bool {
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case !w.literal:
+			return true
+		case w.text == "-c":
+			if i++; i == len(words) || !words[i].literal || !gitSettings.MatchString(words[i].text) {
+				return true
+			}
+		case strings.HasPrefix(w.text, "-c"), strings.HasPrefix(w.text, "--config-env"), strings.HasPrefix(w.text, "--exec-path="):
+			return true
+		case slices.Contains([]string{"-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--attr-source"}, w.text):
+			i++
+		case !strings.HasPrefix(w.text, "-"):
+			return gitCommandRuns(w.text, words[i+1:])
+		}
+	}
+	return false
+}
+
+// gitCommandRuns reports whether a command of git runs text.
+func gitCommandRuns(name string, words []word) bool {
+	has := func(texts ...string) bool {
+		return slices.ContainsFunc(words, func(w word) bool { return slices.Contains(texts, w.text) })
+	}
+	switch name {
+	case "config": // it may set an alias, or a pager
+		return !has("--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list")
+	case "filter-branch", "instaweb", "send-email", "web--browse":
+		return true
+	case "submodule":
+		return has("foreach")
+	case "bisect":
+		return has("run")
+	}
+	options := textOptions{
+		short: gitShort[name], anywhere: true,
+		long: "--upload-pack --receive-pack --exec --extcmd --open-files-in-pager --template",
+	}
+	if name == "clone" || name == "init" || name == "fetch" || name == "pull" || name == "submodule" {
+		options.long += " --config"
+	}
+	for _, w := range words {
+		if strings.Contains(fold(w.text), "ext::") {
+			return true
+		}
+		if w.literal && strings.HasPrefix(w.text, "-") && options.in([]word{w}) {
+			return true
+		}
+	}
+	return false
+}
+
+// goRuns reports whether go runs a program that an option names.
+func goRuns(words []word) bool {
+	return anyText(words, goOption)
+}
+
+var (
+	socatAddress = regexp.MustCompile(`(?i)(exec|system|shell):`)
+	straceOutput = regexp.MustCompile(`[|!]`) // -o '|command'
+	goOption     = regexp.MustCompile(`^--?(exec|toolexec|vettool)(=|$)|-extld\b`)
+	sshOption    = regexp.MustCompile(`(?i)(proxy|local|knownhosts)command`)
+	plusOption   = regexp.MustCompile(`^\+[^0-9]`)
+)
+
+// sshRuns reports whether ssh is told to run something on this machine.
+func sshRuns(words []word) bool {
+	return anyText(words, sshOption)
+}
+
+// plusRuns reports whether an editor is given a command.
+func plusRuns(words []word) bool { return anyText(words, plusOption) }
+
+// known completes a command of words with what patterns that restrict are compared with.
+func known(words []word) command {
+	c := command{words: words}
+	if len(words) == 0 {
+		return c
+	}
+	for _, w := range words {
+		c.folded = append(c.folded, word{fold(w.text), w.literal})
+		c.names = append(c.names, word{programName(w.text), w.literal})
+	}
+	if !words[0].literal {
+		return c
+	}
+	c.hides = isShell(c.names[0].text) || isProgram(words)
+	if !wrappers[c.names[0].text] || c.hides {
+		return c
+	}
+	c.wraps = 1
+	if len(words) > 1 && words[1].literal && dispatchers[c.names[0].text] {
+		c.wraps = 2
+	}
+	c.hides = len(words) > maxWrapped
+	for i := c.wraps; i < len(words) && !c.hides; i++ {
+		c.hides = !words[i].literal || isShell(c.names[i].text) || isProgram(words[i:])
+	}
+	return c
+}
+
+// touches reports whether a pattern that restricts, which was folded, matches a command: its name with or without folders,
+// in upper or lower case, or a command that another one is to run.
+func touches(pattern []string, c command) verdict {
+	best := match(pattern, c.folded)
+	if best == yes || len(c.words) == 0 || !c.words[0].literal {
+		return max(best, no)
+	}
+	if best = max(best, c.matchAt(pattern, 0)); best == yes {
+		return yes
+	}
+	if c.hides {
+		return maybe
+	}
+	for i := c.wraps; i > 0 && i < len(c.words); i++ {
+		if match(pattern, c.folded[i:]) != no || c.matchAt(pattern, i) != no {
+			return maybe
+		}
+	}
+	return best
+}
+
+// matchAt compares a pattern with the words from i on, of which the first is a name without its folder.
+func (c command) matchAt(pattern []string, i int) verdict {
+	if first := match(pattern[:1], c.names[i:i+1]); first != yes || pattern[0] == anyWords {
+		return first
+	}
+	return match(pattern[1:], c.folded[i+1:])
+}
+
+func folded(texts []string) []string {
+	folded := make([]string, len(texts))
+	for i, text := range texts {
+		folded[i] = fold(text)
+	}
+	return folded
+}
