@@ -25,25 +25,34 @@
 // lists and objects of the input must be covered too, but is not enough.
 //
 // The paths are those of all locations and diffs, and those in the members of the input that commonly hold them, at any
-// depth; these may be relative to the session's working directory. They are compared clean. A path with ".." is never
+// depth; these may be relative to the session's working directory. Names of members are compared without case and
+// separators: filePath is file_path. A text under another name that looks like a path, as "/a", "~/a" and "../a" do, must be
+// covered too, but is not enough. Paths are compared clean. A path with ".." is never
 // allowed: where it leads depends on links. Nor is a name that Windows would read in another way, nor one in the input that
 // a tool may expand or read as an address: one that begins with "~" or a scheme such as "file:", or that has a variable or a
-// wildcard, even if it is the name of a file. Nor is anything if lists and objects of the input are too deep inside each
+// wildcard, even if it is the name of a file; one with white space or quotes round it, with characters that are not visible,
+// or that may be a list of paths. Nor is anything if lists and objects of the input are too deep inside each
 // other to be read. Links are followed if Options.Resolve says so, and both names must be covered then. A rule that allows is
 // compared with upper and lower case; one that asks or rejects without, because some file systems make no difference.
 //
-// The commands are those of the members command and cmd of the input, at any depth: a line for a POSIX shell, or a list of
+// The commands are those of the members command, cmd and command_line of the input, at any depth: a line for a POSIX shell, or a list of
 // arguments. Every command of a line must be covered, in pipes, lists, groups and $(…) as well. Words that are not literal,
 // with variables, substitutions or wildcards, match only the last word "**". The files of redirections are paths of the
 // request.
 // Nothing but Lines covers a line that sets variables, has a here-document, a redirection to a relative path, arithmetic, an
 // extended pattern such as @(a|b), a variable followed by "[", a function, a loop or a condition; one that cannot be parsed,
-// or that makes a command of text, as env -S, sudo -s, flock -c, xargs -I, watch and parallel do. A rule sees the names of
-// commands, not what they do: one that allows "make **", or "find **", allows whatever these are told to run.
+// or that makes a command of text. The programs of which that is known: env -S, sudo -s, flock -c, xargs -I, find -exec with
+// {}, git with settings that run something, tar --to-command and its like, awk with system, sed with more than simple
+// scripts, go -exec, ssh -o ProxyCommand, printf -v and other commands of shells that set variables or evaluate subscripts,
+// and always watch, parallel, su, runuser, script, pkexec, unshare, nsenter and chroot, which start a shell if they are told
+// nothing. A rule sees the names of commands, not what they do: one that allows "make **", "bash **" or "python **" allows
+// whatever these are told to run.
 //
 // # A rule that asks or rejects
 //
 // It matches if any one path, command or line does. It sees the arguments of commands as paths too, names of commands with
-// their folders, and what sudo, env, xargs and their like are to run. Where it cannot know whether it matches, the user is
-// asked.
+// their folders, and what sudo, env, xargs and some hundred more programs are to run. Where it cannot know whether it
+// matches, the user is asked: about lines for another shell, about python -c and its like, and about what names more paths
+// or commands than can be compared with all rules, which are 5 million comparisons, about a second. A program that runs
+// others, and is not known here, hides them.
 package policy

@@ -36,13 +36,17 @@ var wrappers = set(
 	"fd fdfind find flock gtimeout ltrace nohup parallel perf proxychains proxychains4 rlwrap script setlock start-stop-daemon",
 	"stdbuf strace tini timeout torify torsocks toybox trickle tsocks unbuffer valgrind watch watchexec xargs xcrun xvfb-run",
 	// Packages, versions and containers.
+	"aws-vault chamber doppler infisical lerna nx op turbo",
 	"asdf bun bundle bunx conda deno docker docker-compose hatch incus kubectl lxc mamba micromamba mise nerdctl nix npm npx oc",
 	"pdm pipenv pipx pnpm pnpx podman poetry rye uv uvx vagrant yarn",
-	"sshpass",
+	"aws-vault ccache chamber choom chronic coresched cross-env distcc doppler dotenvx enosys gpg-agent ifne infisical",
+	"ld-linux-aarch64.so.1 ld-linux-x86-64.so.2 ld-linux.so.2 ld-musl-aarch64.so.1 ld-musl-x86_64.so.1 ld.so lerna nx op pipesz rr",
+	"run0 sccache ssh-agent sshpass systemd-cat systemd-nspawn turbo uclampset xtrace",
 )
 
 // dispatchers are those wrappers whose first argument is the name of something that they do themselves.
 var dispatchers = set(
+	"aws-vault chamber doppler infisical lerna nx op turbo",
 	"asdf bun bundle cmake conda deno direnv docker docker-compose hatch incus ip kubectl lxc mamba micromamba mise nerdctl nix npm",
 	"oc pdm perf pipenv pipx pnpm podman poetry rye uv vagrant yarn",
 )
@@ -88,9 +92,10 @@ var runText = map[string]textOptions{
 	"env":        {short: "S", long: "--split-string", takes: "aCLPuU"},
 	"ex":         editor,
 	"fakechroot": {always: true}, "fakeroot": {always: true}, "firejail": {always: true},
-	"flock":     {short: "c", long: "--command", takes: "Ew", operands: 1},
-	"gtar":      tarOptions,
-	"hg":        {long: "--config", anywhere: true},
+	"flock":        {short: "c", long: "--command", takes: "Ew", operands: 1},
+	"gtar":         tarOptions,
+	"hg":           {long: "--config", anywhere: true},
+	"concurrently": {always: true}, "mispipe": {always: true}, "nodemon": {always: true}, "pee": {always: true}, "sem": {always: true}, "sops": {always: true},
 	"hyperfine": {always: true},
 	"install":   {long: "--strip-program", anywhere: true},
 	"jobs":      {short: "x"},
@@ -188,6 +193,7 @@ var programs = map[string]textOptions{
 	"rscript": {short: "e"},
 	"ruby":    {short: "e", takes: "CEIrK"},
 	"sqlite":  {always: true},
+	"ts-node": {short: "ep", long: "--eval --print"},
 	"raku":    {short: "e"},
 	"tsx":     {short: "ep", long: "--eval --print"},
 }
