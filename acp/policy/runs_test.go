@@ -5,17 +5,19 @@ package policy_test
 
 import (
 	"bytes"
-	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/internal/proc"
 )
 
 // pieces are what lines are made of. Only c must not be run.
@@ -32,14 +34,14 @@ var pieces = []string{
 	"coproc ", "unshare ", "nsenter ", "chroot / ", "sort ", "--compress-program=c ", "-S1 ", "split ", "--filter=c ", "for i in c; do $i; done ", "if ", "then ", "fi ", "c() { :; } ", "[[ ",
 	"]] ", "(( ", ")) ", "$((z[$(c)])) ", "=c ", "~ ", "x=c ", "PS4='$(c)' ", "emulate sh ", "noglob ", "- ", "fc ", "print ", "shift ", "exit ", "return ", "ulimit ", "echo ", ": ",
 	"perl ", "-e 'system(c)' ", "python3 ", "go ", "test -exec c ", "expr ", "busybox ", "ls ", "cat ", "tee >(c) ", "true ", "enable ", "bind ", "ENV=w ", "vared ", "zle ", "functions ",
-	"setarch ", "linux64 ", "prlimit ", "choom -n 0 -- ", "uclampset ", "setterm ", "logger ", "dbus-run-session -- ", "start-stop-daemon ", "-S -x ", "--exec ", "run-parts . ", "ldd ", "sg root ", "newgrp ",
-	"man ", "-P c ", "ld.so ", "perf stat ", "ssh ", "-oProxyCommand=c x ", "rsync ", "vim ", "+!c ", "make ", "--eval=z:;c ", "m4 ", "dc ", "zsh ", "ksh93 ", "mksh ",
+	"setarch ", "linux64 ", "prlimit ", "choom -n 0 -- ", "uclampset ", "setterm ", "logger ", "nice -n 2 ", "start-stop-daemon ", "-S -x ", "--exec ", "run-parts . ", "ldd ", "sg root ", "newgrp ",
+	"man ", "-P c ", "ld.so ", "wait ", "ssh ", "-oProxyCommand=c x ", "rsync ", "vim ", "+!c ", "make ", "--eval=z:;c ", "m4 ", "dc ", "zsh ", "ksh93 ", "mksh ",
 }
 
 // tools are real programs that lines may use.
 var tools = strings.Fields(`nice env nohup timeout setsid stdbuf xargs find flock ionice chrt taskset setpriv script su runuser sh bash dash awk sed tar
 	git unshare nsenter chroot sort split perl python3 expr ls cat tee true gzip test printf time setarch linux64 prlimit choom uclampset sg newgrp start-stop-daemon
-	run-parts dbus-run-session perf ssh make m4 dc zsh ksh93 mksh busybox echo`)
+	run-parts ssh make m4 dc zsh ksh93 mksh busybox echo`)
 
 // runners run lines in each of some shells, with real programs beside the commands a, b and c.
 type runners struct {
@@ -66,6 +68,13 @@ func newRunners(t testing.TB) *runners {
 			r.shells = append(r.shells, argv)
 		}
 	}
+	// What lines leave behind ends with them where the user may have that.
+	apart := []string{"unshare", "--pid", "--net", "--fork", "--kill-child=KILL"}
+	if exec.CommandContext(t.Context(), apart[0], append(apart[1:], "true")...).Run() == nil {
+		for i := range r.shells {
+			r.shells[i] = slices.Concat(apart, r.shells[i])
+		}
+	}
 	return r
 }
 
@@ -87,17 +96,29 @@ func (r *runners) ran(t testing.TB, line string) (by []string) {
 				t.Fatal(err)
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		cmd := exec.CommandContext(ctx, argv[0], append(argv[1:len(argv):len(argv)], "eval \"$1\"\nwait", "sh", line)...)
+		output := &bytes.Buffer{}
+		cmd := exec.Command(argv[0], append(argv[1:len(argv):len(argv)], "eval \"$1\"\nwait", "sh", line)...)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append([]string{"STATUS=0"}, r.env...), time.Second
-		output, _ := cmd.CombinedOutput() // most lines fail
-		cancel()
+		cmd.Stdout, cmd.Stderr = output, output
+		group, err := proc.Start(cmd) // some end their own
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed := make(chan bool)
+		late := time.AfterFunc(3*time.Second, func() { group.Kill(); close(killed) })
+		_ = cmd.Wait() // most lines fail
+		if !late.Stop() {
+			<-killed
+		}
+		group.Reaped()
+		group.Kill() // what it has left behind
+		group.Free()
 		log, err := os.ReadFile(r.log)
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
 		if bytes.Contains(log, []byte("Nc\x00")) {
-			by = append(by, argv[0]+": "+string(output))
+			by = append(by, fmt.Sprintf("%q: %s", argv, output.String()))
 		}
 	}
 	return by
