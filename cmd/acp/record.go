@@ -132,6 +132,7 @@ func writeCloser(w io.Writer) io.WriteCloser {
 // liveCheck judges a recording while it is written to it. The zero value takes all and does nothing.
 type liveCheck struct {
 	to      *io.PipeWriter
+	report  *report.Report
 	running sync.WaitGroup
 	err     error
 }
@@ -143,7 +144,7 @@ func startCheck(stderr io.Writer, name string, level conformance.Level) (*liveCh
 		return nil, err
 	}
 	from, to := io.Pipe()
-	c := &liveCheck{to: to}
+	c := &liveCheck{to: to, report: r}
 	live := r.Live(stderr, &report.TextOptions{})
 	source := r.Source(name)
 	c.running.Go(func() {
@@ -162,6 +163,14 @@ func (c *liveCheck) Write(b []byte) (int, error) {
 		_, _ = c.to.Write(b)
 	}
 	return len(b), nil
+}
+
+// findings is how many findings there are, at the end.
+func (c *liveCheck) findings() int {
+	if c.report == nil {
+		return 0
+	}
+	return c.report.Findings()
 }
 
 // end waits until all was judged.

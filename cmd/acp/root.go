@@ -16,7 +16,7 @@ import (
 
 // The groups of commands, in the order of the help.
 const (
-	groupAgents       = "agents"
+	groupTalk         = "talk"
 	groupRecordings   = "recordings"
 	groupPrograms     = "programs"
 	groupRequirements = "requirements"
@@ -68,7 +68,7 @@ between an editor and an agent is enough.`,
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.AddGroup(
-		&cobra.Group{ID: groupAgents, Title: "Agents:"},
+		&cobra.Group{ID: groupTalk, Title: "Agents:"},
 		&cobra.Group{ID: groupRecordings, Title: "Recordings:"},
 		&cobra.Group{ID: groupPrograms, Title: "Programs:"},
 		&cobra.Group{ID: groupRequirements, Title: "Requirements:"},
@@ -81,9 +81,9 @@ between an editor and an agent is enough.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupAgents, newAgentsCommand(p), newConfigCommand(p))
+	add(groupTalk, newExecCommand(p), newRunCommand(p), newAgentsCommand(p), newConfigCommand(p))
 	add(groupRecordings, newCheckCommand(p), newRecordCommand(p), newReplayCommand(p), newShowCommand(p))
-	add(groupPrograms, newServeCommand(p), newConnectCommand(p), newRunCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
+	add(groupPrograms, newServeCommand(p), newConnectCommand(p), newProbeCommand(p), newProbeClientCommand(p), newFakeAgentCommand(p))
 	add(groupRequirements, newRulesCommand(p), newExplainCommand(p))
 	add(groupOther, newVersionCommand(p), newManCommand(p), newMCPCommand(p))
 	root.SetHelpCommandGroupID(groupOther)

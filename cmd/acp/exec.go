@@ -1,0 +1,354 @@
+package main
+
+// This file owns acp exec: its flags, and what is asked of which agents.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
+	"github.com/acpgo/sdk/cmd/acp/internal/config"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// execFlags are the flags of acp exec that are no settings.
+type execFlags struct {
+	cfg           *config.Config
+	files, attach []string
+	session       string
+	fresh         bool
+	cwd           string
+	login         string
+	record        string
+	noMask, check bool
+	level         levelFlag
+}
+
+// newExecCommand is acp exec.
+func newExecCommand(p *program) *cobra.Command {
+	f := &execFlags{level: newLevelFlag(conformance.ShouldNot)}
+	c := &cobra.Command{
+		Use:   "exec [FLAGS] PROMPT... [-- AGENT [ARG...]]",
+		Short: "Send an agent a prompt, and print its answer: for scripts",
+		Long: `Send an agent a prompt, and print its answer: for scripts.
+
+The agent is a name of the configuration or of the registry or a URL (--agent), or a command behind --. With
+several agents, each gets the prompt in a connection of its own, and the answers are printed one after the other.
+
+The prompt is the words, then the files of --file, in one text. The word - stands for standard input, which is
+also read if there is no other prompt and it is no terminal.
+
+--format says what goes to standard output. text: the agent's messages as they come, without control characters;
+what it does meanwhile is said on standard error. quiet: its last message, at the end. json: one object a line,
+the parameters of each session/update as the agent wrote them, behind a first line {"session":{...}} and before a
+last one {"result":{...}}.
+
+What the agent asks permission for is decided by the rules of --policy; --allow allows what no rule speaks about,
+--deny rejects it. With neither, the user is asked on the terminal, and without a terminal it is rejected.
+
+The first interrupt cancels the turn and waits for the agent's answer, the second one kills the agent. Of the
+agent nothing is left running, however the program ends.
+
+Exit status:
+    0  done: the agent has ended its turn
+    1  --check has findings
+    2  wrong usage, or a mode, model, option or kind of file that the agent does not offer
+    3  failed
+    4  the agent refused, or came to its limit of tokens or requests; standard error says which
+    5  the agent needs a login
+    6  the agent died, or the connection was lost
+  124  --timeout has passed
+  130  interrupted; 129 and 143 by the signals SIGHUP and SIGTERM, 141 if standard output was closed
+With several agents it is the greatest of theirs.`,
+		Example: `  acp exec --agent claude "what does this project do?"
+  git diff | acp exec --agent gemini --format quiet "write a commit message for this:" -
+  acp exec --allow --timeout 10m --file task.md -- my-agent --acp
+  acp exec --agent claude --session review --attach screen.png "is this the button that you meant?"
+  acp exec --agent claude --agent codex --deny "find the bug in main.go"
+  acp exec --agent claude --format json --record run.jsonl --check "run the tests" | jq .update`,
+		Args: cobra.ArbitraryArgs,
+	}
+	f.cfg = config.Bind(c)
+	flags := c.Flags()
+	flags.StringArrayVarP(&f.files, "file", "f", nil, "a `FILE` with the prompt, or a part of it; - is standard input")
+	flags.StringArrayVarP(&f.attach, "attach", "a", nil, "a `FILE` to send along: a text, an image, a sound; what the agent takes otherwise gets as a link")
+	flags.StringVarP(&f.session, "session", "s", "", "go on with the session of this `NAME`, or begin one: names are kept for each agent and folder")
+	flags.BoolVar(&f.fresh, "new", false, "with --session: begin another session with the name")
+	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `FOLDER` in which the agent works")
+	flags.StringVar(&f.login, "login", "", "log in by this `METHOD` first; without it, an agent that needs a login says its methods")
+	flags.StringVar(&f.record, "record", "", "record what passes in a `FILE`, for acp check and acp show; %a in its name becomes the agent's name, %t the time, %p the number of the process")
+	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: keep secrets")
+	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and say on standard error what breaks the protocol")
+	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that counts: must, should or advice")
+	complete(c, "level", levelNames...)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		words, command := args, []string(nil)
+		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+			if words, command = args[:dash], args[dash:]; len(command) == 0 {
+				return usagef("want a command behind --")
+			}
+		}
+		return execute(p, f, words, command)
+	}
+	return c
+}
+
+// execute runs the prompt with all agents.
+func execute(p *program, f *execFlags, words, command []string) error {
+	x := &execution{p: p, f: f, format: f.cfg.Format}
+	if err := x.settings(); err != nil {
+		return err
+	}
+	stop := x.begin()
+	defer stop()
+	if err := x.readPrompt(words); err != nil {
+		return x.failed(err)
+	}
+	if err := x.findAgents(command); err != nil {
+		return x.failed(err)
+	}
+	return x.run()
+}
+
+// settings reads what flags and settings say. Nothing runs yet.
+func (x *execution) settings() (err error) {
+	f, cfg := x.f, x.f.cfg
+	switch {
+	case cfg.Allow && cfg.Deny:
+		return usagef("want either --allow or --deny")
+	case f.fresh && f.session == "":
+		return usagef("--new is for --session")
+	case f.noMask && f.record == "":
+		return usagef("--no-mask is for --record")
+	case cfg.Timeout < 0:
+		return usagef("--timeout: want a time above 0")
+	}
+	if x.cwd, err = filepath.Abs(f.cwd); err != nil {
+		return err
+	}
+	// Sessions are listed, and named, by the folder's own name.
+	if x.cwd, err = filepath.EvalSymlinks(x.cwd); err != nil {
+		return usage(err)
+	}
+	for _, dir := range append([]string{x.cwd}, cfg.Dirs...) {
+		if info, err := os.Stat(dir); err != nil {
+			return usage(err)
+		} else if !info.IsDir() {
+			return usagef("%s: not a folder", dir)
+		}
+	}
+	if cfg.Policy != "" {
+		if x.rules, err = policy.Load(cfg.Policy, &policy.Options{Resolve: policy.ResolveLinks}); err != nil {
+			return usage(err)
+		}
+	}
+	if cfg.MCP != "" {
+		if x.servers, err = talk.ReadMCPServers(cfg.MCP); err != nil {
+			return usage(err)
+		}
+	}
+	for _, option := range cfg.Options {
+		name, value, ok := strings.Cut(option, "=")
+		if !ok || name == "" {
+			return usagef("--option %q: want OPTION=VALUE", option)
+		}
+		x.options = append(x.options, [2]string{name, value})
+	}
+	for _, name := range f.attach {
+		if _, err := os.Stat(name); err != nil {
+			return usage(err)
+		}
+	}
+	return nil
+}
+
+// usage gives an error the status of wrong usage.
+func usage(err error) error { return &exit{statusUsage, err} }
+
+// maxPrompt bounds the prompt, in bytes.
+const maxPrompt = 32 << 20
+
+// readPrompt reads the prompt.
+func (x *execution) readPrompt(words []string) error {
+	var parts []string
+	var line []string
+	read := false // standard input
+	stdin := func() (string, error) {
+		if read {
+			return "", usagef("standard input is wanted twice")
+		}
+		read = true
+		return x.readAll("standard input", x.p.stdin)
+	}
+	flush := func() {
+		if len(line) > 0 {
+			parts = append(parts, strings.Join(line, " "))
+		}
+		line = nil
+	}
+	for _, word := range words {
+		if word != "-" {
+			line = append(line, word)
+			continue
+		}
+		flush()
+		text, err := stdin()
+		if err != nil {
+			return err
+		}
+		parts = append(parts, text)
+	}
+	flush()
+	for _, name := range x.f.files {
+		text, err := "", error(nil)
+		if name == "-" {
+			text, err = stdin()
+		} else {
+			text, err = x.readFile(name)
+		}
+		if err != nil {
+			return err
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 && !isTerminal(x.p.stdin) {
+		text, err := stdin()
+		if err != nil {
+			return err
+		}
+		parts = append(parts, text)
+	}
+	for i := range parts {
+		parts[i] = strings.TrimRight(parts[i], "\r\n")
+	}
+	x.prompt = strings.Join(parts, "\n\n")
+	switch {
+	case strings.TrimSpace(x.prompt) == "":
+		return usagef("want a prompt: as words, in a file (--file), or on standard input")
+	case !utf8.ValidString(x.prompt):
+		return usagef("the prompt is no text in UTF-8")
+	}
+	return nil
+}
+
+func (x *execution) readFile(name string) (string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", usage(err)
+	}
+	defer file.Close()
+	return x.readAll(name, file)
+}
+
+// readAll reads a part of the prompt, until the program is interrupted. The goroutine that reads ends with the input, or
+// with the program: nothing ends a read from a terminal or a pipe.
+func (x *execution) readAll(name string, from io.Reader) (string, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(from, maxPrompt+1))
+		done <- result{text, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return "", usage(fmt.Errorf("%s: %w", name, r.err))
+		}
+		if len(r.text) > maxPrompt {
+			return "", usagef("%s: longer than %d MiB", name, maxPrompt>>20)
+		}
+		return string(r.text), nil
+	case <-x.ctx.Done():
+		return "", context.Cause(x.ctx)
+	}
+}
+
+// findAgents finds the agents that are named, and the one of a command.
+func (x *execution) findAgents(command []string) error {
+	cfg := x.f.cfg
+	named := cfg.Agents
+	if command != nil && cfg.Sources["agent"] != config.FromFlag {
+		named = nil
+	}
+	if len(named) == 0 && command == nil {
+		return usagef("want an agent: --agent NAME, or its command behind --")
+	}
+	resolver := x.p.resolver(cfg)
+	for _, name := range named {
+		agent, err := resolver.Resolve(x.ctx, name)
+		if err != nil {
+			return err
+		}
+		x.add(agent, agent.Name)
+	}
+	if command != nil {
+		agent, err := agents.Command(command)
+		if err != nil {
+			return usage(err)
+		}
+		x.add(agent, strings.Join(command, "\x00"))
+	}
+	if x.f.record != "" && len(x.sections) > 1 && !strings.Contains(x.f.record, "%a") {
+		return usagef("--record: want %%a in the name of the file, since there are several agents")
+	}
+	return nil
+}
+
+// add adds an agent. With several, each has a label of its own.
+func (x *execution) add(agent *agents.Agent, key string) {
+	x.sections = append(x.sections, &section{x: x, agent: agent, key: key})
+	if len(x.sections) == 1 {
+		return
+	}
+	var used []string
+	for _, s := range x.sections {
+		s.label = s.agent.Name
+		for n := 2; slices.Contains(used, s.label); n++ {
+			s.label = fmt.Sprintf("%s#%d", s.agent.Name, n)
+		}
+		used = append(used, s.label)
+	}
+}
+
+// recordFile is the name of the file for a recording.
+func recordFile(name, agent string) string {
+	agent = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>|`, r) || r < ' ' {
+			return '-'
+		}
+		return r
+	}, agent)
+	return strings.NewReplacer("%%", "%", "%a", agent, "%t", time.Now().Format("20060102-150405"), "%p", fmt.Sprint(os.Getpid())).Replace(name)
+}
+
+// blocks are the prompt as it is sent to an agent.
+func (x *execution) blocks(can acp.PromptCapabilities) ([]acp.ContentBlock, error) {
+	blocks := []acp.ContentBlock{acp.TextBlock(x.prompt)}
+	for _, name := range x.f.attach {
+		block, err := talk.Attachment(name, can)
+		if err != nil {
+			if _, unsupported := errors.AsType[*talk.UnsupportedError](err); unsupported {
+				err = usage(err)
+			}
+			return nil, err
+		}
+		blocks = append(blocks, block)
+	}
+	return blocks, nil
+}

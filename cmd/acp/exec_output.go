@@ -1,0 +1,367 @@
+package main
+
+// This file owns what acp exec prints.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/conformance"
+	"github.com/acpgo/sdk/internal/filelock"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// The formats of acp exec.
+const (
+	formatText  = "text"
+	formatJSON  = "json"
+	formatQuiet = "quiet"
+)
+
+// maxHeld bounds what is kept of an agent's output until it can be printed.
+const maxHeld = 16 << 20
+
+// section is what is printed of one agent.
+type section struct {
+	x     *execution
+	agent *agents.Agent
+	key   string         // what the agent is in names of sessions
+	label string         // "" if there is one agent only
+	lock  *filelock.Lock // of the session's name, or nil
+	done  bool           // guarded by the mutex of x
+
+	mu       sync.Mutex
+	state    *view.State
+	session  acp.SessionID
+	opened   bool
+	replays  bool     // what comes is the history of the session
+	held     [][]byte // lines of JSON before the session is opened, or text before it is this section's turn
+	size     int      // of held
+	dropped  int      // bytes that found no room
+	midLine  bool     // the last character printed was no newline
+	spoken   bool     // something was printed since the last tool call
+	last     []byte   // the last message, for formatQuiet
+	told     map[acp.ToolCallID]acp.ToolCallStatus
+	prompt   json.RawMessage // the id of the request session/prompt
+	response json.RawMessage // its answer, as it came
+}
+
+// say prints a line on standard error.
+func (s *section) say(format string, args ...any) {
+	if s.x.format == formatQuiet {
+		return
+	}
+	s.warn(format, args...)
+}
+
+// warn is say for what is printed in each format.
+func (s *section) warn(format string, args ...any) {
+	s.mu.Lock()
+	if s.midLine && s.x.together {
+		s.put([]byte("\n"))
+	}
+	s.mu.Unlock()
+	text := plain.Sprintf(format, args...)
+	if s.label != "" {
+		text = plain.Line(s.label) + ": " + text
+	}
+	s.x.out.write(true, []byte(text+"\n"))
+}
+
+// put prints text on standard output, if it is the section's turn; mu is held.
+func (s *section) put(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	s.midLine = text[len(text)-1] != '\n'
+	if s.x.isTurn(s) {
+		s.flush()
+		s.x.out.write(false, text)
+		return
+	}
+	s.hold(text)
+}
+
+// hold keeps output for later; mu is held.
+func (s *section) hold(text []byte) {
+	if s.size+len(text) > maxHeld {
+		s.dropped += len(text)
+		return
+	}
+	s.held = append(s.held, bytes.Clone(text))
+	s.size += len(text)
+}
+
+// flush prints what was held; mu is held.
+func (s *section) flush() {
+	for _, text := range s.held {
+		s.x.out.write(false, text)
+	}
+	s.held, s.size = nil, 0
+	if s.dropped > 0 {
+		s.x.out.write(true, fmt.Appendf(nil, "acp: %d bytes of %s were too many to be kept\n", s.dropped, plain.Line(s.agent.Name)))
+		s.dropped = 0
+	}
+}
+
+// begin prints whose answer follows, if there are several.
+func (s *section) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.label == "" || s.x.format == formatJSON {
+		return
+	}
+	head := "== " + plain.Line(s.label) + " ==\n"
+	if s.x.sections[0] != s {
+		head = "\n" + head
+	}
+	s.put([]byte(head))
+}
+
+// open says which session it is, before the prompt is sent.
+func (s *section) open(session *talk.Session, resumed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session, s.state, s.opened, s.replays = session.ID(), session.State(), true, false
+	if s.x.format != formatJSON {
+		return
+	}
+	s.printJSON("session", struct {
+		Agent     string        `json:"agent"`
+		SessionID acp.SessionID `json:"sessionId"`
+		Cwd       string        `json:"cwd"`
+		Resumed   bool          `json:"resumed"`
+	}{s.agent.Name, session.ID(), session.Cwd(), resumed})
+	s.flush()
+}
+
+// replay says that what comes until the session is opened is its history.
+func (s *section) replay() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replays = true
+}
+
+// update prints what is new, for people.
+func (s *section) update(id acp.SessionID, update acp.SessionUpdate) {
+	if s.x.format == formatJSON {
+		return
+	}
+	s.mu.Lock()
+	if !s.opened || id != s.session {
+		s.mu.Unlock()
+		return
+	}
+	state := s.state
+	switch v := update.Variant.(type) {
+	case *acp.SessionUpdateAgentMessageChunk:
+		s.message(v.Content)
+	case *acp.SessionUpdateToolCall:
+		s.between()
+	case *acp.SessionUpdateToolCallUpdate:
+		if done, ok := state.ToolCall(v.ToolCallID); ok && s.ended(&done) {
+			s.between()
+			s.mu.Unlock()
+			s.say("%s (%s): %s", done.Title, done.Kind, done.Status)
+			return
+		}
+	case *acp.SessionUpdateNotice:
+		s.mu.Unlock()
+		s.say("%s: %s %s", v.Severity, v.Title, v.Description.Value())
+		return
+	}
+	s.mu.Unlock()
+}
+
+// ended reports whether a tool call has ended now; mu is held.
+func (s *section) ended(call *acp.ToolCall) bool {
+	if call.Status != acp.ToolCallStatusCompleted && call.Status != acp.ToolCallStatusFailed || s.told[call.ToolCallID] == call.Status {
+		return false
+	}
+	if s.told == nil {
+		s.told = map[acp.ToolCallID]acp.ToolCallStatus{}
+	}
+	s.told[call.ToolCallID] = call.Status
+	return true
+}
+
+// between ends a message: what comes next is another one; mu is held.
+func (s *section) between() {
+	if s.spoken && s.midLine && s.x.format == formatText {
+		s.put([]byte("\n"))
+	}
+	s.spoken = false
+}
+
+// message prints a piece of the agent's message; mu is held.
+func (s *section) message(block acp.ContentBlock) {
+	text := withoutControls(blockText(block))
+	if s.x.format == formatText {
+		s.put([]byte(text))
+		s.spoken = s.spoken || text != ""
+		return
+	}
+	if !s.spoken {
+		s.last, s.spoken = nil, true
+	}
+	if len(s.last)+len(text) > maxHeld {
+		s.dropped += len(text)
+		return
+	}
+	s.last = append(s.last, text...)
+}
+
+// blockText is a piece of a message as text: what is none is named.
+func blockText(block acp.ContentBlock) string {
+	switch v := block.Variant.(type) {
+	case *acp.ContentBlockText:
+		return v.Text
+	case *acp.ContentBlockImage:
+		return "[image]"
+	case *acp.ContentBlockAudio:
+		return "[audio]"
+	case *acp.ContentBlockResourceLink:
+		return v.URI
+	case *acp.ContentBlockResource:
+		switch r := v.Resource.Variant.(type) {
+		case *acp.TextResourceContents:
+			return r.Text
+		case *acp.BlobResourceContents:
+			return r.URI
+		}
+	}
+	return "[content of an unknown kind]"
+}
+
+// withoutControls removes what does more than to appear: control characters but newlines and tabs, and those that change
+// the order of others.
+func withoutControls(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// line takes a line that passes, for formatJSON.
+func (s *section) line(from conformance.Side, line []byte) {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+		Result json.RawMessage `json:"result"`
+	}
+	if json.Unmarshal(line, &m) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case from == conformance.Client && m.Method == acp.MethodPrompt:
+		s.prompt = bytes.Clone(m.ID)
+	case from == conformance.Agent && m.Method == "" && m.Result != nil && s.prompt != nil && bytes.Equal(m.ID, s.prompt):
+		s.response = bytes.Clone(m.Result)
+	case from == conformance.Agent && m.Method == acp.MethodSessionUpdate && !s.replays:
+		var text bytes.Buffer
+		if json.Compact(&text, m.Params) != nil || text.Len() < 2 || text.Bytes()[0] != '{' {
+			return
+		}
+		line := s.labelled(text.Bytes())
+		if s.opened {
+			s.x.out.write(false, line)
+		} else {
+			s.hold(line)
+		}
+	}
+}
+
+// labelled makes a line of an object, with the agent's name if there are several.
+func (s *section) labelled(object []byte) []byte {
+	var line []byte
+	if s.label == "" {
+		line = append(line, object...)
+	} else {
+		line = append(append(line, `{"agent":`...), acp.Raw(s.label)...)
+		if len(object) > len("{}") {
+			line = append(line, ',')
+		}
+		line = append(line, object[1:]...)
+	}
+	line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	if s.x.terminal {
+		line = visible(line)
+	}
+	return append(line, '\n')
+}
+
+// visible escapes what is not visible in JSON, for a terminal.
+func visible(text []byte) []byte {
+	var b []byte
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case unicode.IsPrint(r):
+			b = append(b, text[:size]...)
+		case r > 0xffff:
+			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return b
+}
+
+// printJSON prints an object with one member; mu is held.
+func (s *section) printJSON(member string, value any) {
+	var object bytes.Buffer
+	enc := json.NewEncoder(&object)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(map[string]any{member: value}); err != nil {
+		return // what is printed can be encoded
+	}
+	s.x.out.write(false, s.labelled(bytes.TrimSpace(object.Bytes())))
+}
+
+// close prints the end.
+func (s *section) close(o *outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.x.format {
+	case formatText:
+		if s.midLine {
+			s.put([]byte("\n"))
+		}
+	case formatQuiet:
+		if n := len(s.last); n > 0 && s.last[n-1] != '\n' {
+			s.last = append(s.last, '\n')
+		}
+		s.put(s.last)
+	case formatJSON:
+		result := struct {
+			Status     int             `json:"status"`
+			StopReason acp.StopReason  `json:"stopReason,omitempty"`
+			Error      string          `json:"error,omitempty"`
+			Seconds    float64         `json:"seconds"`
+			Response   json.RawMessage `json:"response,omitempty"`
+		}{o.status, o.stop, "", o.seconds, s.response}
+		if o.err != nil {
+			result.Error = strings.ToValidUTF8(o.err.Error(), "\uFFFD")
+		}
+		s.printJSON("result", result)
+	}
+}

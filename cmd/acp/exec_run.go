@@ -1,0 +1,491 @@
+package main
+
+// This file owns a run of acp exec: the turn with each agent, and how it ends.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/acp/policy"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/cmd/acp/internal/names"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/internal/filelock"
+)
+
+// The exit statuses of acp exec beside those of all commands.
+const (
+	statusRefused  = 4
+	statusLogin    = 5
+	statusDied     = 6
+	statusTimeout  = 124
+	statusBySignal = 128 // and the number of the signal
+	statusPipe     = statusBySignal + 13
+)
+
+// How long a turn that is cancelled may take to end, the program after that, and its last output.
+const (
+	cancelGrace = 10 * time.Second
+	killAfter   = 15 * time.Second
+	flushTime   = 2 * time.Second
+)
+
+// execution is one run of acp exec.
+type execution struct {
+	p       *program
+	f       *execFlags
+	format  string
+	cwd     string
+	rules   *policy.Policy
+	servers []acp.MCPServer
+	options [][2]string // of sessions: option and value
+	prompt  string
+
+	sections []*section
+	out      *outlet
+	terminal bool      // whether standard output is one
+	together bool      // whether standard output and standard error are
+	tty      *terminal // who is asked; nil for nobody
+
+	ctx  context.Context // ends when the turns are to be cancelled; its cause is an *interruption
+	kill context.Context // ends when the agents are to be killed
+
+	mu   sync.Mutex
+	turn atomic.Int64 // the section that may print
+}
+
+// interruption is why a run ends early.
+type interruption struct {
+	status int
+	why    string
+}
+
+func (e *interruption) Error() string { return e.why }
+
+// outcome is how the turn with an agent has ended.
+type outcome struct {
+	status  int
+	err     error
+	stop    acp.StopReason
+	seconds float64
+}
+
+// begin has the run end by signals, by the time, and with standard output.
+func (x *execution) begin() (stop func()) {
+	p := x.p
+	x.terminal = isTerminal(p.stdout)
+	x.together = x.terminal && isTerminal(p.stderr)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	kill, cancelKill := context.WithCancel(context.Background())
+	x.ctx, x.kill = ctx, kill
+	x.out = newOutlet(p.stdout, p.stderr, func(error) { cancel(&interruption{statusPipe, "standard output was closed"}) })
+	signals := make(chan os.Signal, 4)
+	caught := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		caught = append(caught, syscall.SIGHUP)
+	}
+	signal.Notify(signals, caught...)
+	// A closed pipe is an error of writing, in place of the end of the program.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	var timeout <-chan time.Time
+	if limit := x.f.cfg.Timeout; limit > 0 {
+		timeout = time.After(limit)
+	}
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		var late <-chan time.Time
+		cancelled := ctx.Done()
+		for {
+			select {
+			case s := <-signals:
+				if ctx.Err() != nil {
+					cancelKill()
+				}
+				cancel(signalled(s))
+			case <-timeout:
+				cancel(&interruption{statusTimeout, fmt.Sprintf("not done within %v", x.f.cfg.Timeout)})
+			case <-cancelled:
+				cancelled = nil
+				x.out.release()
+				late = time.After(killAfter)
+			case <-late:
+				cancelKill()
+			case <-over:
+				return
+			}
+		}
+	})
+	return func() {
+		close(over)
+		watching.Wait()
+		signal.Stop(signals)
+		signal.Stop(pipe)
+		cancel(nil)
+		cancelKill()
+		x.flush()
+	}
+}
+
+// signalled is the interruption by a signal.
+func signalled(s os.Signal) *interruption {
+	number, _ := s.(syscall.Signal)
+	why := "interrupted"
+	if s != os.Interrupt {
+		why = fmt.Sprintf("ended by a signal: %v", s)
+	}
+	return &interruption{statusBySignal + int(number), why}
+}
+
+// flush waits for the output, which somebody may not read. Once the run was cancelled, it does not wait for long.
+func (x *execution) flush() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if x.ctx.Err() != nil {
+		time.AfterFunc(flushTime, cancel)
+	} else {
+		defer context.AfterFunc(x.ctx, func() { time.AfterFunc(flushTime, cancel) })()
+	}
+	// What could not be written has cancelled the run.
+	_ = x.out.finish(ctx)
+}
+
+// failed is an error before any agent has the prompt.
+func (x *execution) failed(err error) error {
+	var o outcome
+	x.classify(&o, err)
+	if e, ok := errors.AsType[*exit](err); ok {
+		return e
+	}
+	return &exit{o.status, o.err}
+}
+
+// run has all agents do the prompt, and returns the worst of what came of it.
+func (x *execution) run() error {
+	if x.tty = x.askable(); x.tty != nil {
+		defer x.tty.close()
+	}
+	outcomes := make([]outcome, len(x.sections))
+	var running sync.WaitGroup
+	for i, s := range x.sections {
+		running.Go(func() {
+			began := time.Now()
+			o := &outcomes[i]
+			s.run(o)
+			o.seconds = float64(time.Since(began).Milliseconds()) / 1000
+			if o.status == statusOK && o.err == nil && x.ctx.Err() != nil {
+				x.classify(o, context.Cause(x.ctx)) // what was printed may not have been read
+			}
+			s.close(o)
+			if s.label != "" {
+				s.report(o)
+			}
+			x.next(s)
+		})
+	}
+	running.Wait()
+	x.flush()
+	if x.out.err != nil {
+		return &exit{statusPipe, nil}
+	}
+	if len(x.sections) == 1 {
+		if o := outcomes[0]; o.status != statusOK || o.err != nil {
+			return &exit{o.status, o.err}
+		}
+		return nil
+	}
+	worst := slices.MaxFunc(outcomes, func(a, b outcome) int { return a.status - b.status })
+	if worst.status == statusOK {
+		return nil
+	}
+	return &exit{worst.status, nil}
+}
+
+// isTurn reports whether a section may print, which is one after the other but for JSON.
+func (x *execution) isTurn(s *section) bool {
+	turn := int(x.turn.Load())
+	return x.format == formatJSON || turn < len(x.sections) && x.sections[turn] == s
+}
+
+// next says that a section is done, and has the next one print.
+func (x *execution) next(done *section) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	done.done = true
+	for turn := x.turn.Load(); turn < int64(len(x.sections)) && x.sections[turn].done; {
+		turn++
+		x.turn.Store(turn)
+		if turn < int64(len(x.sections)) {
+			s := x.sections[turn]
+			s.mu.Lock()
+			s.flush()
+			s.mu.Unlock()
+		}
+	}
+}
+
+// classify gives an error its exit status.
+func (x *execution) classify(o *outcome, err error) {
+	o.err = err
+	why, cancelled := errors.AsType[*interruption](context.Cause(x.ctx))
+	wrong, known := errors.AsType[*exit](err)
+	_, died := errors.AsType[*acp.ExitError](err)
+	switch {
+	case cancelled:
+		o.status, o.err = why.status, why
+	case known:
+		o.status = wrong.status
+	case errors.Is(err, acp.ErrAuthRequired):
+		o.status = statusLogin
+	case died, errors.Is(err, acp.ErrClosed):
+		o.status = statusDied
+	case errors.Is(err, talk.ErrNoSetting), errors.Is(err, acp.ErrInvalidParams) && !isAnswer(err):
+		o.status = statusUsage
+	default:
+		o.status = statusFailed
+	}
+}
+
+// isAnswer reports whether an error is what the agent has answered.
+func isAnswer(err error) bool {
+	_, answered := errors.AsType[*rpc.CallError](err)
+	return answered
+}
+
+// run has the agent do the prompt.
+func (s *section) run(o *outcome) {
+	if err := s.talk(o); err != nil {
+		s.x.classify(o, err)
+	}
+}
+
+// talk opens the connection, with what records and judges it.
+func (s *section) talk(o *outcome) (err error) {
+	x := s.x
+	s.begin()
+	opts := x.clientOptions(s)
+	check := &liveCheck{}
+	if x.f.check {
+		if check, err = startCheck(&findingLines{s}, s.agent.Name, x.f.level.level); err != nil {
+			return err
+		}
+		opts.Record = check
+	}
+	if x.f.record != "" {
+		file, err := os.OpenFile(recordFile(x.f.record, s.agent.Name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return errors.Join(err, check.end())
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		opts.Record = io.MultiWriter(file, check)
+	}
+	defer func() {
+		if e := check.end(); e != nil {
+			err = errors.Join(err, fmt.Errorf("not judged to the end: %w", e))
+		} else if check.findings() > 0 && err == nil && o.status == statusOK {
+			o.status = statusFindings
+		}
+	}()
+	client, err := talk.Open(x.ctx, opts)
+	if err != nil {
+		return err
+	}
+	killing := make(chan struct{})
+	stopKilling := context.AfterFunc(x.kill, func() {
+		defer close(killing)
+		// Close returns the same error.
+		_ = client.Kill()
+	})
+	defer func() {
+		if e := client.Close(); e != nil && err == nil {
+			err = e
+		}
+		if !stopKilling() {
+			<-killing
+		}
+	}()
+	return s.converse(client, o)
+}
+
+// clientOptions say what the client of an agent does.
+func (x *execution) clientOptions(s *section) *talk.Options {
+	cfg := x.f.cfg
+	opts := &talk.Options{
+		Agent:   talk.Agent{Name: s.agent.Name, Command: s.agent.Command, Connect: s.agent.Connect},
+		Version: moduleVersion(), Cwd: x.cwd, Dirs: cfg.Dirs, MCPServers: x.servers,
+		NoFiles: cfg.NoFiles, NoTerminals: cfg.NoTerminals, Rules: x.rules,
+		TerminalLogin: x.tty != nil, Update: s.update, Event: s.event, NoMask: x.f.noMask,
+		NoReconnect: true, CancelGrace: cancelGrace,
+	}
+	switch {
+	case cfg.Allow:
+		opts.Ask = allow
+	case x.tty != nil:
+		opts.Ask = func(ctx context.Context, q *talk.Question) (acp.PermissionOptionID, error) {
+			return x.tty.ask(ctx, s, q)
+		}
+	}
+	if x.format == formatJSON {
+		opts.Line = s.line
+	}
+	return opts
+}
+
+// converse opens the session and sends the prompt.
+func (s *section) converse(client *talk.Client, o *outcome) (err error) {
+	x := s.x
+	if method := x.f.login; method != "" {
+		if err := client.Login(x.ctx, acp.AuthMethodID(method), launch.Terminal{Stdin: x.p.stdin, Stdout: x.p.stderr, Stderr: x.p.stderr}); err != nil {
+			return fmt.Errorf("login %s: %w", method, err)
+		}
+	}
+	blocks, err := x.blocks(client.Initialized().AgentCapabilities.PromptCapabilities)
+	if err != nil {
+		return err
+	}
+	session, err := s.openSession(client)
+	if err != nil {
+		return err
+	}
+	if s.lock != nil {
+		defer func() { err = errors.Join(err, s.lock.Unlock()) }()
+	}
+	if err := x.choose(session); err != nil {
+		return err
+	}
+	res, err := session.Prompt(x.ctx, blocks...)
+	if err != nil {
+		return err
+	}
+	o.stop = res.StopReason
+	switch why, cancelled := errors.AsType[*interruption](context.Cause(x.ctx)); {
+	case cancelled:
+		o.status, o.err = why.status, why
+	case res.StopReason != acp.StopReasonEndTurn:
+		o.status, o.err = statusRefused, fmt.Errorf("the agent stopped: %s", res.StopReason)
+	}
+	return nil
+}
+
+// openSession opens the session: a new one, or that of a name.
+func (s *section) openSession(client *talk.Client) (session *talk.Session, err error) {
+	x := s.x
+	if x.f.session == "" {
+		session, err := client.NewSession(x.ctx, nil)
+		if err == nil {
+			s.open(session, false)
+		}
+		return session, err
+	}
+	resumes, loads := client.Can(acp.MethodResumeSession), client.Can(acp.MethodLoadSession)
+	if !resumes && !loads {
+		return nil, fmt.Errorf("agent %s cannot go on with sessions: it offers neither session/resume nor session/load", s.agent.Name)
+	}
+	store, err := names.Default()
+	if err != nil {
+		return nil, err
+	}
+	key := names.Key{Agent: s.key, Cwd: x.cwd, Name: x.f.session}
+	if s.lock, err = store.Lock(key); errors.Is(err, filelock.ErrLocked) {
+		return nil, fmt.Errorf("session %q is in use by another acp exec", x.f.session)
+	} else if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.lock.Unlock())
+		}
+	}()
+	id := acp.SessionID("")
+	if !x.f.fresh {
+		if id, err = store.Get(key); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case id == "":
+		session, err = client.NewSession(x.ctx, nil)
+	case resumes:
+		session, err = client.Resume(x.ctx, id, nil)
+	default:
+		s.replay()
+		session, err = client.Load(x.ctx, id, nil)
+	}
+	if err != nil {
+		if id != "" && isAnswer(err) {
+			err = fmt.Errorf("session %q cannot be gone on with (--new begins another one): %w", x.f.session, err)
+		}
+		return nil, err
+	}
+	if err := store.Set(key, session.ID()); err != nil {
+		return nil, err
+	}
+	s.open(session, id != "")
+	return session, nil
+}
+
+// choose sets the mode, the model and the options of a session.
+func (x *execution) choose(session *talk.Session) error {
+	cfg := x.f.cfg
+	if cfg.Mode != "" {
+		if err := session.ChooseMode(x.ctx, cfg.Mode); err != nil {
+			return err
+		}
+	}
+	if cfg.Model != "" {
+		if err := session.ChooseModel(x.ctx, cfg.Model); err != nil {
+			return err
+		}
+	}
+	for _, option := range x.options {
+		if err := session.ChooseOption(x.ctx, option[0], option[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// event says what happens beside the conversation.
+func (s *section) event(e talk.Event) {
+	switch e.Kind {
+	case talk.Decided:
+		d := e.Decision
+		if d.Option == nil {
+			s.say("permission: %s: cancelled", d.Request.ToolCall.Title.Value())
+			return
+		}
+		s.say("permission: %s: %s (%s)", d.Request.ToolCall.Title.Value(), d.Option.Kind, d.By.Why)
+	case talk.Warning:
+		s.say("warning: %v", e.Err)
+	}
+}
+
+// report says how the turn of one of several agents has ended.
+func (s *section) report(o *outcome) {
+	if o.err != nil {
+		s.warn("failed after %.1f s: %v", o.seconds, o.err)
+		return
+	}
+	s.say("done after %.1f s", o.seconds)
+}
+
+// findingLines is where findings are printed.
+type findingLines struct{ s *section }
+
+// Write implements io.Writer. What it gets is harmless.
+func (l *findingLines) Write(text []byte) (int, error) {
+	l.s.x.out.write(true, text)
+	return len(text), nil
+}

@@ -1,0 +1,128 @@
+package main
+
+// This file owns output that must not hold up the program: whoever reads it may be slow, or gone.
+
+import (
+	"context"
+	"io"
+	"sync"
+)
+
+// maxQueued is how many bytes of output may wait to be written before whoever has more of it waits.
+const maxQueued = 16 << 20
+
+// outlet writes to standard output and standard error in the order in which it is told to, beside the program. Write waits
+// only while very much is unwritten, and not any more after Release.
+type outlet struct {
+	stdout, stderr io.Writer
+	failed         func(error) // is told once that standard output cannot be written
+
+	mu       sync.Mutex
+	changed  *sync.Cond
+	queue    []piece
+	queued   int
+	err      error // of standard output
+	released bool
+	ended    bool
+	done     chan struct{}
+}
+
+// piece is something to write.
+type piece struct {
+	toStderr bool
+	text     []byte
+}
+
+func newOutlet(stdout, stderr io.Writer, failed func(error)) *outlet {
+	o := &outlet{stdout: stdout, stderr: stderr, failed: failed, done: make(chan struct{})}
+	o.changed = sync.NewCond(&o.mu)
+	go o.run()
+	return o
+}
+
+// write adds output. What finds no room after Release is dropped.
+func (o *outlet) write(toStderr bool, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.queued > maxQueued && !o.released && (o.err == nil || toStderr) {
+		o.changed.Wait()
+	}
+	if o.queued > maxQueued || o.ended || o.err != nil && !toStderr {
+		return
+	}
+	if n := len(o.queue); n > 0 && o.queue[n-1].toStderr == toStderr {
+		o.queue[n-1].text = append(o.queue[n-1].text, text...)
+	} else {
+		o.queue = append(o.queue, piece{toStderr, append([]byte(nil), text...)})
+	}
+	o.queued += len(text)
+	o.changed.Broadcast()
+}
+
+// run writes what is queued until the outlet is ended.
+func (o *outlet) run() {
+	defer close(o.done)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		for len(o.queue) == 0 {
+			if o.ended {
+				return
+			}
+			o.changed.Wait()
+		}
+		queue := o.queue
+		o.queue = nil
+		for _, p := range queue {
+			if p.toStderr || o.err == nil {
+				o.mu.Unlock()
+				err := o.put(p)
+				o.mu.Lock()
+				if err != nil && o.err == nil {
+					o.err = err
+				}
+			}
+			o.queued -= len(p.text)
+			o.changed.Broadcast()
+		}
+	}
+}
+
+// put writes a piece. An error is one of standard output: nobody is left to be told of one of standard error.
+func (o *outlet) put(p piece) error {
+	if p.toStderr {
+		_, _ = o.stderr.Write(p.text)
+		return nil
+	}
+	_, err := o.stdout.Write(p.text)
+	if err != nil {
+		o.failed(err)
+	}
+	return err
+}
+
+// release has nobody wait any more who writes.
+func (o *outlet) release() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.released = true
+	o.changed.Broadcast()
+}
+
+// finish waits until all is written, or ctx ends. It returns why standard output could not be written.
+func (o *outlet) finish(ctx context.Context) error {
+	o.mu.Lock()
+	o.ended = true
+	o.changed.Broadcast()
+	o.mu.Unlock()
+	select {
+	case <-o.done:
+	case <-ctx.Done(): // the goroutine ends with the program
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}

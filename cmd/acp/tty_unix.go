@@ -1,0 +1,6 @@
+//go:build !windows
+
+package main
+
+// ttyName is the terminal of the process.
+const ttyName = "/dev/tty"

@@ -1,0 +1,4 @@
+package main
+
+// ttyName is the terminal of the process.
+const ttyName = "CONIN$"
