@@ -35,6 +35,7 @@ type execFlags struct {
 	record        string
 	noMask, check bool
 	level         levelFlag
+	verbose       bool
 }
 
 // newExecCommand is acp exec.
@@ -93,6 +94,7 @@ With several agents it is the greatest of theirs.`,
 	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: keep secrets")
 	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and say on standard error what breaks the protocol")
 	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that counts: must, should or advice")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say what the agent writes to standard error")
 	complete(c, "level", levelNames...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		words, command := args, []string(nil)

@@ -467,6 +467,10 @@ func (s *section) event(e talk.Event) {
 			return
 		}
 		s.say("permission: %s: %s (%s)", d.Request.ToolCall.Title.Value(), d.Option.Kind, d.By.Why)
+	case talk.Stderr:
+		if s.x.f.verbose {
+			s.warn("agent: %s", e.Text)
+		}
 	case talk.Warning:
 		s.say("warning: %v", e.Err)
 	}

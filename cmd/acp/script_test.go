@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"acp": main, "measured": measured, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
-		"guarded": guarded, "crowd": crowd,
+		"guarded": guarded, "oddagent": oddAgent, "crowd": crowd,
 	})
 }
 
@@ -41,6 +41,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", home)
 			env.Setenv("LocalAppData", home) // of Windows
 			env.Setenv("AppData", home)
+			agent, err := example()
+			if err != nil {
+				return err
+			}
+			env.Setenv("EXAMPLE", agent)
 			return os.MkdirAll(home, 0o700)
 		},
 		Condition: func(condition string) (bool, error) {
