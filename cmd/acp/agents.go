@@ -53,7 +53,8 @@ and stays as it is until it is updated.`,
 	a.listing(c)
 	a.cfg = config.Bind(c)
 	c.AddCommand(a.listing(&cobra.Command{Use: "list [FLAGS]", Short: "List your agents and those that are installed"}), a.searchCommand(), a.showCommand(), a.installCommand(), a.updateCommand(), a.removeCommand(),
-		a.pinCommand("pin", "Keep agents at their versions", true), a.pinCommand("unpin", "Let agents be updated again", false), a.doctorCommand())
+		a.pinCommand("pin", "Keep agents at their versions", true), a.pinCommand("unpin", "Let agents be updated again", false), a.doctorCommand(),
+		a.loginCommand(), a.logoutCommand())
 	return c
 }
 

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"acp": main, "measured": measured, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
-		"guarded": guarded, "oddagent": oddAgent, "crowd": crowd,
+		"guarded": guarded, "locked": locked, "oddagent": oddAgent, "crowd": crowd,
 	})
 }
 

@@ -72,6 +72,27 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// Lists whose values may have commas take one from each flag; a variable has commas between them.
+func TestLists(t *testing.T) {
+	cfg, err := load(t, "", map[string]string{"ACP_AGENT": "a,b"}, "--header-env=A=B,C", "--header-env=D=E", "--registry-prefer=npx,binary", "--registry-prefer=uvx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(cfg.HeaderEnv, []string{"A=B,C", "D=E"}) || !slices.Equal(cfg.RegistryPrefer, []string{"npx", "binary", "uvx"}) || !slices.Equal(cfg.Agents, []string{"a", "b"}) {
+		t.Errorf("%+v", cfg.Settings)
+	}
+	t.Setenv("HOME", "/home/me")
+	t.Setenv("USERPROFILE", "/home/me")
+	row := Setting{Path: true}
+	var dirs []string
+	if err := row.parse(&dirs, strings.Join([]string{"a,b", "c"}, string(filepath.ListSeparator))); err != nil || !slices.Equal(dirs, []string{"a,b", "c"}) {
+		t.Errorf("%q, %v", dirs, err)
+	}
+	if err := row.set(&dirs, []any{"~/a", "b"}); err != nil || !slices.Equal(dirs, []string{filepath.Join("/home/me", "a"), "b"}) {
+		t.Errorf("%q, %v", dirs, err)
+	}
+}
+
 func TestLoadErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		file string

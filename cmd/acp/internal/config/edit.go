@@ -91,8 +91,11 @@ func valueOf(key string, values []string) (any, error) {
 		var scratch Settings
 		field := row.field(&scratch)
 		if list, is := field.(*[]string); is {
-			if err := row.parse(list, strings.Join(values, ",")); err != nil {
-				return nil, fmt.Errorf("%s: %w", key, err)
+			flag := &value{row: row, field: list}
+			for _, text := range values {
+				if err := flag.Set(text); err != nil {
+					return nil, fmt.Errorf("%s: %w", key, err)
+				}
 			}
 			return array(*list), nil
 		}

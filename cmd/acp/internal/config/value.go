@@ -40,16 +40,32 @@ func (v *value) Type() string {
 
 func (v *value) Set(text string) error {
 	list, isList := v.field.(*[]string)
-	if !isList || !v.given {
-		v.given = true
+	if !isList {
 		return v.row.parse(v.field, text)
 	}
-	var more []string
-	if err := v.row.parse(&more, text); err != nil {
+	more := []string{text}
+	if v.row.Values != nil || v.row.Agents { // others may have commas in them, and are given several times
+		more = split(text, ",")
+	}
+	if err := v.row.allow(more); err != nil {
 		return err
 	}
+	if !v.given {
+		*list = nil
+	}
+	v.given = true
 	*list = append(*list, more...)
 	return nil
+}
+
+// split are the parts of a list, but for empty ones.
+func split(text, separator string) (list []string) {
+	for _, one := range strings.Split(text, separator) {
+		if one = strings.TrimSpace(one); one != "" {
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
 // textOf is a value as a flag has it.
@@ -81,7 +97,8 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// parse sets a field to what a text says: of a flag, or of a variable.
+// parse sets a field to what a text says: of a flag, or of a variable, where a list has commas, or is as in PATH if it is of
+// paths.
 func (s *Setting) parse(field any, text string) (err error) {
 	switch p := field.(type) {
 	case *string:
@@ -103,17 +120,13 @@ func (s *Setting) parse(field any, text string) (err error) {
 			err = errors.New("want a time that is not less than 0")
 		}
 	case *[]string:
-		var list []string
-		for _, one := range strings.Split(text, ",") {
-			if one = strings.TrimSpace(one); one == "" {
-				continue
-			}
-			if err := s.allows(one); err != nil {
-				return err
-			}
-			list = append(list, one)
+		list := split(text, ",")
+		if s.Path {
+			list = split(text, string(filepath.ListSeparator))
 		}
-		*p = list
+		if err = s.allow(list); err == nil {
+			*p = list
+		}
 	}
 	return err
 }
@@ -124,6 +137,16 @@ func (s *Setting) allows(text string) error {
 		return nil
 	}
 	return fmt.Errorf("%q: want %s", text, orList(s.Values))
+}
+
+// allow is allows for all values of a list.
+func (s *Setting) allow(list []string) error {
+	for _, one := range list {
+		if err := s.allows(one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // orList is "a, b or c".
@@ -173,9 +196,12 @@ func (s *Setting) set(field, v any) error {
 		if err != nil {
 			return err
 		}
-		for _, one := range list {
-			if err := s.allows(one); err != nil {
-				return err
+		if err := s.allow(list); err != nil {
+			return err
+		}
+		if s.Path {
+			for i := range list {
+				list[i] = expand(list[i])
 			}
 		}
 		*p = list

@@ -1,0 +1,179 @@
+package main
+
+// This file owns acp agents login and logout.
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/launch"
+	"github.com/acpgo/sdk/cmd/acp/internal/agents"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+func (a *agentsCommand) loginCommand() *cobra.Command {
+	var list bool
+	c := &cobra.Command{
+		Use:   "login [FLAGS] AGENT [METHOD] | -- COMMAND [ARG...]",
+		Short: "Log in to an agent",
+		Long: `Log in to an agent, by one of the methods that it offers: it does that itself, in a browser for example, or its
+own program is run in this terminal. Some want variables of the environment instead, and are only told here.
+Without METHOD the only one is taken; of several you are told, and nothing is done.`,
+		Example: `  acp agents login claude
+  acp agents login --list claude
+  acp agents login gemini oauth-personal`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeAgents(true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted()
+			defer stop()
+			method := ""
+			if cmd.ArgsLenAtDash() < 0 && len(args) == 2 {
+				args, method = args[:1], args[1]
+			}
+			return a.withAgent(ctx, cmd, args, func(client *talk.Client) error {
+				if list {
+					return a.listLogins(client.LoginMethods())
+				}
+				return a.login(ctx, client, acp.AuthMethodID(method))
+			})
+		},
+	}
+	c.Flags().BoolVar(&list, "list", false, "list the methods, and do nothing")
+	a.jsonFlag(c)
+	return c
+}
+
+// withAgent starts an agent, or connects to it, and ends it.
+func (a *agentsCommand) withAgent(ctx context.Context, cmd *cobra.Command, args []string, do func(*talk.Client) error) error {
+	agent, err := a.named(ctx, cmd, args)
+	if err != nil {
+		return err
+	}
+	client, err := talk.Open(ctx, a.forLogin(agent))
+	if err != nil {
+		return err
+	}
+	err = do(client)
+	if closed := client.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// forLogin are the options of a client that does nothing but log in. What the agent says meanwhile, such as an address to
+// open, is shown.
+func (a *agentsCommand) forLogin(agent *agents.Agent) *talk.Options {
+	return &talk.Options{
+		Agent: talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}, Version: moduleVersion(), Cwd: ".",
+		NoFiles: true, NoTerminals: true, NoReconnect: true, TerminalLogin: agent.Command != nil,
+		URL: func(_ context.Context, e *talk.Elicitation) (*acp.CreateElicitationResponse, error) {
+			a.say("%s: %s", agent.Name, e.Message)
+			a.say("open %s", e.URL)
+			res := acp.NewCreateElicitationResponseAccept(acp.ElicitationAcceptAction{})
+			return &res, nil
+		},
+		Event: func(e talk.Event) {
+			if e.Kind == talk.Stderr {
+				a.say("%s: %s", agent.Name, e.Text)
+			}
+		},
+	}
+}
+
+// loginKinds are the words for the kinds of logins.
+var loginKinds = map[talk.LoginKind]string{
+	talk.AgentLogin: "agent", talk.TerminalLogin: "terminal", talk.EnvironmentLogin: "env_var", talk.UnknownLogin: "unknown",
+}
+
+// listLogins lists the methods of an agent.
+func (a *agentsCommand) listLogins(methods []talk.LoginMethod) error {
+	if !a.json {
+		writeLogins(a.p.stdout, methods)
+		return nil
+	}
+	type method struct {
+		ID          acp.AuthMethodID     `json:"id"`
+		Kind        string               `json:"kind"`
+		Name        string               `json:"name"`
+		Description string               `json:"description,omitempty"`
+		Variables   []talk.LoginVariable `json:"variables,omitempty"`
+		Link        string               `json:"link,omitempty"`
+	}
+	all := []method{}
+	for _, m := range methods {
+		all = append(all, method{m.ID, loginKinds[m.Kind], m.Name, m.Description, m.Variables, m.Link})
+	}
+	return a.write(all)
+}
+
+// writeLogins writes methods, each with its id in front.
+func writeLogins(w io.Writer, methods []talk.LoginMethod) {
+	for i := range methods {
+		fmt.Fprintln(w, plain.Sprintf("%s: %s", string(methods[i].ID), methods[i].String()))
+		if text := methods[i].Description; text != "" {
+			fmt.Fprintln(w, plain.Sprintf("    %s", text))
+		}
+	}
+}
+
+// login logs in by a method, or by the only one.
+func (a *agentsCommand) login(ctx context.Context, client *talk.Client, id acp.AuthMethodID) error {
+	methods := client.LoginMethods()
+	switch {
+	case len(methods) == 0:
+		a.say("the agent offers no login; perhaps it needs none")
+		return &exit{statusFindings, nil}
+	case id == "" && len(methods) > 1:
+		writeLogins(a.p.stderr, methods)
+		return usagef("the agent offers several logins: name one of them")
+	case id == "":
+		id = methods[0].ID
+	}
+	var ids []string
+	for _, m := range methods {
+		ids = append(ids, string(m.ID))
+		if m.ID == id && m.Kind == talk.EnvironmentLogin {
+			writeLogins(a.p.stderr, []talk.LoginMethod{m})
+			return &exit{statusFindings, nil}
+		}
+		if m.ID == id {
+			a.say("%s", m.Name)
+			if err := client.Login(ctx, id, launch.Terminal{Stdin: a.p.stdin, Stdout: a.p.stdout, Stderr: a.p.stderr}); err != nil {
+				return err
+			}
+			a.say("logged in")
+			return nil
+		}
+	}
+	return usagef("the agent has no login %q, but %s", string(id), strings.Join(ids, ", "))
+}
+
+func (a *agentsCommand) logoutCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "logout [FLAGS] AGENT | -- COMMAND [ARG...]",
+		Short:             "Log out of an agent",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeAgents(true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted()
+			defer stop()
+			return a.withAgent(ctx, cmd, args, func(client *talk.Client) error {
+				if !client.Can(acp.MethodLogout) {
+					return fmt.Errorf("%w: the agent offers no logout", acp.ErrUnsupported)
+				}
+				if err := client.Logout(ctx); err != nil {
+					return err
+				}
+				a.say("logged out")
+				return nil
+			})
+		},
+	}
+}
