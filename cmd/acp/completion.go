@@ -46,6 +46,16 @@ func completeAgent(cfg *config.Config) completer {
 	}
 }
 
+// agentFlag completes the flag --agent of a command with a configuration.
+func agentFlag(c *cobra.Command, cfg *config.Config) {
+	complete := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return agentCompletions(cfg, true), cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := c.RegisterFlagCompletionFunc("agent", complete); err != nil {
+		panic(err) // no such flag, or twice
+	}
+}
+
 // completeAgents completes words with agents: one, also of the user's own, or any number of installed ones.
 func (a *agentsCommand) completeAgents(one bool) completer {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {

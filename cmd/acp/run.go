@@ -37,6 +37,8 @@ Press ? for the keys, and Ctrl-P for everything that can be done. Ctrl-C cancels
 		Args: cobra.ArbitraryArgs,
 	}
 	cfg := config.Bind(c)
+	c.ValidArgsFunction = completeAgent(cfg)
+	agentFlag(c, cfg)
 	flags := c.Flags()
 	flags.BoolVarP(&f.start.Continue, "continue", "c", false, "go on with the last session of this directory")
 	flags.StringVar(&f.id, "load", "", "open the stored session with this `ID`")
