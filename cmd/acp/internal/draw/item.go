@@ -112,9 +112,17 @@ func (ip *itemParts) message(m *view.Message, same bool) {
 // grow brings the parts of the last segment up to its text.
 func (ip *itemParts) grow(text string, role view.Role) {
 	seg := &ip.segments[len(ip.segments)-1]
+	known := len(seg.split.refs)
 	seg.split.extend(text)
 	base := len(ip.parts) - seg.parts
 	ip.parts = ip.parts[:base+seg.firm]
+	for _, ref := range seg.split.refs[known:] {
+		for i, b := range seg.split.done[:seg.firm] {
+			if mentions(normal(text[b.start:b.end]), ref) {
+				ip.parts[base+i].lines = nil
+			}
+		}
+	}
 	add := func(b block) {
 		first := len(ip.segments) == 1 && b.start == 0
 		ip.parts = append(ip.parts, staticPart(b.joined || first && role == view.Thought, func(p *painter, width int) []line {
@@ -151,7 +159,7 @@ func (p *painter) block(text string, b block, s *splitter, role view.Role, width
 		}
 		out = p.codeBlock(strings.Join(lines, "\n"), b.info, inner)
 	} else {
-		out = p.markdownLines(text, "", inner)
+		out = p.markdownLines(text, s.definitions(text), inner)
 	}
 	if role == view.Thought {
 		out = p.behind(line{{p.marks.vertical + " ", p.dim}}, p.thought, out)

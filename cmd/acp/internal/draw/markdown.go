@@ -10,9 +10,11 @@ import (
 
 	glamour "charm.land/glamour/v2/ansi"
 	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
 
@@ -63,6 +65,7 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 				util.Prioritized(parser.NewEmphasisParser(), 500),
 			),
 			parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+			parser.WithASTTransformers(util.Prioritized(apart{}, 100)),
 		)),
 		goldmark.WithExtensions(extension.GFM),
 	)
@@ -72,6 +75,26 @@ func (p *painter) renderer(width int) goldmark.Markdown {
 	}), 1000))))
 	p.renderers[width] = md
 	return md
+}
+
+// apart begins a line for each paragraph in an item of a list that follows something: glamour draws what is in an item one
+// behind the other.
+type apart struct{}
+
+func (apart) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		kind := n.Kind()
+		if !entering || kind != ast.KindParagraph && kind != ast.KindTextBlock || n.Parent().Kind() != ast.KindListItem ||
+			n.PreviousSibling() == nil {
+			return ast.WalkContinue, nil
+		}
+		for range 2 {
+			end := ast.NewTextSegment(text.NewSegment(0, 0))
+			end.SetHardLineBreak(true)
+			n.InsertBefore(n, n.FirstChild(), end)
+		}
+		return ast.WalkContinue, nil
+	})
 }
 
 // reference is a character reference of HTML. Those of & before it are read again, because a library may do so.
@@ -102,7 +125,7 @@ func unreference(text string) string {
 func (p *painter) markdownLines(text, definitions string, width int) (out []line) {
 	source := unreference(text)
 	if definitions != "" {
-		source += "\n\n" + unreference(definitions)
+		source = unreference(definitions) + "\n" + source // the first definition of a label counts
 	}
 	defer func() {
 		// The libraries have no promise for every text. What they cannot draw is drawn as it is.

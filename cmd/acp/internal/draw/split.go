@@ -5,7 +5,10 @@ package draw
 // up to its end. Two things are cut for their size alone: a block of more than maxBlock bytes at the end of a line, which
 // then looks like two; and a code block of more than maxCode lines, whose parts are highlighted on their own.
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 const (
 	maxBlock = 16 << 10 // bytes
@@ -38,9 +41,14 @@ type splitter struct {
 	item    int
 	blank   bool // the line before is empty
 	para    bool // the line before may be continued as a paragraph
+	quote   bool // which is in a quotation
+	defs    bool // the paragraph consists of definitions of links so far
+	under   bool // the line before may be the underline of a heading
 	started bool // the open block has a line that is not empty
 	cutNext bool // a block has ended with the line before
 	midLine bool // the last cut was forced within a line
+
+	refs []definition // of links, in the order in which they came
 }
 
 // cut ends the open block at an offset.
@@ -51,7 +59,7 @@ func (s *splitter) cut(at int, next block) {
 	}
 	next.start = at
 	s.open = next
-	s.list, s.para, s.started, s.cutNext, s.lines = false, false, false, false, 0
+	s.list, s.para, s.under, s.defs, s.started, s.cutNext, s.lines = false, false, false, false, false, false, 0
 	s.nested, s.fence = false, ""
 }
 
@@ -108,7 +116,7 @@ func (s *splitter) line(text string, start, end int) {
 	}
 	if content == "" {
 		s.blank = true
-		s.para = false
+		s.para, s.under, s.defs = false, false, false
 		return
 	}
 	if s.cutNext {
@@ -161,6 +169,7 @@ func (s *splitter) block(content string, indent, start, end int) {
 	}
 	switch {
 	case s.list && indent >= s.item:
+		s.para = s.leavesPara(content, indent-s.item)
 		s.nestedFence(content)
 		s.started = true
 		return
@@ -168,7 +177,7 @@ func (s *splitter) block(content string, indent, start, end int) {
 		s.cut(start, block{})
 		s.started, s.cutNext = true, true
 		return
-	case indent < 4 && thematic(content) && (content[0] != '-' || !s.para):
+	case indent < 4 && thematic(content) && (s.list || !s.para && !s.under || !setext(content)):
 		s.cut(start, block{})
 		s.started, s.cutNext = true, true
 		return
@@ -179,10 +188,11 @@ func (s *splitter) block(content string, indent, start, end int) {
 		s.fence = fence
 		return
 	case s.list && marker > 0 && indent < 4:
-		s.item = indent + marker
+		s.item, s.para = indent+marker, false
+		s.para = s.leavesPara(content, 0)
 		s.nestedFence(content)
 		return
-	case s.list && (s.blank || content[0] == '>'):
+	case s.list && (s.blank || content[0] == '>' || !s.para):
 		s.cut(start, block{})
 	case s.list:
 		return // a paragraph of the last item goes on, without its indentation
@@ -190,12 +200,101 @@ func (s *splitter) block(content string, indent, start, end int) {
 		s.cut(start, block{})
 	}
 	s.started = true
-	if marker > 0 && (!s.para || interrupts(content, marker)) {
+	if indent < 4 && s.para && !s.quote && (setext(content) || strings.Trim(content, "= ") == "") {
+		s.para, s.under = false, true // what was a paragraph is a heading, but for some tables
+		return
+	}
+	s.under = false
+	s.quote = content[0] == '>' || s.quote && s.para
+	if (!s.para || s.defs) && indent < 4 && marker == 0 && s.define(content) {
+		s.para, s.defs = true, true
+		return
+	}
+	s.defs = false
+	if marker > 0 && (!s.para || s.quote || interrupts(content, marker)) {
 		s.list, s.item, s.para = true, indent+marker, false
+		s.para = s.leavesPara(content, 0)
 		s.nestedFence(content)
 		return
 	}
+	if content[0] == '>' && indent < 4 {
+		s.para = s.leavesPara(content, 0)
+		return
+	}
 	s.para = s.para || indent < 4
+}
+
+// definition says where the links go that have a label.
+type definition struct {
+	label, text string
+}
+
+const maxDefinitions = 200
+
+var definitionLine = regexp.MustCompile(`^\[((?:[^\[\]\\]|\\.){1,300})\]: *(?:<[^<>]*>|[^ <]\S*)(?: +(?:"[^"]*"|'[^']*'|\([^()]*\)))? *$`)
+
+// define notes a definition of a link, if a line is one. Of those that are not one line, and of those in lists and
+// quotations, only the block that they are in knows.
+func (s *splitter) define(content string) bool {
+	if content[0] != '[' {
+		return false
+	}
+	m := definitionLine.FindStringSubmatch(content)
+	if m == nil || strings.TrimSpace(m[1]) == "" {
+		return false
+	}
+	if len(s.refs) < maxDefinitions {
+		s.refs = append(s.refs, definition{normal(m[1]), content})
+	}
+	return true
+}
+
+// normal is a label, or a text with labels, as labels are compared.
+func normal(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+// definitions are those of the labels that a clean text may mention.
+func (s *splitter) definitions(text string) string {
+	if len(s.refs) == 0 || !strings.Contains(text, "[") {
+		return ""
+	}
+	text = normal(text)
+	var b strings.Builder
+	for _, ref := range s.refs {
+		if mentions(text, ref) {
+			b.WriteString(ref.text + "\n")
+		}
+	}
+	return b.String()
+}
+
+// mentions reports whether a normal text may mention a label.
+func mentions(text string, ref definition) bool {
+	return strings.Contains(text, "["+ref.label+"]") || strings.Contains(text, "[ "+ref.label) || strings.Contains(text, ref.label+" ]")
+}
+
+// leavesPara reports whether a line in a list may be continued as a paragraph by a line that is not indented. The line is
+// indented by so many columns within its item.
+func (s *splitter) leavesPara(content string, indent int) bool {
+	para := s.para
+	for {
+		if indent >= 4 && !para {
+			return false // code
+		}
+		if thematic(content) || heading(content) || fenceOf(content) != "" || para && strings.Trim(content, "= ") == "" ||
+			para && setext(content) {
+			return false
+		}
+		n := listMarker(content)
+		if n == 0 && content != "" && content[0] == '>' {
+			n = 1
+		}
+		if n == 0 {
+			return content != ""
+		}
+		rest := content[min(n, len(content)):]
+		content = strings.TrimLeft(rest, " ")
+		indent, para = len(rest)-len(content), false
+	}
 }
 
 // nestedFence notes that a line in a list begins a code block with fences.
@@ -222,8 +321,16 @@ func heading(content string) bool {
 	return n >= 1 && n <= 6 && (len(content) == n || content[n] == ' ')
 }
 
+// setext reports whether a line may make a heading of the paragraph before it.
+func setext(content string) bool {
+	return strings.Trim(strings.TrimRight(content, " "), "-") == ""
+}
+
 // thematic reports whether a line is a thematic break, or the underline of a heading.
 func thematic(content string) bool {
+	if content == "" {
+		return false
+	}
 	switch content[0] {
 	case '*', '-', '_':
 		return strings.Trim(content, content[:1]+" ") == "" && strings.Count(content, content[:1]) >= 3

@@ -3,6 +3,7 @@ package draw
 // This file owns themes.
 
 import (
+	"cmp"
 	"image/color"
 
 	glamour "charm.land/glamour/v2/ansi"
@@ -71,7 +72,7 @@ func newTheme(s styling, m marks, config glamour.StyleConfig, code string) *Them
 	t.markdown.Document.Margin = &none
 	t.markdown.Document.BlockPrefix, t.markdown.Document.BlockSuffix = "", ""
 	t.markdown.Document.Color = nil
-	t.markdown.CodeBlock.Chroma, t.markdown.CodeBlock.Theme = nil, code
+	t.markdown.CodeBlock.Chroma, t.markdown.CodeBlock.Theme = nil, cmp.Or(code, "github") // without one, glamour changes code
 	t.markdown.CodeBlock.Margin = &none
 	t.markdown.H1.Prefix, t.markdown.H1.Suffix, t.markdown.H1.BackgroundColor = "# ", "", nil
 	return t

@@ -3,6 +3,7 @@ package draw
 // This file owns the transcript: which part of a conversation is visible, and what of it is kept drawn.
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/acpgo/sdk/acp"
@@ -202,24 +203,8 @@ func (t *Transcript) partsOf(index int) []part {
 	if last, ok := t.last[item.Turn]; ok && last == index {
 		turn = t.snapshot.Turn(item.Turn)
 	}
-	before := ip.version
 	ip.build(t.p, item, t.unfolded(index), turn)
-	if before != ip.version {
-		t.recount()
-	}
 	return ip.parts
-}
-
-// recount is called when drawn parts may have gone. The count is only a hint for when to forget some.
-func (t *Transcript) recount() {
-	if t.kept > 2*maxKept {
-		t.kept = 0
-		for _, ip := range t.items {
-			for i := range ip.parts {
-				t.kept += linesSize(ip.parts[i].lines)
-			}
-		}
-	}
 }
 
 // gutter is how many columns are in front of each line.
@@ -286,35 +271,36 @@ const (
 	maxItems = 2000
 )
 
-// sweep forgets what was not visible for longest, if too much is kept.
+// sweep forgets what is not visible, if too much is kept. The count of bytes is a hint that is never too small.
 func (t *Transcript) sweep() {
 	if len(t.items) > maxItems {
 		for index, ip := range t.items {
-			visible := false
-			for i := range ip.parts {
-				visible = visible || ip.parts[i].used == t.clock
-			}
-			if !visible {
+			if !slices.ContainsFunc(ip.parts, func(p part) bool { return p.used == t.clock }) {
 				delete(t.items, index)
 			}
 		}
-		t.kept = 0
-		for _, ip := range t.items {
-			for i := range ip.parts {
-				t.kept += linesSize(ip.parts[i].lines)
-			}
-		}
 	}
-	if t.kept > maxKept {
-		t.kept = 0
+	if t.kept <= maxKept {
+		return
+	}
+	if t.count(); t.kept > maxKept/2 {
 		for _, ip := range t.items {
 			for i := range ip.parts {
-				if p := &ip.parts[i]; p.used != t.clock {
-					p.lines = nil
-				} else {
-					t.kept += linesSize(p.lines)
+				if ip.parts[i].used != t.clock {
+					ip.parts[i].lines = nil
 				}
 			}
+		}
+		t.count()
+	}
+}
+
+// count counts the bytes of drawn lines.
+func (t *Transcript) count() {
+	t.kept = 0
+	for _, ip := range t.items {
+		for i := range ip.parts {
+			t.kept += linesSize(ip.parts[i].lines)
 		}
 	}
 }

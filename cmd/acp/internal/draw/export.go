@@ -1,0 +1,386 @@
+package draw
+
+// This file owns the conversation as Markdown for a file.
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/acp/view"
+	"github.com/acpgo/sdk/internal/plain"
+)
+
+// ExportOptions configure [Export].
+type ExportOptions struct {
+	// Title is the heading; by default the session's title.
+	Title string
+	// Facts are lines below the heading, such as the agent's name and the directory.
+	Facts []string
+	// Terminal returns the output of a terminal.
+	Terminal func(acp.TerminalID) (Output, bool)
+	// Media says that images, audio and files are written out as data URLs. Without it their type and size are told.
+	Media bool
+}
+
+// Export writes a whole conversation as Markdown. Nothing that is text is left out. Messages are written as they came,
+// with what they leave open closed; everything else is behind fences that are longer than any in it. Control characters
+// are written as package plain does, so that the file is safe to be shown in a terminal.
+func Export(w io.Writer, s *view.Snapshot, o *ExportOptions) error {
+	if o == nil {
+		o = &ExportOptions{}
+	}
+	e := &exporter{w: bufio.NewWriter(w), o: o}
+	e.heading("#", cmp.Or(o.Title, s.Title.Value(), "Session"))
+	for _, fact := range o.Facts {
+		e.bullet(fact)
+	}
+	e.blank()
+	if n := s.First(); n > 0 {
+		e.note("%d older items were not kept", n)
+	}
+	last := map[int]int{}
+	for item := range s.Items() {
+		last[item.Turn] = max(last[item.Turn], item.Index)
+	}
+	for item := range s.Items() {
+		e.item(item)
+		if turn := s.Turn(item.Turn); turn != nil && last[item.Turn] == item.Index {
+			e.turn(turn)
+		}
+	}
+	if plan, ok := s.Plan.Get(); ok && len(plan.Entries) > 0 {
+		e.plan("Plan", plan.Entries)
+	}
+	for _, plan := range s.Plans {
+		name := "Plan " + string(plan.ID)
+		switch c := plan.Content.Variant.(type) {
+		case *unstable.PlanUpdateContentItems:
+			e.plan(name, c.Entries)
+		case *unstable.PlanUpdateContentFile:
+			e.heading("##", name)
+			e.bullet(c.URI)
+			e.blank()
+		case *unstable.PlanUpdateContentMarkdown:
+			e.heading("##", name)
+			e.markdown(c.Content)
+		}
+	}
+	if u, ok := s.Usage.Get(); ok {
+		e.note("%s", Usage(Plain(), u))
+	}
+	return e.w.Flush()
+}
+
+// exporter writes Markdown. Its writer keeps the first error until Flush.
+type exporter struct {
+	w *bufio.Writer
+	o *ExportOptions
+}
+
+func (e *exporter) printf(format string, args ...any) { fmt.Fprintf(e.w, format, args...) }
+func (e *exporter) blank()                            { e.w.WriteByte('\n') }
+func (e *exporter) heading(level, text string)        { e.printf("%s %s\n\n", level, inline(text)) }
+func (e *exporter) bullet(text string)                { e.printf("- %s\n", inline(text)) }
+
+// note writes a remark of this program. Its arguments are the program's own.
+func (e *exporter) note(format string, args ...any) { e.printf("*("+format+")*\n\n", args...) }
+
+// inline is a text of others in a line of Markdown, where it means nothing but itself.
+func inline(text string) string {
+	text = strings.Join(strings.Fields(plain.Text(text)), " ")
+	return escapes.Replace(text)
+}
+
+var escapes = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, "&", `\&`, "#", `\#`, "~", `\~`)
+
+// fenced writes a text that is to stay as it is.
+func (e *exporter) fenced(info, text string) {
+	text = plain.Text(text)
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	e.printf("%s%s\n%s", fence, info, text)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		e.blank()
+	}
+	e.printf("%s\n\n", fence)
+}
+
+// json writes JSON with a name.
+func (e *exporter) json(name string, raw []byte) {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		b.Reset()
+		b.Write(raw)
+	}
+	e.printf("%s:\n\n", name)
+	e.fenced("json", b.String())
+}
+
+// markdown writes Markdown of others, and closes what it leaves open.
+func (e *exporter) markdown(text string) {
+	text = strings.TrimRight(plain.Screen(text), "\n")
+	e.printf("%s\n", text)
+	if closing := closingOf(text); closing != "" {
+		e.printf("%s\n", closing)
+	}
+	e.blank()
+}
+
+// closingOf is what ends the code block, or the block of HTML, that a Markdown text leaves open.
+func closingOf(text string) string {
+	s := &splitter{}
+	s.extend(text + "\n")
+	if s.fence != "" {
+		indent := s.open.indent
+		if s.nested {
+			indent = s.item
+		}
+		return strings.Repeat(" ", indent) + s.fence
+	}
+	closing := ""
+	for l := range strings.Lines(text[s.open.start:]) {
+		l = strings.ToLower(l)
+		if content := strings.TrimLeft(l, " "); closing == "" && len(l)-len(content) < 4 {
+			for _, html := range htmlBlocks {
+				if strings.HasPrefix(content, html[0]) {
+					closing, l = html[1], content[len(html[0]):]
+					break
+				}
+			}
+		}
+		if closing != "" && strings.Contains(l, closing) {
+			closing = ""
+		}
+	}
+	return closing
+}
+
+// htmlBlocks are how the blocks of HTML begin and end that an empty line does not end.
+var htmlBlocks = [][2]string{
+	{"<!--", "-->"}, {"<![cdata[", "]]>"}, {"<?", "?>"}, {"<script", "</script>"}, {"<pre", "</pre>"}, {"<style", "</style>"},
+	{"<textarea", "</textarea>"}, {"<!", ">"},
+}
+
+func (e *exporter) item(item *view.Item) {
+	switch v := item.Variant.(type) {
+	case *view.Message:
+		e.message(v)
+	case *view.ToolCall:
+		e.toolCall(v)
+	case *view.Compaction:
+		e.note("compaction of the context: %s", inline(string(v.Status)))
+		if text := v.Error.Value(); text != "" {
+			e.fenced("", text)
+		}
+		e.content(v.Summary)
+	case *view.Subagent:
+		e.heading("###", "Subagent "+cmp.Or(v.Title.Value(), string(v.SessionID)))
+		e.bullet("session " + string(v.SessionID))
+		e.bullet("in " + v.Cwd.Value())
+		e.blank()
+		if d := v.Description.Value(); d != "" {
+			e.fenced("", d)
+		}
+	case *view.SessionMessage:
+		e.heading("###", fmt.Sprintf("Message from %s to %s", v.Sender.Value(), v.Recipient.Value()))
+		e.content(v.Content)
+	case *view.Notice:
+		e.printf("> **%s** %s\n\n", inline(string(v.Severity)), inline(v.Title))
+		if d := v.Description.Value(); d != "" {
+			e.fenced("", d)
+		}
+	case *view.Unknown:
+		e.heading("###", "Unknown update "+v.Tag)
+		e.json("As it came", v.Raw)
+	}
+}
+
+func (e *exporter) message(m *view.Message) {
+	switch m.Role {
+	case view.User:
+		e.heading("##", "User")
+	case view.Agent:
+		e.heading("##", "Agent")
+	default:
+		e.heading("###", "Thought")
+	}
+	e.content(m.Content)
+}
+
+func (e *exporter) content(c view.Content) {
+	for b := range c.Blocks() {
+		e.block(b)
+	}
+	if c.Dropped > 0 {
+		e.note("%d bytes more were not kept", c.Dropped)
+	}
+}
+
+func (e *exporter) block(b acp.ContentBlock) {
+	media := func(kind, mime, data string) {
+		if e.o.Media {
+			e.printf("![%s](<data:%s;base64,%s>)\n\n", kind, address(mime), address(data))
+			return
+		}
+		e.printf("*(%s, %s, %s)*\n\n", kind, inline(mime), size(decoded(data)))
+	}
+	switch v := b.Variant.(type) {
+	case *acp.ContentBlockText:
+		e.markdown(v.Text)
+	case *acp.ContentBlockImage:
+		media("image", v.MimeType, v.Data)
+	case *acp.ContentBlockAudio:
+		media("audio", v.MimeType, v.Data)
+	case *acp.ContentBlockResource:
+		switch r := v.Resource.Variant.(type) {
+		case *acp.TextResourceContents:
+			e.printf("%s:\n\n", inline(r.URI))
+			e.fenced("", r.Text)
+		case *acp.BlobResourceContents:
+			e.printf("%s:\n\n", inline(r.URI))
+			media("file", r.MimeType.Value(), r.Blob)
+		}
+	case *acp.ContentBlockResourceLink:
+		e.printf("[%s](<%s>)\n\n", inline(cmp.Or(v.Title.Value(), v.Name)), address(v.URI))
+		if d := v.Description.Value(); d != "" {
+			e.fenced("", d)
+		}
+	case *acp.ContentBlockUnknown:
+		e.json("Unknown content "+inline(v.Tag), v.Raw)
+	}
+}
+
+// address is a text of others as the target of a link.
+func address(text string) string {
+	return strings.NewReplacer("<", "%3C", ">", "%3E", " ", "%20", "\n", "", "\\", "%5C").Replace(plain.Text(text))
+}
+
+func (e *exporter) toolCall(c *view.ToolCall) {
+	mark, _, word := newPainter(Plain()).state(c)
+	title := fmt.Sprintf("%s %s: %s", mark, cmp.Or(c.Call.Kind, acp.ToolKindOther), toolTitle(&c.Call))
+	if word != "" {
+		title += " (" + word + ")"
+	}
+	e.heading("###", title)
+	if strings.Contains(strings.TrimSpace(c.Call.Title), "\n") || len(c.Call.Title) > maxLabel {
+		e.fenced("", c.Call.Title)
+	}
+	if name := c.Call.Name.Value(); name != "" {
+		e.bullet("tool " + name)
+	}
+	for _, at := range c.Call.Locations {
+		e.bullet("at " + location(at))
+	}
+	if p := c.Permission; p != nil {
+		if outcome, ok := p.Outcome.Get(); ok {
+			e.bullet("permission: " + outcome.String())
+		}
+	}
+	e.blank()
+	if len(c.Call.RawInput) > 0 {
+		e.json("Input", c.Call.RawInput)
+	}
+	for _, content := range c.Call.Content {
+		switch v := content.Variant.(type) {
+		case *acp.ToolCallContentContent:
+			if text, ok := v.Content.Text(); ok {
+				e.fenced("", text)
+			} else {
+				e.block(v.Content)
+			}
+		case *acp.ToolCallContentDiff:
+			e.diff((*acp.Diff)(v))
+		case *acp.ToolCallContentTerminal:
+			e.terminal(v.TerminalID)
+		case *acp.ToolCallContentUnknown:
+			e.json("Unknown content "+inline(v.Tag), v.Raw)
+		}
+	}
+	if len(c.Call.RawOutput) > 0 {
+		e.json("Output", c.Call.RawOutput)
+	}
+}
+
+func (e *exporter) terminal(id acp.TerminalID) {
+	if e.o.Terminal == nil {
+		e.bullet("terminal " + string(id))
+		e.blank()
+		return
+	}
+	out, ok := e.o.Terminal(id)
+	if !ok {
+		e.note("the output of the terminal is not known")
+		return
+	}
+	lines, dropped := terminalLines(out.Text)
+	if out.Truncated || dropped > 0 {
+		e.note("the beginning of the output is left out")
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.text() + "\n")
+	}
+	e.fenced("console", b.String())
+	if out.Status != "" {
+		e.bullet(out.Status)
+		e.blank()
+	}
+}
+
+// diff writes a diff as programs read it.
+func (e *exporter) diff(d *acp.Diff) {
+	old, exists := d.OldText.Get()
+	from, to := "a/"+strings.TrimPrefix(d.Path, "/"), "b/"+strings.TrimPrefix(d.Path, "/")
+	if !exists {
+		from = "/dev/null"
+	}
+	if len(old)+len(d.NewText) <= maxDiffBytes {
+		e.fenced("diff", udiff.Unified(label(from), label(to), old, d.NewText))
+		return
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", label(from), label(to))
+	for _, side := range [][2]string{{"-", old}, {"+", d.NewText}} {
+		for l := range strings.Lines(side[1]) {
+			b.WriteString(side[0] + l)
+			if !strings.HasSuffix(l, "\n") {
+				b.WriteString("\n\\ No newline at end of file\n")
+			}
+		}
+	}
+	e.fenced("diff", b.String())
+}
+
+func (e *exporter) turn(turn *view.TurnState) {
+	p := newPainter(Plain())
+	for _, l := range p.turnEnd(turn) {
+		e.printf("*%s*\n\n", inline(l.text()))
+	}
+}
+
+func (e *exporter) plan(name string, entries []acp.PlanEntry) {
+	e.heading("##", name)
+	for _, entry := range entries {
+		mark := " "
+		if entry.Status == acp.PlanEntryStatusCompleted {
+			mark = "x"
+		}
+		e.printf("- [%s] %s", mark, inline(entry.Content))
+		if entry.Status == acp.PlanEntryStatusInProgress {
+			e.printf(" (in progress)")
+		}
+		e.blank()
+	}
+	e.blank()
+}

@@ -1,0 +1,314 @@
+package draw
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/acp/view"
+)
+
+// corpus are texts that a terminal would obey, that change how others look, or that make lines of a wrong width.
+var corpus = []string{
+	"\x1b[2J\x1b[H", "\x1b[31mred\x1b[0m", "\x1b[5m\x1b[8mhidden", "\x1b[38;2;1;2;3mrgb", "\x1b[?1049h", "\x1b[6n", "\x1b[c", "\x1b[20t", "\x1b[1;1H",
+	"\x1b]0;title\x07", "\x1b]52;c;cm0gLXJm\x07", "\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "\x1b]8;;file:///etc/passwd\x07x", "\x1b]1337;File=:AAAA\x07",
+	"\x1b]9;note\x07", "\x1b]777;notify;a;b\x07", "\x1b]4;1;?\x07", "\x1b]10;?\x07",
+	"\x1bPq#0\x1b\\", "\x1bP$q m\x1b\\", "\x1bP+q\x1b\\", "\x1b_Gf=100;AAAA\x1b\\", "\x1b^pm\x1b\\", "\x1bXsos\x1b\\", "\x1bc", "\x1b7\x1b8", "\x1b(0", "\x1b#8", "\x1bM", "\x1b=", "\x1b%G",
+	"\x1b", "\x1b[", "\x1b]", "\x1bP", "\x1b]8;;", "\x1b[38;5;", "\x1b\x1b[31m", "\x1b[\x1b[31m", "\x1b[3\n1m", "\x1b\n[31m",
+	"\u009b31m", "\u009d0;t\u009c", "\u0090q\u009c", "\u009fx\u009c", "\u0098x", "\u009ex", "\u0085", "\u0084\u008d",
+	"\x9b31m", "\x9d0;t\x9c", "\x90q\x9c", "\x9f\x9c", "\xff\xfe", "\xc2", "\xe2\x82", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\x9b31m",
+	"\x07bell", "a\bb\b\b", "a\rb", "a\r\nb\r", "\x00nul", "\x7fdel", "\x0e\x0f", "\v\f", "\x05", "\x18\x1a",
+	"\u202egnp.exe", "\u2066x\u2069", "\u200f\u200e\u061c", "\u2028\u2029", "\ufeff\u200b\u2060", "\u00ad\u034f\u180e", "\U000e0041\U000e0042", "\ufff9a\ufffab\ufffb", "\ue000\U000f0000",
+	"e\u0301\u0302", strings.Repeat("\u0301", 500), "a" + strings.Repeat("\u0336", 300), "👩\u200d👩\u200d👧\u200d👦", "🏳\ufe0f\u200d🌈", "🇩🇪🇫", "☺\ufe0f☺\ufe0e", "世界", "ｱﾞ", "\u1100\u1161\u11a8", "நி", "ﷺ", "𒐫", "\u0e33\u0e4d", "#\ufe0f\u20e3",
+	"&#27;[31m", "&#x1b;]0;x&#7;", "&#27[31m", "&#x1B", "&amp;#27;[2J", "&amp;amp;#27;x", "&#0;&#155;31m", "&#x9b;", "&#8238;x", "&rlm;&lrm;&zwj;&shy;&NewLine;&Tab;", "&#38;#27;[31m", "\\&#27;", "`&#27;[31m`",
+	"[a](http://x/\x1b[31m)", "[a](<http://x/\x1b]0;y\x07>)", "[a](http://x/&#27;[31m)", "[a](http://x/%1b%5b31m)", "<http://x/\u009b31m>", "![i](\x1b[31m)", "[\x1b[31m]: http://x", "[x](javascript:a \"\x1b[31mt\")",
+	"```\x1b[31m\ncode\x1b[2J\n```", "```go\x07\n\x1b[31m\n", "~~~ \u202e\nx\n~~~", "    \x1b[31mindented", "| \x1b[31m | b |\n|---|---|\n| \x07 | [l](http://\x1b) |\n", "# \x1b[31m", "> \x1b[31m", "- \x1b[31m\n  - \x07", "<b onclick=\x1b[31m>", "<!-- \x1b[31m -->",
+	"::add-mask::x", "##[error]x", "a ::set-output::", "\n::warning::y",
+	strings.Repeat("x", 3000), strings.Repeat("世", 500), strings.Repeat("a ", 2000), strings.Repeat("\t", 50) + "x", "\ta\tbb\tccc", strings.Repeat("> ", 100) + "deep", strings.Repeat("- ", 100) + "deep", strings.Repeat("*", 300), strings.Repeat("[", 300), strings.Repeat("`", 300), strings.Repeat("\n", 50), "|" + strings.Repeat("a|", 60) + "\n|" + strings.Repeat("-|", 60) + "\n",
+	"", " ", "\n", "%s %d %!x(MISSING)", "{{.text}}", "\\x1b[31m",
+}
+
+// templates are updates with @ for each text of the agent.
+var templates = []string{
+	`{"sessionUpdate":"user_message_chunk","messageId":"@","content":{"type":"text","text":"@"}}`,
+	`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"@"}}`,
+	`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","mimeType":"@","data":"@","uri":"@"}}`,
+	`{"sessionUpdate":"agent_message_chunk","content":{"type":"audio","mimeType":"@","data":"@"}}`,
+	`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":"@","mimeType":"@","text":"@"}}}`,
+	`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":"@","mimeType":"@","blob":"@"}}}`,
+	`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource_link","uri":"@","name":"@","title":"@","description":"@","mimeType":"@","size":12}}`,
+	`{"sessionUpdate":"agent_message_chunk","content":{"type":"_new","text":"@"}}`,
+	`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"@"}}`,
+	`{"sessionUpdate":"tool_call","toolCallId":"@1","title":"@","name":"@","kind":"@","status":"@","rawInput":{"command":"@","args":["@"],"@":"@"},"rawOutput":"@",
+		"locations":[{"path":"@","line":3},{"path":"@"}],
+		"content":[{"type":"content","content":{"type":"text","text":"@"}},{"type":"diff","path":"@.go","oldText":"a\n@\nb","newText":"a\n@@\nb\n"},
+			{"type":"diff","path":"@","newText":"@"},{"type":"terminal","terminalId":"@"},{"type":"_new","x":"@"}]}`,
+	`{"sessionUpdate":"tool_call","toolCallId":"2","title":"@","kind":"edit","status":"pending","rawInput":{"command":["@","@"]}}`,
+	`{"sessionUpdate":"plan","entries":[{"content":"@","priority":"@","status":"@"},{"content":"@","priority":"high","status":"in_progress"},{"content":"@","priority":"low","status":"completed"}]}`,
+	`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"@","description":"@","input":{"hint":"@"}}]}`,
+	`{"sessionUpdate":"current_mode_update","currentModeId":"@"}`,
+	`{"sessionUpdate":"usage_update","used":53000,"size":200000,"cost":{"amount":0.05,"currency":"@"}}`,
+	`{"sessionUpdate":"session_info_update","title":"@"}`,
+	`{"sessionUpdate":"compaction_update","compactionId":"@","status":"failed","error":"@"}`,
+	`{"sessionUpdate":"compaction_summary_chunk","compactionId":"@","content":{"type":"text","text":"@"}}`,
+	`{"sessionUpdate":"notice","severity":"@","title":"@","description":"@"}`,
+	`{"sessionUpdate":"_@","x":"@"}`,
+}
+
+var unstableTemplates = []string{
+	`{"sessionUpdate":"subagent_update","sessionId":"@","title":"@","description":"@","cwd":"@","additionalDirectories":["@"],"state":{"state":"running"}}`,
+	`{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"@","entries":[{"content":"@","priority":"@","status":"@"}]}}`,
+	`{"sessionUpdate":"plan_update","plan":{"type":"file","planId":"f","uri":"@"}}`,
+	`{"sessionUpdate":"plan_update","plan":{"type":"markdown","planId":"m","content":"@"}}`,
+}
+
+// hostileState has a text in every member of every update.
+func hostileState(t testing.TB, text string) (*view.State, map[string]Output) {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := string(quoted[1 : len(quoted)-1])
+	s := view.New(nil)
+	turn := s.Prompt(acp.TextBlock(text), acp.ResourceLinkBlock(text, text))
+	for _, tmpl := range templates {
+		var u acp.SessionUpdate
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(tmpl, "@", in)), &u); err != nil {
+			t.Fatalf("%s: %v", tmpl, err)
+		}
+		s.Update(u)
+	}
+	// JSON cannot carry bytes that are not UTF-8, but a text may get here otherwise.
+	s.Update(acp.AgentMessageText(text))
+	s.Update(acp.AgentThoughtText(text))
+	for _, tmpl := range unstableTemplates {
+		var u unstable.SessionUpdate
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(tmpl, "@", in)), &u); err != nil {
+			t.Fatalf("%s: %v", tmpl, err)
+		}
+		s.UpdateUnstable(u)
+	}
+	s.Asked(&acp.RequestPermissionRequest{ToolCall: acp.ToolCallUpdate{ToolCallID: "2"}, Options: []acp.PermissionOption{{OptionID: "x", Name: text, Kind: acp.PermissionOptionKind(text)}}})(
+		&acp.RequestPermissionResponse{Outcome: acp.PermissionSelected("x")})
+	turn.End(&acp.PromptResponse{StopReason: acp.StopReason(text)}, nil)
+	failed := s.Prompt(acp.TextBlock(text))
+	data, _ := json.Marshal(text)
+	failed.End(nil, fmt.Errorf("prompt: %w", &rpc.Error{Code: -32603, Message: text, Data: data}))
+	out := map[string]Output{text: {Text: text + "\n" + text, Status: text}, string([]rune(text)): {Text: text, Status: text}}
+	return s, out
+}
+
+// drawn is what every function of the package makes of a text.
+func drawn(t testing.TB, theme *Theme, text string, width int, use func(name string, lines []string)) {
+	s, outputs := hostileState(t, text)
+	snapshot := s.Snapshot()
+	terminal := func(id acp.TerminalID) (Output, bool) {
+		out, ok := outputs[string(id)]
+		return out, ok
+	}
+	for _, layout := range []DiffLayout{DiffUnified, DiffSideBySide} {
+		for _, unfolded := range []bool{false, true} {
+			tr := NewTranscript(&Options{Theme: theme, Width: width, Terminal: terminal, Diffs: layout, Unfolded: unfolded})
+			tr.Update(snapshot)
+			tr.Lines(20)
+			tr.Find(text, false)
+			tr.Top()
+			tr.Next()
+			for range 50 {
+				use("Transcript", tr.Lines(40))
+				if tr.AtBottom() {
+					break
+				}
+				tr.Scroll(40)
+			}
+		}
+		p := Permission{Agent: text, Session: text, Reason: text}
+		for item := range snapshot.Items() {
+			if c, ok := item.Variant.(*view.ToolCall); ok {
+				p.Call = c.Call
+				use("Permission", p.Content(theme, layout, terminal, width))
+				use("ToolCall", ToolCall(theme, c, true, terminal, width))
+			}
+		}
+		lines, _ := TurnDiffs(theme, snapshot, 0, layout, width)
+		use("TurnDiffs", lines)
+		use("Diff", Diff(theme, &acp.Diff{Path: text, OldText: acp.Some(text), NewText: text + text}, layout, width))
+	}
+	use("Plan", Plan(theme, snapshot, width, 7))
+	use("Line", []string{Line(theme, text, width)})
+	use("Paragraph", Paragraph(theme, text, width))
+	use("Markdown", Markdown(theme, text, width))
+	use("Error", Error(theme, errors.New(text), width))
+	use("Terminal", Terminal(theme, Output{Text: text, Status: text}, width))
+	use("PermissionOptions", PermissionOptions(theme, []acp.PermissionOption{{Name: text, Kind: acp.PermissionOptionKind(text)}}, width))
+	if u, ok := snapshot.Usage.Get(); ok {
+		use("Usage", []string{clipFor(Usage(theme, u), width)})
+	}
+	for turn := range snapshot.Turns() {
+		use("TurnEnd", TurnEnd(theme, turn, width))
+	}
+}
+
+// clipFor is for what the caller clips.
+func clipFor(text string, width int) string { return line{{text, style{}}}.clip(width, "").text() }
+
+var sgr = regexp.MustCompile(`\x1b\[0(;[0-9]+)*m`)
+
+// check reports what a terminal would obey in a line, but styles of this package, and a line that is too wide.
+func check(theme *Theme, l string, width int) error {
+	rest := l
+	if theme.styles != stylesNone {
+		rest = sgr.ReplaceAllString(l, "")
+	}
+	if !utf8.ValidString(rest) {
+		return errors.New("invalid UTF-8")
+	}
+	for _, r := range rest {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200d' && r != '\u200c' || r == '\u2028' || r == '\u2029' {
+			return fmt.Errorf("the character %U", r)
+		}
+	}
+	for _, seq := range sgr.FindAllString(l, -1) {
+		for _, bad := range []string{";5m", ";8m", ";38;2;1;2;3"} {
+			if strings.Contains(seq, bad) && !strings.Contains(seq, "8;5") {
+				return fmt.Errorf("the style %q of the agent", seq)
+			}
+		}
+		if theme.styles == stylesAttributes && strings.Contains(seq, "8;") {
+			return fmt.Errorf("the colour %q without colours", seq)
+		}
+	}
+	// A stranger's parser sees nothing else either.
+	p := ansi.NewParser()
+	var err error
+	note := func(what string) { err = errors.Join(err, fmt.Errorf("the parser sees %s", what)) }
+	p.SetHandler(ansi.Handler{
+		HandleCsi: func(cmd ansi.Cmd, _ ansi.Params) {
+			if cmd != 'm' {
+				note(fmt.Sprintf("CSI %q", rune(cmd)))
+			}
+		},
+		HandleEsc: func(cmd ansi.Cmd) { note(fmt.Sprintf("ESC %q", rune(cmd))) },
+		HandleOsc: func(cmd int, _ []byte) { note("OSC") },
+		HandleDcs: func(ansi.Cmd, ansi.Params, []byte) { note("DCS") },
+		HandleApc: func([]byte) { note("APC") },
+		HandlePm:  func([]byte) { note("PM") },
+		HandleSos: func([]byte) { note("SOS") },
+		Execute:   func(b byte) { note(fmt.Sprintf("the control %#x", b)) },
+	})
+	p.Parse([]byte(l))
+	if err != nil {
+		return err
+	}
+	if n := max(ansi.StringWidth(l), ansi.StringWidthWc(l)); n > width {
+		return fmt.Errorf("%d columns, more than %d", n, width)
+	}
+	return nil
+}
+
+func themes() map[string]*Theme {
+	return map[string]*Theme{"dark": Dark(), "light": Light(), "no colours": NoColor(), "plain": Plain()}
+}
+
+// No byte of an agent's text does anything to the terminal, in whatever member of whatever update it comes, and no line is
+// too wide.
+func TestHostile(t *testing.T) {
+	for name, theme := range themes() {
+		t.Run(name, func(t *testing.T) {
+			for i, text := range corpus {
+				for _, text := range []string{text, "a " + text + " b"} {
+					drawn(t, theme, text, []int{40, 80, 121}[i%3], func(function string, lines []string) {
+						for _, l := range lines {
+							w := []int{40, 80, 121}[i%3]
+							if function == "Terminal" || function == "Transcript" || function == "ToolCall" || function == "Permission" {
+								l = strings.ReplaceAll(l, ";38;2;1;2;3", "") // colours of terminals are kept
+							}
+							if err := check(theme, l, w); err != nil {
+								t.Fatalf("%s of %q: %v in\n%q", function, text, err, l)
+							}
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// The exported file has no control characters either.
+func TestHostileExport(t *testing.T) {
+	for _, text := range corpus {
+		s, outputs := hostileState(t, text)
+		for _, media := range []bool{false, true} {
+			var b strings.Builder
+			err := Export(&b, s.Snapshot(), &ExportOptions{Title: text, Facts: []string{text}, Media: media,
+				Terminal: func(id acp.TerminalID) (Output, bool) { out, ok := outputs[string(id)]; return out, ok }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for l := range strings.Lines(b.String()) {
+				if err := check(Plain(), strings.ReplaceAll(strings.TrimSuffix(l, "\n"), "\t", " "), 1<<30); err != nil {
+					t.Fatalf("%q: %v in %q", text, err, l)
+				}
+			}
+		}
+	}
+}
+
+// Lines fit every width from 1 to 200, with characters of every width, and nothing panics.
+func TestWidths(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	all := themes()
+	for width := 1; width <= 200; width++ {
+		var b strings.Builder
+		for range 6 {
+			b.WriteString(corpus[r.IntN(len(corpus))])
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		text := b.String()
+		theme := all[[]string{"dark", "plain"}[width%2]]
+		drawn(t, theme, text, width, func(function string, lines []string) {
+			for _, l := range lines {
+				l = strings.ReplaceAll(l, ";38;2;1;2;3", "")
+				if err := check(theme, l, width); err != nil {
+					t.Fatalf("%s of %q at width %d: %v in\n%q", function, text, width, err, l)
+				}
+			}
+		})
+	}
+}
+
+func FuzzDraw(f *testing.F) {
+	for _, text := range corpus {
+		f.Add(text, 80)
+	}
+	all := themes()
+	f.Fuzz(func(t *testing.T, text string, width int) {
+		if width < 1 || width > 200 || len(text) > 5000 || strings.Contains(text, "\x1b[") || strings.Contains(text, "\u009b") {
+			t.Skip() // what colours of terminals there are is seen by TestHostile
+		}
+		theme := all[[]string{"dark", "plain"}[width%2]]
+		drawn(t, theme, text, width, func(function string, lines []string) {
+			for _, l := range lines {
+				if err := check(theme, l, width); err != nil {
+					t.Fatalf("%s: %v in\n%q", function, err, l)
+				}
+			}
+		})
+		s, _ := hostileState(t, text)
+		if err := Export(io.Discard, s.Snapshot(), nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
