@@ -4,21 +4,18 @@ package tui
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
-	"io"
+	"errors"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 )
 
 // files are the paths of the files of a folder, relative to it.
@@ -71,7 +68,7 @@ func findFiles(ctx context.Context, dir string, now time.Time) files {
 			}
 			return nil
 		}
-		if relative, err := filepath.Rel(dir, path); err == nil {
+		if relative, err := filepath.Rel(dir, path); err == nil && harmless(relative) {
 			found.paths = append(found.paths, filepath.ToSlash(relative))
 		}
 		return nil
@@ -90,12 +87,6 @@ func fileMention(path string) string {
 // mention matches the names of files in a prompt.
 var mention = regexp.MustCompile(`(?:^|\s)@("[^"\n]+"|[^\s"]+)`)
 
-// The most bytes of a file that are sent.
-const (
-	maxImage = 5 << 20
-	maxText  = 256 << 10
-)
-
 // blocks are a prompt as it is sent: its text, with what was pasted in its places, and the files that it names.
 func (p prompt) blocks(cwd string, can acp.PromptCapabilities) ([]acp.ContentBlock, error) {
 	text := p.text
@@ -109,67 +100,17 @@ func (p prompt) blocks(cwd string, can acp.PromptCapabilities) ([]acp.ContentBlo
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(cwd, path)
 		}
-		info, err := os.Stat(path)
-		if err != nil {
+		if _, err := os.Stat(path); err != nil {
 			continue // "@" may stand before other words
 		}
-		block, err := fileBlock(path, name, info, can)
+		block, err := talk.Attachment(path, can)
+		if _, unsupported := errors.AsType[*talk.UnsupportedError](err); unsupported {
+			block, err = acp.ResourceLinkBlock(filepath.Base(path), talk.FileURL(path)), nil
+		}
 		if err != nil {
 			return nil, err
 		}
 		blocks = append(blocks, block)
 	}
 	return blocks, nil
-}
-
-// imageTypes are the types of images that are sent as such.
-var imageTypes = map[string]string{
-	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
-}
-
-// fileBlock is a file as it is sent: an image or a text if the agent takes it, otherwise a link.
-func fileBlock(path, name string, info fs.FileInfo, can acp.PromptCapabilities) (acp.ContentBlock, error) {
-	link := acp.ResourceLinkBlock(name, fileURL(path))
-	kind := imageTypes[strings.ToLower(filepath.Ext(path))]
-	switch {
-	case !info.Mode().IsRegular():
-		return link, nil
-	case kind != "" && can.Image:
-		if info.Size() > maxImage {
-			return link, fmt.Errorf("%s: an image of %d bytes is too large", name, info.Size())
-		}
-		data, err := readFile(path, maxImage)
-		if err != nil {
-			return link, err
-		}
-		return acp.ImageBlock(base64.StdEncoding.EncodeToString(data), kind), nil
-	case kind == "" && can.EmbeddedContext && info.Size() <= maxText:
-		data, err := readFile(path, maxText)
-		if err != nil {
-			return link, err
-		}
-		if utf8.Valid(data) && !strings.ContainsRune(string(data), 0) {
-			return acp.ResourceBlock(acp.TextResource(string(data), fileURL(path))), nil
-		}
-	}
-	return link, nil
-}
-
-// readFile reads at most so many bytes of a file.
-func readFile(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
-}
-
-// fileURL is the URL of a file.
-func fileURL(path string) string {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive of Windows
-	}
-	return (&url.URL{Scheme: "file", Path: path}).String()
 }

@@ -201,6 +201,8 @@ func (m *Model) turnEnded(msg turnMsg) tea.Cmd {
 	}
 	c.cancel()
 	c.cancel = nil
+	c.snapshot = c.session.State().Snapshot() // the end of the turn is drawn with all of it
+	c.draw.Update(c.snapshot)
 	c.unseen = c != m.chat || len(m.layers) > 0
 	m.resize()
 	switch {

@@ -271,6 +271,9 @@ func (e *editor) complete(m *Model) {
 	switch {
 	case first && strings.HasPrefix(word, "/") && m.chat != nil:
 		for _, c := range m.chat.snapshot.Commands {
+			if !harmless(c.Name) {
+				continue
+			}
 			items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name})
 		}
 	case strings.HasPrefix(word, "@") && m.chat != nil:

@@ -107,6 +107,9 @@ func newField(property acp.ElicitationPropertySchema) *field {
 			return f
 		}
 		f.check = func(text string) error { return checkString(p, text) }
+		if !harmless(f.text) {
+			f.text, f.about = "", join(f.about, "the default that the agent gives is no plain text: "+f.text)
+		}
 		if format, ok := p.Format.Get(); ok {
 			f.about = join(f.about, "format: "+string(format))
 		}

@@ -40,6 +40,9 @@ func cleanText(text string) string {
 	return strings.ReplaceAll(plain.Screen(text), "\t", "    ")
 }
 
+// harmless reports whether a text can be put where it is typed: it has nothing but what can be seen.
+func harmless(text string) bool { return plain.Screen(text) == text }
+
 func splitLines(text string) iter.Seq[string] { return strings.SplitSeq(text, "\n") }
 
 // theme is how package draw draws.

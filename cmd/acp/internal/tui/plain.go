@@ -387,7 +387,8 @@ func (p *plainProgram) showChat() {
 			p.print("", "Session: "+c.name())
 		}
 	}
-	now := c.snapshot
+	now := c.session.State().Snapshot() // a question must not come before what it is about
+	c.snapshot = now
 	if now == p.shown {
 		return
 	}

@@ -224,6 +224,9 @@ func (m *Model) showCommands() tea.Cmd {
 	}
 	var items []item
 	for _, c := range m.chat.snapshot.Commands {
+		if !harmless(c.Name) {
+			continue
+		}
 		items = append(items, item{label: "/" + clean(c.Name), about: commandAbout(c), value: "/" + c.Name + " "})
 	}
 	m.push(newPicker("Commands", items, func(m *Model, p *picker, it item) tea.Cmd {

@@ -1,0 +1,281 @@
+package tui
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+)
+
+// slow answers in two pieces, and waits for a minute between them.
+func slow(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	text, _ := req.Prompt[0].Text()
+	if err := s.Update(ctx, acp.AgentMessageText("Begun: "+text+". ")); err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(time.Minute):
+	case <-ctx.Done():
+		return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	}
+	return done, s.Update(ctx, acp.AgentMessageText("Done: "+text+"."))
+}
+
+func TestStreams(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
+		w.settle()
+		w.want("ready", "tester")
+		w.say("hello")
+		w.sleep(2 * time.Second)
+		w.want("hello", "Begun: hello.", "working 2s")
+		w.wantNot("Done: hello")
+		w.sleep(time.Minute)
+		w.want("Done: hello.", "ready")
+	})
+}
+
+// TestTypedEarly: what is typed while the agent starts is not lost, neither what was sent nor the draft.
+func TestTypedEarly(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+		time.Sleep(time.Second)
+		return &acp.NewSessionResponse{SessionID: "s"}, nil
+	}}, nil, func(w *world) {
+		w.want("starting", "Starting tester")
+		w.say("first")
+		w.typ("draft")
+		w.want("⏳ first", "> draft")
+		w.sleep(2 * time.Second)
+		w.want("You said: first", "> draft")
+	})
+}
+
+// TestQueue: prompts that are typed while a turn is in progress wait, are visible, and can be changed and removed.
+func TestQueue(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
+		w.settle()
+		for _, text := range []string{"one", "two", "three", "four"} {
+			w.say(text)
+		}
+		w.want("⏳ two", "⏳ three", "⏳ four")
+		w.key("alt+q")
+		w.want("Prompts that wait")
+		w.key("down", "x") // three
+		w.key("u")         // four before two
+		w.wantNot("⏳ three")
+		w.key("down", "enter") // two back into the editor
+		w.want("> two")
+		w.typ("!")
+		w.key("enter")
+		w.want("⏳ four", "⏳ two!")
+		w.sleep(61 * time.Second)
+		w.want("Done: one.", "Begun: four.", "⏳ two!")
+		w.sleep(3 * time.Minute)
+		w.want("Done: two!.", "ready")
+		w.wantNot("⏳", "three")
+	})
+}
+
+// TestCancel: Ctrl-C cancels the turn; what waits stays and is sent on Enter.
+func TestCancel(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
+		w.settle()
+		w.say("one")
+		w.say("two")
+		w.key("ctrl+c")
+		w.sleep(time.Second)
+		w.want("Cancelled.", "⏳ two", "ready")
+		if w.quit {
+			t.Fatal("left")
+		}
+		w.key("enter")
+		w.sleep(2 * time.Minute)
+		w.want("Done: two.")
+		w.wantNot("⏳")
+	})
+}
+
+func TestInterruptTwiceLeaves(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
+		w.settle()
+		w.key("ctrl+c")
+		w.want("Press Ctrl-C again to leave.")
+		w.sleep(3 * time.Second)
+		w.key("ctrl+c")
+		if w.quit {
+			t.Fatal("left after one Ctrl-C, long after another")
+		}
+		w.say("one")
+		w.sleep(3 * time.Second)
+		w.key("ctrl+c", "ctrl+c")
+		if !w.quit {
+			t.Fatal("did not leave")
+		}
+	})
+}
+
+func TestEndOfInput(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.settle()
+		w.typ("a")
+		w.key("ctrl+d")
+		if w.quit {
+			t.Fatal("left with something in the editor")
+		}
+		w.key("backspace", "ctrl+d")
+		if !w.quit {
+			t.Fatal("did not leave")
+		}
+	})
+}
+
+func TestHistory(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.settle()
+		w.say("one")
+		w.say("two")
+		w.typ("draft")
+		w.key("up")
+		w.want("> two")
+		w.key("up")
+		w.want("> one")
+		w.key("up", "down", "down")
+		w.want("> draft")
+	})
+}
+
+func TestMultiLine(t *testing.T) {
+	said := make(chan string, 1)
+	inWorld(t, acp.AgentHandlers{Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		text, _ := req.Prompt[0].Text()
+		said <- text
+		return done, nil
+	}}, nil, func(w *world) {
+		w.settle()
+		w.typ("one")
+		w.key("ctrl+j")
+		w.typ("two")
+		w.key("alt+enter")
+		w.update(tea.PasteMsg{Content: "three\r\nfour\tq\x1b[2J"})
+		w.key("enter")
+		if got := <-said; got != "one\ntwo\nthree\nfour    q[2J" {
+			t.Errorf("said %q", got)
+		}
+	})
+}
+
+// TestLongPaste: a long text is shown as a mark, and sent whole.
+func TestLongPaste(t *testing.T) {
+	said := make(chan string, 1)
+	inWorld(t, acp.AgentHandlers{Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		text, _ := req.Prompt[0].Text()
+		said <- text
+		return done, nil
+	}}, nil, func(w *world) {
+		w.settle()
+		long := strings.Repeat("line\n", 100) + "end"
+		w.typ("see ")
+		w.update(tea.PasteMsg{Content: long})
+		w.want("[pasted text 1: 101 lines]")
+		w.key("enter")
+		if got := <-said; got != "see "+long {
+			t.Errorf("said %q", got)
+		}
+	})
+}
+
+// TestCompletions: commands of the agent and files are completed.
+func TestCompletions(t *testing.T) {
+	blocks := make(chan []acp.ContentBlock, 1)
+	inWorld(t, acp.AgentHandlers{
+		NewSession: func(ctx context.Context, c *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			acp.AfterResponse(ctx, func(ctx context.Context) {
+				_ = c.Session("s").Update(ctx, acp.CommandsUpdate(acp.AvailableCommand{Name: "review", Description: "Reviews it."}, acp.AvailableCommand{Name: "explain", Description: "Explains it."}))
+			})
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+		Prompt: func(_ context.Context, _ *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			blocks <- req.Prompt
+			return done, nil
+		},
+	}, nil, func(w *world) {
+		dir := w.m.opts.Talk.Cwd
+		for _, name := range []string{"main.go", "with space.txt", "picture.png", ".hidden"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("\x89PNG\r\n\x1a\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.sleep(time.Second)
+		w.typ("/rv")
+		w.want("/review", "Reviews it.")
+		w.wantNot("/explain")
+		w.key("tab")
+		w.want("> /review")
+		w.typ("@mgo")
+		w.sleep(time.Second)
+		w.want("@main.go")
+		w.wantNot("hidden")
+		w.key("enter")
+		w.typ("@space")
+		w.sleep(time.Second)
+		w.key("tab")
+		w.typ("@nothing")
+		w.key("enter")
+		got := <-blocks
+		var names []string
+		for _, b := range got[1:] {
+			if link, ok := b.Variant.(*acp.ContentBlockResourceLink); ok {
+				names = append(names, link.Name)
+			}
+		}
+		if text, _ := got[0].Text(); text != `/review @main.go @"with space.txt" @nothing` || strings.Join(names, ",") != "main.go,with space.txt" {
+			t.Errorf("sent %q with %q", text, names)
+		}
+	})
+}
+
+// TestFlood: many updates are drawn a few times, and keys are taken meanwhile.
+func TestFlood(t *testing.T) {
+	const updates = 10_000
+	inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+		for i := range updates {
+			if err := s.Update(ctx, acp.AgentMessageText("word ")); err != nil {
+				return nil, err
+			}
+			if i%10 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		return done, nil
+	}}, nil, func(w *world) {
+		w.settle()
+		w.say("go")
+		before := w.updates
+		w.sleep(500 * time.Millisecond)
+		w.typ("typed")
+		w.want("> typed", "working")
+		w.sleep(2 * time.Second)
+		w.want("ready")
+		if n := w.updates - before; n > 100 {
+			t.Errorf("%d updates of the agent were drawn %d times", updates, n)
+		}
+	})
+}
+
+func TestResize(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.settle()
+		w.say("a long prompt that does not fit into a narrow terminal at all")
+		w.typ("draft")
+		for _, size := range [][2]int{{20, 10}, {200, 60}, {1, 1}, {5, 3}, {80, 24}} {
+			w.update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+			w.screen()
+		}
+		w.want("You said: a long prompt that does not fit", "> draft")
+	})
+}

@@ -1,0 +1,347 @@
+package tui
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
+)
+
+var fourOptions = []acp.PermissionOption{
+	acp.AllowOnce("once", "Allow"), acp.AllowAlways("always", "Always allow"),
+	acp.RejectOnce("no", "Reject"), acp.RejectAlways("never", "Never allow"),
+}
+
+// asker asks for permission in each turn, and notes the answers.
+type asker struct {
+	mu      sync.Mutex
+	answers []string
+	call    func(session acp.SessionID) acp.ToolCallUpdate
+	options []acp.PermissionOption
+}
+
+func (a *asker) prompt(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	call := acp.ToolCallUpdate{ToolCallID: "t", Title: acp.Some("Remove the build of " + string(s.ID())), Kind: acp.Some(acp.ToolKindExecute), RawInput: json.RawMessage(`{"command":"rm -rf build"}`)}
+	if a.call != nil {
+		call = a.call(s.ID())
+	}
+	options := a.options
+	if options == nil {
+		options = fourOptions
+	}
+	outcome, err := s.RequestPermission(ctx, call, options...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch v := outcome.Variant.(type) {
+	case *acp.RequestPermissionOutcomeSelected:
+		a.answers = append(a.answers, string(v.OptionID))
+	default:
+		a.answers = append(a.answers, "cancelled")
+	}
+	if err != nil {
+		return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	}
+	return done, s.Update(ctx, acp.AgentMessageText("Thank you."))
+}
+
+func (a *asker) want(t *testing.T, answers ...string) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if strings.Join(a.answers, " ") != strings.Join(answers, " ") {
+		t.Fatalf("answered %v, want %v", a.answers, answers)
+	}
+}
+
+// TestPermissionKeys: each kind has its key, each option its number; enter chooses only what was marked.
+func TestPermissionKeys(t *testing.T) {
+	for keys, want := range map[string]string{
+		"y": "once", "Y": "always", "n": "no", "N": "never", "1": "once", "4": "never",
+		"down enter": "once", "down down enter": "always", "enter y": "once", "x q 9 n": "no",
+	} {
+		t.Run(keys, func(t *testing.T) {
+			a := &asker{}
+			inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+				w.settle()
+				w.say("go")
+				w.sleep(2 * time.Second)
+				w.want("tester asks for permission", "Remove the build", "rm -rf build", "execute", "1 or y", "Always allow", "4 or N", "asks")
+				w.key(strings.Fields(keys)...)
+				w.sleep(time.Second)
+				a.want(t, want)
+				w.want("Thank you.", "ready")
+				w.wantNot("asks for permission")
+			})
+		})
+	}
+}
+
+// TestPermissionShowsEverything: also what only earlier updates of the tool call had.
+func TestPermissionShowsEverything(t *testing.T) {
+	a := &asker{call: func(acp.SessionID) acp.ToolCallUpdate { return acp.ToolCallUpdate{ToolCallID: "t"} }}
+	inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		call := acp.StartToolCall("t", "Change the greeting")
+		v := call.Variant.(*acp.SessionUpdateToolCall)
+		v.Kind = acp.ToolKindEdit
+		v.Locations = []acp.ToolCallLocation{{Path: "/src/hello.go", Line: acp.Some(uint32(7))}}
+		v.Content = []acp.ToolCallContent{acp.ToolEdit("/src/hello.go", "old words\n", "new words\n")}
+		v.RawInput = json.RawMessage(`{"reason":"because"}`)
+		if err := s.Update(ctx, call); err != nil {
+			return nil, err
+		}
+		return a.prompt(ctx, s, req)
+	}}, nil, func(w *world) {
+		w.settle()
+		w.update(tea.WindowSizeMsg{Width: 80, Height: 50})
+		w.say("go")
+		w.sleep(2 * time.Second)
+		w.want("Change the greeting", "edit", "/src/hello.go:7", "old words", "new words", "because", "no rule matches", "tester")
+		w.update(tea.WindowSizeMsg{Width: 80, Height: 16}) // scrolls; the keys stay
+		w.want("1 or y", "4 or N", "below")
+		w.wantNot("because")
+		w.key("pgdown", "pgdown", "pgdown", "pgdown", "pgdown")
+		w.want("because", "1 or y")
+		w.key("n")
+		w.settle()
+		a.want(t, "no")
+	})
+}
+
+// TestTypingDoesNotAnswer: keys that are meant for the editor go there when a question comes meanwhile.
+func TestTypingDoesNotAnswer(t *testing.T) {
+	a := &asker{}
+	ask := make(chan struct{})
+	inWorld(t, acp.AgentHandlers{Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+		time.Sleep(time.Second)
+		return a.prompt(ctx, s, req)
+	}}, nil, func(w *world) {
+		_ = ask
+		w.settle()
+		w.say("go")
+		w.sleep(900 * time.Millisecond)
+		for range 10 { // "y" every 50 ms, while the question comes
+			w.typ("y")
+			w.sleep(50 * time.Millisecond)
+		}
+		w.want("asks for permission", "> yyyyyyyyyy", "Ctrl-G: answer")
+		a.want(t)
+		w.sleep(10 * time.Second) // what is in the editor is not done
+		w.typ("n")
+		a.want(t)
+		w.want("> yyyyyyyyyyn")
+		w.update(tea.PasteMsg{Content: "y"})
+		w.want("> yyyyyyyyyyny")
+		w.key("ctrl+g")
+		w.wantNot("Ctrl-G: answer")
+		w.update(tea.PasteMsg{Content: "y"}) // which is never an answer
+		w.settle()
+		a.want(t)
+		w.key("y")
+		w.sleep(time.Second)
+		a.want(t, "once")
+		w.want("> yyyyyyyyyynyy", "Thank you.")
+	})
+}
+
+// TestFirstKeyAfterQuestion: with an empty editor, a key right after the question was drawn is not an answer.
+func TestFirstKeyAfterQuestion(t *testing.T) {
+	a := &asker{}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.want("asks for permission")
+		w.sleep(100 * time.Millisecond)
+		w.key("y", "backspace")
+		a.want(t)
+		w.sleep(200 * time.Millisecond)
+		w.key("y", "backspace")
+		a.want(t)
+		w.sleep(time.Second)
+		w.key("y")
+		w.settle()
+		a.want(t, "once")
+	})
+}
+
+// TestQuestionsOfSeveralSessions: none is lost behind another, another session, another screen or a resize.
+func TestQuestionsOfSeveralSessions(t *testing.T) {
+	a := &asker{}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		w.say("first")
+		w.sleep(time.Second)
+		w.key("esc") // leave it waiting
+		w.key("ctrl+n")
+		w.sleep(time.Second)
+		w.wantNot("asks for permission")
+		if !strings.Contains(w.status(), "?1") {
+			t.Errorf("status: %s", w.status())
+		}
+		w.say("second")
+		w.sleep(time.Second)
+		w.want("Remove the build of s2", "(1 of 2)")
+		if !strings.Contains(w.status(), "?2") {
+			t.Errorf("status: %s", w.status())
+		}
+		w.update(tea.WindowSizeMsg{Width: 40, Height: 20})
+		w.update(tea.WindowSizeMsg{Width: 80, Height: 24})
+		w.key("?") // the dialog takes it: it is no answer
+		w.want("Remove the build of s2")
+		w.key("y")
+		w.sleep(time.Second)
+		a.want(t, "once")
+		w.key("f1")
+		w.want("Keys")
+		w.key("ctrl+g") // from another screen, to another session
+		w.want("Remove the build of s1")
+		w.key("n")
+		w.sleep(time.Second)
+		a.want(t, "once", "no")
+		w.wantNot("?1", "asks")
+	})
+}
+
+// TestAnswerFromOverview: the overview shows who asks, and a question is answered there.
+func TestAnswerFromOverview(t *testing.T) {
+	a := &asker{}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		w.say("first")
+		w.sleep(time.Second)
+		w.key("esc", "ctrl+n")
+		w.sleep(time.Second)
+		w.key("ctrl+s")
+		w.want("Open sessions", "? asks", "first", "idle")
+		w.key("up", "a")
+		w.want("Remove the build of s1", "Open sessions")
+		w.key("Y")
+		w.sleep(time.Second)
+		a.want(t, "always")
+		w.want("Open sessions", "✓ done")
+		w.wantNot("? asks")
+		w.key("enter")
+		w.want("Thank you.")
+		w.key("ctrl+s")
+		w.wantNot("✓ done")
+	})
+}
+
+// TestCancelWithdrawsQuestion: the dialog goes with its turn.
+func TestCancelWithdrawsQuestion(t *testing.T) {
+	a := &asker{}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.sleep(time.Second)
+		w.want("asks for permission")
+		w.key("ctrl+c")
+		w.sleep(time.Second)
+		a.want(t, "cancelled")
+		w.wantNot("asks for permission", "asks")
+		w.want("Cancelled.")
+	})
+}
+
+// TestAlwaysIsRemembered: the same is not asked again in the session; the decision is told in a line.
+func TestAlwaysIsRemembered(t *testing.T) {
+	a := &asker{}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, nil, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.sleep(time.Second)
+		w.key("Y")
+		w.sleep(time.Second)
+		w.say("again")
+		w.sleep(2 * time.Second)
+		w.wantNot("asks for permission")
+		w.want("Decided by a rule: Remove the build of s1: Allow")
+		a.want(t, "always", "once")
+	})
+}
+
+func TestRulesDecide(t *testing.T) {
+	rules, err := policy.New([]policy.Rule{{Effect: policy.Reject, Commands: []string{"rm **"}, Reason: "nothing is removed"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &asker{}
+	inWorld(t, acp.AgentHandlers{Prompt: a.prompt}, func(o *Options) { o.Talk.Rules = rules }, func(w *world) {
+		w.settle()
+		w.say("go")
+		w.sleep(time.Second)
+		a.want(t, "no")
+		w.want("Decided by a rule", "Reject", "nothing is removed")
+	})
+}
+
+// hostile is text that would do something in a terminal.
+const hostile = "\x1b]0;title\x07\x1b[2J\x1b[31mred\u009b5n\u202eback\r\x00\x7f\u2066end"
+
+// TestHostileTexts: nothing of an agent's texts gets through to the terminal; see world.screen.
+func TestHostileTexts(t *testing.T) {
+	a := &asker{
+		call: func(acp.SessionID) acp.ToolCallUpdate {
+			return acp.ToolCallUpdate{ToolCallID: acp.ToolCallID("t" + hostile), Title: acp.Some(hostile), Kind: acp.Some(acp.ToolKind(hostile)), RawInput: json.RawMessage(`{"command":"\u001b[2J\u009b"}`)}
+		},
+		options: []acp.PermissionOption{{OptionID: "a", Name: hostile, Kind: acp.PermissionOptionKindAllowOnce}},
+	}
+	inWorld(t, acp.AgentHandlers{
+		NewSession: func(ctx context.Context, c *acp.AgentConn, _ *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			acp.AfterResponse(ctx, func(ctx context.Context) {
+				s := c.Session("s")
+				_ = s.Update(ctx, acp.TitleUpdate(hostile))
+				_ = s.Update(ctx, acp.CommandsUpdate(acp.AvailableCommand{Name: "c" + hostile, Description: hostile}))
+				_ = s.Update(ctx, acp.WholePlan(acp.PlanEntry{Content: hostile, Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending}))
+			})
+			return &acp.NewSessionResponse{SessionID: "s", Modes: acp.Some(acp.SessionModeState{CurrentModeID: "m", AvailableModes: []acp.SessionMode{{ID: "m", Name: hostile, Description: acp.Some(hostile)}}}),
+				ConfigOptions: acp.Some([]acp.SessionConfigOption{acp.SelectOption("o", hostile, "v", acp.SelectValue("v", hostile))})}, nil
+		},
+		Prompt: func(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+			_ = s.Update(ctx, acp.AgentMessageText(hostile))
+			_, _ = s.ElicitURL(ctx, hostile, "id", "https://example.com/page")
+			_, _ = s.ElicitForm(ctx, hostile, acp.ElicitationSchema{Properties: map[string]acp.ElicitationPropertySchema{
+				hostile: acp.NewElicitationPropertySchemaString(acp.StringPropertySchema{Title: acp.Some(hostile), Description: acp.Some(hostile), Default: acp.Some(hostile)}),
+				"e":     acp.NewElicitationPropertySchemaString(acp.StringPropertySchema{Enum: acp.Some([]string{hostile})}),
+			}})
+			if _, err := a.prompt(ctx, s, req); err != nil {
+				return nil, err
+			}
+			return nil, acp.ErrInvalidRequest.WithMessagef("%s", hostile)
+		},
+	}, nil, func(w *world) {
+		w.sleep(time.Second)
+		w.screen()
+		for _, key := range []string{"alt+m", "alt+o", "alt+c", "ctrl+s", "alt+n", "ctrl+p"} {
+			w.key(key)
+			w.screen()
+			w.key("esc")
+		}
+		w.typ("/c")
+		w.screen()
+		w.key("esc", "backspace", "backspace")
+		w.say("go")
+		w.sleep(time.Second)
+		w.want("asks you to open a page")
+		w.key("n")
+		w.sleep(time.Second)
+		w.want("Ctrl-X: decline")
+		w.key("ctrl+x")
+		w.sleep(time.Second)
+		w.want("asks for permission")
+		w.key("y")
+		w.sleep(time.Second)
+		w.want("failed")
+		w.key("alt+n")
+		w.screen()
+		if title := w.m.View().WindowTitle; strings.ContainsAny(title, "\x1b\x07\x9b\r\x00") {
+			t.Errorf("title of the window: %q", title)
+		}
+	})
+}

@@ -1,0 +1,285 @@
+package tui
+
+// This file owns the world of the tests: the program with an agent in the same process, in a time of its own, driven by
+// keys and read as a screen.
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+)
+
+// world is a program that runs.
+type world struct {
+	t       *testing.T
+	m       *Model
+	msgs    chan tea.Msg
+	ended   chan struct{}
+	running sync.WaitGroup
+	quit    bool
+	updates int
+}
+
+// inWorld runs a test with a program whose agent has some handlers.
+func inWorld(t *testing.T, handlers acp.AgentHandlers, setup func(*Options), test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		opts := &Options{Talk: talk.Options{Agent: talk.Agent{Name: "tester"}, Cwd: t.TempDir()}}
+		serving, stop := context.WithCancel(t.Context())
+		var agents sync.WaitGroup
+		opts.Talk.Agent.Connect = func(context.Context) (acp.Transport, error) {
+			client, agent := acp.Pipe()
+			agents.Go(func() {
+				// How it ends is what the program shows.
+				_ = acp.ServeAgent(serving, agent, complete(handlers), &acp.AgentOptions{Info: acp.Implementation{Name: "tester", Version: "1"}, AuthMethods: authMethods})
+			})
+			return client, nil
+		}
+		if setup != nil {
+			setup(opts)
+		}
+		w := &world{t: t, msgs: make(chan tea.Msg), ended: make(chan struct{})}
+		w.m = newModel(t.Context(), opts, w.send)
+		defer func() {
+			close(w.ended)
+			if err := w.m.end(); err != nil {
+				t.Errorf("end: %v", err)
+			}
+			stop()
+			w.running.Wait()
+			agents.Wait()
+			time.Sleep(time.Minute) // a package that highlights code keeps a clock running for a time
+		}()
+		w.do(w.m.Init())
+		w.update(tea.WindowSizeMsg{Width: 80, Height: 24})
+		test(w)
+	})
+}
+
+var authMethods = []acp.AuthMethod{acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "browser", Name: "In the browser"})}
+
+// complete adds what every agent has.
+func complete(h acp.AgentHandlers) acp.AgentHandlers {
+	if h.NewSession == nil {
+		var mu sync.Mutex
+		n := 0
+		h.NewSession = func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			return &acp.NewSessionResponse{SessionID: acp.SessionID(fmt.Sprintf("s%d", n))}, nil
+		}
+	}
+	if h.Prompt == nil {
+		h.Prompt = echo
+	}
+	if h.Authenticate == nil {
+		h.Authenticate = func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+			return &acp.AuthenticateResponse{}, nil
+		}
+	}
+	return h
+}
+
+// echo says what was said.
+func echo(ctx context.Context, s *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	text, _ := req.Prompt[0].Text()
+	return done, s.Update(ctx, acp.AgentMessageText("You said: "+text))
+}
+
+var done = &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}
+
+func (w *world) send(msg tea.Msg) {
+	select {
+	case w.msgs <- msg:
+	case <-w.ended:
+	}
+}
+
+func (w *world) update(msg tea.Msg) {
+	w.updates++
+	_, cmd := w.m.Update(msg)
+	w.m.View()
+	w.do(cmd)
+}
+
+func (w *world) do(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	w.running.Go(func() {
+		msg := cmd()
+		switch v := reflect.ValueOf(msg); {
+		case msg == nil:
+		case v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]():
+			for i := range v.Len() {
+				c, _ := v.Index(i).Interface().(tea.Cmd)
+				w.do(c)
+			}
+		default:
+			w.send(msg)
+		}
+	})
+}
+
+// settle takes messages until nothing more happens at this time.
+func (w *world) settle() {
+	for {
+		synctest.Wait()
+		select {
+		case msg := <-w.msgs:
+			if _, quit := msg.(tea.QuitMsg); quit {
+				w.quit = true
+			}
+			w.update(msg)
+		default:
+			return
+		}
+	}
+}
+
+// sleep lets time pass.
+func (w *world) sleep(d time.Duration) {
+	for end := time.Now().Add(d); ; {
+		w.settle()
+		left := time.Until(end)
+		if left <= 0 {
+			return
+		}
+		time.Sleep(min(left, frame))
+	}
+}
+
+// key presses keys, each by its name.
+func (w *world) key(names ...string) {
+	for _, name := range names {
+		w.update(pressed(name))
+		w.settle()
+	}
+}
+
+// typ types a text, one key after the other.
+func (w *world) typ(text string) {
+	for _, r := range text {
+		w.update(tea.KeyPressMsg{Code: r, Text: string(r)})
+	}
+	w.settle()
+}
+
+// say types a prompt and sends it.
+func (w *world) say(text string) {
+	w.typ(text)
+	w.key("enter")
+}
+
+// pressed is a key by its name.
+func pressed(name string) tea.KeyPressMsg {
+	k := tea.KeyPressMsg{}
+	for {
+		mod, rest, ok := strings.Cut(name, "+")
+		if !ok || rest == "" {
+			break
+		}
+		k.Mod |= map[string]tea.KeyMod{"ctrl": tea.ModCtrl, "alt": tea.ModAlt, "shift": tea.ModShift}[mod]
+		name = rest
+	}
+	codes := map[string]rune{
+		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
+		"right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "backspace": tea.KeyBackspace, "space": tea.KeySpace,
+		"end": tea.KeyEnd, "home": tea.KeyHome, "f1": tea.KeyF1,
+	}
+	if code, ok := codes[name]; ok {
+		k.Code = code
+		if name == "space" {
+			k.Text = " "
+		}
+		return k
+	}
+	k.Code, _ = utf8.DecodeRuneInString(name)
+	if k.Mod&^tea.ModShift == 0 {
+		k.Text = name
+	}
+	return k
+}
+
+// screen is what is shown, without styles. No line is wider than the screen, there are no more lines than it has, and
+// nothing in them but styles is a control sequence.
+func (w *world) screen() string {
+	w.t.Helper()
+	content := w.m.View().Content
+	for l := range strings.SplitSeq(content, "\n") {
+		if n := ansi.StringWidth(l); n > w.m.width {
+			w.t.Errorf("a line is %d columns wide, the screen %d: %q", n, w.m.width, l)
+		}
+	}
+	if n := strings.Count(content, "\n") + 1; n > w.m.height {
+		w.t.Errorf("%d lines on a screen of %d", n, w.m.height)
+	}
+	checkHarmless(w.t, content)
+	return ansi.Strip(content)
+}
+
+// checkHarmless checks that a text has no control characters but those of styles.
+func checkHarmless(t *testing.T, content string) {
+	t.Helper()
+	if strings.ContainsAny(content, "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c") {
+		t.Errorf("a character that turns the order of others around reaches the terminal: %q", content)
+	}
+	p := ansi.NewParser()
+	var state byte
+	for rest := content; rest != ""; {
+		seq, _, n, next := ansi.DecodeSequence(rest, state, p)
+		if n <= 0 {
+			break
+		}
+		if first := seq[0]; first < ' ' && seq != "\n" || first == 0x7f || first >= 0x80 && !utf8.ValidString(seq) {
+			if !strings.HasPrefix(seq, "\x1b[") || !strings.HasSuffix(seq, "m") {
+				t.Errorf("a control sequence reaches the terminal: %q", seq)
+			}
+		}
+		rest, state = rest[n:], next
+	}
+}
+
+// want checks that texts are on the screen.
+func (w *world) want(texts ...string) {
+	w.t.Helper()
+	screen := w.screen()
+	for _, text := range texts {
+		if !strings.Contains(screen, text) {
+			w.t.Fatalf("%q is not on the screen:\n%s", text, screen)
+		}
+	}
+}
+
+// wantNot checks that texts are not on the screen.
+func (w *world) wantNot(texts ...string) {
+	w.t.Helper()
+	screen := w.screen()
+	for _, text := range texts {
+		if strings.Contains(screen, text) {
+			w.t.Fatalf("%q is on the screen:\n%s", text, screen)
+		}
+	}
+}
+
+// status is the last line of the screen.
+func (w *world) status() string {
+	lines := strings.Split(w.screen(), "\n")
+	return lines[len(lines)-1]
+}
+
+func TestMain(m *testing.M) { os.Exit(m.Run()) }
