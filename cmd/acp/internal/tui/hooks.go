@@ -42,7 +42,7 @@ func (h hooks) options(base talk.Options) *talk.Options {
 		}
 	}
 	o.TerminalLogin, o.Unstable = true, true
-	o.NoReconnect = base.Agent.Command != nil // whether a program that has ended is started again is up to the user
+	o.NoReconnect = base.NoReconnect || base.Agent.Command != nil // whether a program that has ended is started again is up to the user
 	return &o
 }
 

@@ -288,7 +288,7 @@ const hostile = "\x1b]0;title\x07\x1b[2J\x1b[31mred\u009b5n\u202eback\r\x00\x7f\
 func TestHostileTexts(t *testing.T) {
 	a := &asker{
 		call: func(acp.SessionID) acp.ToolCallUpdate {
-			return acp.ToolCallUpdate{ToolCallID: acp.ToolCallID("t" + hostile), Title: acp.Some(hostile), Kind: acp.Some(acp.ToolKind(hostile)), RawInput: json.RawMessage(`{"command":"\u001b[2J\u009b"}`)}
+			return acp.ToolCallUpdate{ToolCallID: acp.ToolCallID("t" + hostile), Title: acp.Some(hostile), RawInput: json.RawMessage(`{"command":"\u001b[2J\u009b"}`)}
 		},
 		options: []acp.PermissionOption{{OptionID: "a", Name: hostile, Kind: acp.PermissionOptionKindAllowOnce}},
 	}

@@ -1,0 +1,406 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/conformance"
+)
+
+// library is an agent that stores sessions.
+type library struct {
+	mu      sync.Mutex
+	stored  []acp.SessionInfo
+	loaded  []string
+	deleted []string
+	conn    *acp.AgentConn
+	died    chan struct{}
+}
+
+func (l *library) handlers() acp.AgentHandlers {
+	return acp.AgentHandlers{
+		NewSession: func(_ context.Context, c *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.conn = c
+			return &acp.NewSessionResponse{SessionID: "new"}, nil
+		},
+		LoadSession: func(ctx context.Context, s *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+			l.mu.Lock()
+			l.loaded = append(l.loaded, fmt.Sprintf("%s in %s", s.ID(), req.Cwd))
+			l.conn = s.Conn()
+			l.mu.Unlock()
+			if err := s.Update(ctx, acp.UserMessageText("Old question.")); err != nil {
+				return nil, err
+			}
+			return &acp.LoadSessionResponse{}, s.Update(ctx, acp.AgentMessageText("Old answer of "+string(s.ID())+"."))
+		},
+		ListSessions: func(_ context.Context, _ *acp.AgentConn, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			res := &acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
+			for _, s := range l.stored {
+				if cwd, ok := req.Cwd.Get(); !ok || cwd == s.Cwd {
+					res.Sessions = append(res.Sessions, s)
+				}
+			}
+			return res, nil
+		},
+		DeleteSession: func(_ context.Context, _ *acp.AgentSession, req *acp.DeleteSessionRequest) (*acp.DeleteSessionResponse, error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.deleted = append(l.deleted, string(req.SessionID))
+			return &acp.DeleteSessionResponse{}, nil
+		},
+	}
+}
+
+// store stores two sessions of a folder, and one of another.
+func (l *library) store(dir string, now time.Time) {
+	at := func(d time.Duration) acp.Opt[string] { return acp.Some(now.Add(-d).UTC().Format(time.RFC3339)) }
+	l.stored = []acp.SessionInfo{
+		{SessionID: "older", Cwd: dir, Title: acp.Some("The older one"), UpdatedAt: at(3 * time.Hour)},
+		{SessionID: "newer", Cwd: dir, Title: acp.Some("The newer one"), UpdatedAt: at(5 * time.Minute)},
+		{SessionID: "elsewhere", Cwd: os.TempDir(), Title: acp.Some("Elsewhere"), UpdatedAt: at(72 * time.Hour)},
+	}
+}
+
+func (l *library) want(t *testing.T, what *[]string, want ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if strings.Join(*what, "; ") != strings.Join(want, "; ") {
+		t.Fatalf("got %q, want %q", *what, want)
+	}
+}
+
+func TestStoredSessions(t *testing.T) {
+	l := &library{}
+	inWorld(t, l.handlers(), func(o *Options) { l.store(o.Talk.Cwd, time.Now()) }, func(w *world) {
+		dir := w.m.opts.Talk.Cwd
+		w.settle()
+		w.key("ctrl+r")
+		w.sleep(time.Second)
+		w.want("Stored sessions of", "5 min     The newer one", "3 h       The older one")
+		w.wantNot("Elsewhere")
+		w.key("ctrl+a")
+		w.sleep(time.Second)
+		w.want("Elsewhere", "3 days")
+		w.typ("older")
+		w.wantNot("newer")
+		w.key("ctrl+x")
+		w.want("Delete The older one?", "keep it")
+		w.key("enter") // keep it
+		l.want(t, &l.deleted)
+		w.key("ctrl+x", "down", "enter")
+		w.sleep(time.Second)
+		l.want(t, &l.deleted, "older")
+		w.wantNot("The older one")
+		for range 5 {
+			w.key("backspace")
+		}
+		w.key("enter")
+		w.sleep(time.Second)
+		l.want(t, &l.loaded, "newer in "+dir)
+		w.want("Old question.", "Old answer of newer.")
+		w.key("ctrl+s")
+		w.want("Old question.")
+	})
+}
+
+func TestContinue(t *testing.T) {
+	l := &library{}
+	inWorld(t, l.handlers(), func(o *Options) { l.store(o.Talk.Cwd, time.Now()); o.Start.Continue = true }, func(w *world) {
+		w.sleep(time.Second)
+		l.want(t, &l.loaded, "newer in "+w.m.opts.Talk.Cwd)
+		w.want("Old answer of newer.")
+	})
+	inWorld(t, (&library{}).handlers(), func(o *Options) { o.Start.Continue = true }, func(w *world) {
+		w.sleep(time.Second)
+		w.want("There is no session of this directory", "ready")
+	})
+}
+
+func TestRenameCloseExport(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.settle()
+		w.say("hello")
+		w.sleep(time.Second)
+		w.key("ctrl+n")
+		w.sleep(time.Second)
+		w.key("ctrl+s")
+		w.key("up", "r")
+		w.want("Title of the session")
+		for range len("hello") {
+			w.key("backspace")
+		}
+		w.typ("My title")
+		w.key("enter")
+		w.want("Open sessions", "My title")
+		w.key("x")
+		w.sleep(time.Second)
+		w.wantNot("My title")
+		w.key("esc", "alt+left")
+		w.say("to be written")
+		w.sleep(time.Second)
+		w.key("alt+e")
+		w.want("Write the session to")
+		w.key("enter")
+		w.sleep(time.Second)
+		w.want("Written to")
+		files, _ := filepath.Glob(filepath.Join(w.m.opts.Talk.Cwd, "session-*.md"))
+		if len(files) != 1 {
+			t.Fatalf("files: %v", files)
+		}
+		text, err := os.ReadFile(files[0])
+		if err != nil || !strings.Contains(string(text), "You said: to be written") {
+			t.Errorf("%s %v", text, err)
+		}
+	})
+}
+
+// TestSwitching: each session has its own draft and conversation.
+func TestSwitching(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{Prompt: slow}, nil, func(w *world) {
+		w.settle()
+		w.say("one")
+		w.typ("draft one")
+		w.key("ctrl+n")
+		w.sleep(time.Second)
+		w.wantNot("draft one", "Begun: one")
+		if !strings.Contains(w.status(), "●1") {
+			t.Errorf("status: %s", w.status())
+		}
+		w.sleep(time.Minute)
+		if !strings.Contains(w.status(), "✓1") {
+			t.Errorf("status: %s", w.status())
+		}
+		w.key("alt+right")
+		w.want("> draft one", "Done: one.")
+		if strings.Contains(w.status(), "✓") {
+			t.Errorf("status: %s", w.status())
+		}
+	})
+}
+
+// TestConnectionLost: an agent that ends is shown with why, and a key brings it and the session back.
+func TestAgentEnds(t *testing.T) {
+	l := &library{}
+	inWorld(t, l.handlers(), func(o *Options) { o.Talk.NoReconnect = true }, func(w *world) {
+		w.settle()
+		w.say("hello")
+		w.typ("draft")
+		w.sleep(time.Second)
+		w.send2(eventMsg{Kind: 8, Text: "my last \x1b[2Jwords"})
+		l.mu.Lock()
+		conn := l.conn
+		l.mu.Unlock()
+		w.running.Go(func() { _ = conn.Close() })
+		w.sleep(2 * time.Second)
+		w.want("tester has ended", "r start it again", "my last", "agent ended", "> draft")
+		w.key("r") // is typed, since there is a draft
+		w.want("> draftr")
+		w.key("ctrl+g", "r")
+		w.sleep(2 * time.Second)
+		w.want("The agent is back", "Old answer of new.", "> draftr")
+		w.wantNot("has ended")
+		l.want(t, &l.loaded, "new in "+w.m.opts.Talk.Cwd)
+	})
+}
+
+// send2 gives the program a message as a client would.
+func (w *world) send2(msg tea.Msg) {
+	w.running.Go(func() { w.send(msg) })
+	w.settle()
+}
+
+func TestLogin(t *testing.T) {
+	var mu sync.Mutex
+	loggedIn := false
+	handlers := acp.AgentHandlers{
+		Authenticate: func(context.Context, *acp.AgentConn, *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			loggedIn = true
+			return &acp.AuthenticateResponse{}, nil
+		},
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !loggedIn {
+				return nil, acp.ErrAuthRequired
+			}
+			return &acp.NewSessionResponse{SessionID: "s"}, nil
+		},
+	}
+	inWorld(t, handlers, nil, func(w *world) {
+		w.sleep(time.Second)
+		w.want("how to log in", "In the browser")
+		w.key("esc")
+		w.wantNot("how to log in")
+		w.key("ctrl+n")
+		w.sleep(time.Second)
+		w.want("how to log in")
+		w.key("enter")
+		w.sleep(time.Second)
+		w.want("ready")
+		w.say("hello")
+		w.sleep(time.Second)
+		w.want("You said: hello")
+	})
+}
+
+// settings is an agent with modes and options.
+func settings() acp.AgentHandlers {
+	options := func(model acp.SessionConfigValueID, fast bool) []acp.SessionConfigOption {
+		m := acp.SelectOption("model", "Model", model, acp.SelectValue("opal", "Opal"), acp.SelectValue("onyx", "Onyx"))
+		m.Category = acp.Some(acp.SessionConfigOptionCategoryModel)
+		return []acp.SessionConfigOption{m, acp.BooleanOption("fast", "Fast", fast)}
+	}
+	var mu sync.Mutex
+	model, fast := acp.SessionConfigValueID("opal"), false
+	return acp.AgentHandlers{
+		NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+			return &acp.NewSessionResponse{
+				SessionID:     "s",
+				Modes:         acp.Some(acp.SessionModeState{CurrentModeID: "ask", AvailableModes: []acp.SessionMode{{ID: "ask", Name: "Ask first"}, {ID: "auto", Name: "Do it"}}}),
+				ConfigOptions: acp.Some(options(model, fast)),
+			}, nil
+		},
+		SetSessionMode: func(context.Context, *acp.AgentSession, *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+			return &acp.SetSessionModeResponse{}, nil
+		},
+		SetSessionConfigOption: func(_ context.Context, _ *acp.AgentSession, req *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch v := req.Variant.(type) {
+			case *acp.SetSessionConfigOptionRequestValueID:
+				model = v.Value
+			case *acp.SetSessionConfigOptionRequestBoolean:
+				fast = v.Value
+			}
+			return &acp.SetSessionConfigOptionResponse{ConfigOptions: options(model, fast)}, nil
+		},
+	}
+}
+
+func TestSettings(t *testing.T) {
+	inWorld(t, settings(), nil, func(w *world) {
+		w.settle()
+		w.want("Ask first", "Opal")
+		w.key("alt+m")
+		w.want("Mode", "* Ask first", "Do it")
+		w.typ("doit")
+		w.wantNot("* Ask first")
+		w.key("enter")
+		w.sleep(time.Second)
+		w.want("· Do it")
+		w.key("shift+tab")
+		w.sleep(time.Second)
+		w.want("· Ask first")
+		w.key("ctrl+l")
+		w.typ("nyx")
+		w.key("enter")
+		w.sleep(time.Second)
+		w.want("· Onyx")
+		w.key("alt+o")
+		w.want("Fast: off", "Model: Onyx")
+		w.typ("fast")
+		w.key("enter")
+		w.sleep(time.Second)
+		w.want("Fast: on")
+		w.key("esc", "ctrl+p")
+		w.typ("next-mode")
+		w.key("enter")
+		w.sleep(time.Second)
+		w.want("· Do it")
+	})
+}
+
+func TestFindings(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, func(o *Options) { o.Talk.Findings = func(conformance.Finding) {} }, func(w *world) {
+		w.settle()
+		w.want("0 findings")
+		w.send2(foundMsg(conformance.Finding{Rule: "SES-7", Message: "it is wrong \x1b[2J"}))
+		w.want("1 finding")
+		w.key("alt+v")
+		w.want("Findings: 1", "SES-7", "it is wrong")
+		w.key("esc")
+		w.want("ready")
+	})
+}
+
+// TestNarrow: every screen can be used with 20 columns: nothing is wider, and the keys are there.
+func TestNarrow(t *testing.T) {
+	a := &asker{}
+	h := settings()
+	h.Prompt = a.prompt
+	inWorld(t, h, nil, func(w *world) {
+		w.update(tea.WindowSizeMsg{Width: 20, Height: 12})
+		w.settle()
+		w.want("ready")
+		for _, key := range []string{"alt+m", "alt+o", "ctrl+l", "ctrl+s", "f1", "ctrl+p", "alt+n", "alt+e", "alt+f", "ctrl+f"} {
+			w.key(key)
+			w.screen()
+			w.key("esc")
+		}
+		w.say("a prompt that is longer than the screen is wide")
+		w.sleep(2 * time.Second)
+		w.want("y  Allow", "N  Never allow", "asks")
+		w.key("y")
+		w.sleep(time.Second)
+		w.want("Thank you.")
+		a.want(t, "once")
+	})
+}
+
+func TestHelpAndActions(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.settle()
+		w.update(tea.WindowSizeMsg{Width: 120, Height: 200})
+		w.key("?")
+		for _, s := range allKeys() {
+			w.want(s.screen)
+			for _, b := range s.keys {
+				if len(b.keys) > 0 {
+					w.want(keyNames(b.keys))
+				}
+			}
+		}
+	})
+}
+
+// TestKeysAreUnique: no key does two things on one screen.
+func TestKeysAreUnique(t *testing.T) {
+	for _, s := range allKeys() {
+		used := map[string]string{}
+		for _, b := range s.keys {
+			for _, k := range b.keys {
+				if before, ok := used[k]; ok && (s.screen == "Conversation" || before != b.about) {
+					t.Errorf("%s: %s: %s, and %s", s.screen, k, before, b.about)
+				}
+				used[k] = b.about
+			}
+		}
+	}
+}
+
+func TestForkIsRefused(t *testing.T) {
+	inWorld(t, acp.AgentHandlers{}, nil, func(w *world) {
+		w.settle()
+		w.key("ctrl+s", "f")
+		w.key("esc")
+		w.want("The agent cannot fork sessions.")
+		w.key("ctrl+s", "D", "esc")
+		w.want("The agent cannot delete sessions.")
+	})
+}
