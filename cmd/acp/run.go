@@ -1,92 +1,224 @@
 package main
 
-// This file owns acp run.
+// This file owns acp run: its flags, and which of the two programs for people is run.
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/policy"
 	"github.com/acpgo/sdk/cmd/acp/internal/agents"
 	"github.com/acpgo/sdk/cmd/acp/internal/config"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
 	"github.com/acpgo/sdk/cmd/acp/internal/tui"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // runFlags are the flags of acp run that are no settings.
 type runFlags struct {
-	start tui.Start
-	id    string
-	plain bool
+	cfg      *config.Config
+	start    tui.Start
+	load     string
+	cwd      string
+	remember string
+	record   string
+	noMask   bool
+	check    bool
+	level    levelFlag
+	plain    bool
+	noMouse  bool
 }
 
 // newRunCommand is acp run.
 func newRunCommand(p *program) *cobra.Command {
-	f := &runFlags{}
+	f := &runFlags{level: newLevelFlag(conformance.ShouldNot)}
 	c := &cobra.Command{
 		Use:   "run [FLAGS] [AGENT | -- COMMAND [ARG...]]",
 		Short: "Talk to an agent in the terminal",
-		Long: `Talk to an agent in the terminal. AGENT is a name of the configuration or of the registry, or a URL; without it, it
-is the agent of the configuration. A command behind "--" is the agent itself.
+		Long: `Talk to an agent in the terminal. The agent is a name of the configuration or of the registry or a URL, or a
+command behind --; with neither, it is the first agent of the configuration.
 
-Press ? for the keys, and Ctrl-P for everything that can be done. Ctrl-C cancels the turn, twice leaves.`,
-		Example: `  acp run claude                 an agent of the registry
-  acp run --continue claude      go on with the last session of this directory
-  acp run -- my-agent --acp      a command`,
+Press ? for the keys, and Ctrl-P for everything that can be done. Ctrl-C cancels the turn, twice leaves.
+
+What the agent asks permission for is decided by the rules of --policy, and what they leave open you are asked.
+What you decide for always holds for the session, or with --remember for all sessions.
+
+The plain mode writes line by line, without the alternate screen and without moving the cursor. It is also chosen
+if $NO_COLOR or $ACCESSIBLE is set, or $TERM is dumb. ":help" shows its commands.
+
+Exit status:
+    0  you left
+    1  --check has findings
+    2  wrong usage; no terminal: for scripts there is acp exec
+    3  failed: the agent did not start, for example
+  129  and the like: ended by a signal, 128 and its number`,
+		Example: `  acp run claude
+  acp run --continue claude
+  acp run --mode plan --policy rules.json -- my-agent --acp
+  acp run --record run.jsonl --check gemini`,
 		Args: cobra.ArbitraryArgs,
 	}
-	cfg := config.Bind(c)
-	c.ValidArgsFunction = completeAgent(cfg)
-	agentFlag(c, cfg)
+	f.cfg = config.Bind(c)
+	c.ValidArgsFunction = completeAgent(f.cfg)
+	agentFlag(c, f.cfg)
 	flags := c.Flags()
-	flags.BoolVarP(&f.start.Continue, "continue", "c", false, "go on with the last session of this directory")
-	flags.StringVar(&f.id, "load", "", "open the stored session with this `ID`")
+	flags.BoolVarP(&f.start.Continue, "continue", "c", false, "go on with the last session of this folder")
+	flags.StringVar(&f.load, "load", "", "open the stored session with this `ID`")
 	flags.BoolVar(&f.start.NoHistory, "no-history", false, "with --load: do not show what was said before")
 	flags.BoolVar(&f.start.Pick, "pick", false, "choose from the stored sessions at first")
-	flags.BoolVar(&f.plain, "plain", false, "write line by line, without the alternate screen; also if $NO_COLOR or $ACCESSIBLE is set, or $TERM is dumb")
+	flags.StringVarP(&f.cwd, "cwd", "C", ".", "the `FOLDER` in which the agent works")
+	flags.StringVar(&f.remember, "remember", "", "keep what you decide for always in a `FILE` of rules, for all sessions")
+	flags.StringVar(&f.record, "record", "", "record what passes in a `FILE`, for acp check and acp show; %t in its name becomes the time, %p the number of the process")
+	flags.BoolVar(&f.noMask, "no-mask", false, "with --record: keep secrets")
+	flags.BoolVar(&f.check, "check", false, "judge meanwhile, and show what breaks the protocol")
+	flags.Var(&f.level, "level", "with --check: the mildest `LEVEL` that counts: must, should or advice")
+	flags.BoolVar(&f.plain, "plain", false, "write line by line")
+	flags.BoolVar(&f.noMouse, "no-mouse", false, "leave the mouse to the terminal")
+	complete(c, "level", levelNames...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return talkTo(cmd.Context(), p, f, cfg, cmd.ArgsLenAtDash(), args)
+		return talkTo(p, f, args, cmd.ArgsLenAtDash())
 	}
 	return c
 }
 
 // talkTo runs the conversation.
-func talkTo(ctx context.Context, p *program, f *runFlags, cfg *config.Config, dash int, args []string) error {
+func talkTo(p *program, f *runFlags, args []string, dash int) (err error) {
 	in, _ := p.stdin.(*os.File)
 	out, _ := p.stdout.(*os.File)
 	if !isTerminal(p.stdin) || !isTerminal(p.stdout) {
-		return usagef("standard input and output are no terminal: for scripts there is acp exec")
+		return usagef("standard input or output is no terminal: for scripts there is acp exec")
 	}
-	agent, err := runAgent(ctx, p, cfg, dash, args)
+	var findings atomic.Int64
+	o := &tui.Options{In: in, Out: out, Start: f.start, NoMouse: f.noMouse}
+	o.Start.Session = acp.SessionID(f.load)
+	o.Talk = talk.Options{Version: moduleVersion(), NoMask: f.noMask}
+	if err := f.settings(o); err != nil {
+		return err
+	}
+	agent, err := runAgent(p, f.cfg, args, dash)
 	if err != nil {
 		return err
 	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		return err
+	o.Talk.Agent = talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}
+	if f.check {
+		o.Talk.Findings = func(conformance.Finding) { findings.Add(1) }
+		o.Level = f.level.level
 	}
-	o := &tui.Options{
-		Talk:  talk.Options{Agent: talk.Agent{Name: agent.Name, Connect: agent.Connect, Command: agent.Command}, Version: moduleVersion(), Cwd: cwd},
-		Start: f.start, In: in, Out: out,
+	if f.record != "" {
+		name := strings.NewReplacer("%%", "%", "%t", time.Now().Format("20060102-150405"), "%p", fmt.Sprint(os.Getpid())).Replace(f.record)
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		o.Talk.Record = file
 	}
+	run := tui.Run
 	if f.plain || !p.colors || os.Getenv("ACCESSIBLE") != "" {
-		return tui.RunPlain(ctx, o)
+		run = tui.RunPlain
 	}
-	return tui.Run(ctx, o)
+	err = run(context.Background(), o)
+	if ended, ok := errors.AsType[*tui.SignalError](err); ok {
+		status := statusFailed
+		if number, ok := ended.Signal.(syscall.Signal); ok {
+			status = 128 + int(number)
+		}
+		return &exit{status, err}
+	}
+	if err == nil && findings.Load() > 0 {
+		return &exit{statusFindings, nil}
+	}
+	return err
+}
+
+// settings takes what flags and settings say of sessions.
+func (f *runFlags) settings(o *tui.Options) (err error) {
+	cfg, t := f.cfg, &o.Talk
+	switch {
+	case f.start.NoHistory && f.load == "":
+		return usagef("--no-history is for --load")
+	case f.noMask && f.record == "":
+		return usagef("--no-mask is for --record")
+	case f.start.Continue && (f.load != "" || f.start.Pick) || f.load != "" && f.start.Pick:
+		return usagef("want one of --continue, --load and --pick")
+	}
+	if t.Cwd, err = filepath.Abs(f.cwd); err != nil {
+		return err
+	}
+	// Sessions are listed by the folder's own name.
+	if t.Cwd, err = filepath.EvalSymlinks(t.Cwd); err != nil {
+		return &exit{statusUsage, err}
+	}
+	t.Dirs, t.NoFiles, t.NoTerminals = cfg.Dirs, cfg.NoFiles, cfg.NoTerminals
+	for _, dir := range append([]string{t.Cwd}, t.Dirs...) {
+		if info, err := os.Stat(dir); err != nil {
+			return &exit{statusUsage, err}
+		} else if !info.IsDir() {
+			return usagef("%s: not a folder", dir)
+		}
+	}
+	if cfg.Policy != "" {
+		if t.Rules, err = policy.Load(cfg.Policy, &policy.Options{Resolve: policy.ResolveLinks}); err != nil {
+			return &exit{statusUsage, err}
+		}
+	}
+	if f.remember != "" {
+		t.Memory = policy.NewFile(f.remember)
+	}
+	if cfg.MCP != "" {
+		if t.MCPServers, err = talk.ReadMCPServers(cfg.MCP); err != nil {
+			return &exit{statusUsage, err}
+		}
+	}
+	var options [][2]string
+	for _, option := range cfg.Options {
+		name, value, ok := strings.Cut(option, "=")
+		if !ok || name == "" {
+			return usagef("--option %q: want OPTION=VALUE", option)
+		}
+		options = append(options, [2]string{name, value})
+	}
+	o.Setup = func(ctx context.Context, s *talk.Session) error {
+		var errs []error
+		if cfg.Mode != "" {
+			errs = append(errs, s.ChooseMode(ctx, cfg.Mode))
+		}
+		if cfg.Model != "" {
+			errs = append(errs, s.ChooseModel(ctx, cfg.Model))
+		}
+		for _, option := range options {
+			errs = append(errs, s.ChooseOption(ctx, option[0], option[1]))
+		}
+		return errors.Join(errs...)
+	}
+	return nil
 }
 
 // runAgent is the agent that the arguments name.
-func runAgent(ctx context.Context, p *program, cfg *config.Config, dash int, args []string) (*agents.Agent, error) {
+func runAgent(p *program, cfg *config.Config, args []string, dash int) (*agents.Agent, error) {
 	switch {
 	case dash == 0:
-		return agents.Command(args)
-	case len(args) > 1 || dash > 0:
-		return nil, usagef("want one AGENT, or -- and a command")
+		agent, err := agents.Command(args)
+		if err != nil {
+			return nil, &exit{statusUsage, err}
+		}
+		return agent, nil
+	case dash > 0 || len(args) > 1:
+		return nil, usagef("want one AGENT, or -- and its command")
 	case len(args) == 1:
-		return p.resolver(cfg).Resolve(ctx, args[0])
+		return p.resolver(cfg).Resolve(context.Background(), args[0])
 	case len(cfg.Agents) > 0:
-		return p.resolver(cfg).Resolve(ctx, cfg.Agents[0])
+		return p.resolver(cfg).Resolve(context.Background(), cfg.Agents[0])
 	}
-	return nil, usagef("want an AGENT, or -- and a command")
+	return nil, usagef("want an AGENT, or -- and its command")
 }

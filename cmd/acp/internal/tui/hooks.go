@@ -30,13 +30,17 @@ type (
 )
 
 // options returns the options of a client whose hooks these are.
-func (h hooks) options(base talk.Options) *talk.Options {
+func (h hooks) options(opts *Options) *talk.Options {
+	base := opts.Talk
 	o := base
 	o.Ask, o.Form, o.URL = h.permission, h.form, h.page
 	o.Event = func(e talk.Event) { h.send(eventMsg(e)) }
 	o.Output = func(s acp.SessionID, t acp.TerminalID) { h.send(outputMsg{s, t}) }
 	if base.Findings != nil {
 		o.Findings = func(f conformance.Finding) {
+			if f.Level > opts.Level {
+				return
+			}
 			base.Findings(f)
 			h.send(foundMsg(f))
 		}

@@ -96,7 +96,7 @@ func (m *Model) Init() tea.Cmd {
 
 // connect starts the agent.
 func (m *Model) connect(ctx context.Context) (*talk.Client, error) {
-	return talk.Open(ctx, hooks{m.send}.options(m.opts.Talk))
+	return talk.Open(ctx, hooks{m.send}.options(m.opts))
 }
 
 // Update takes a message.

@@ -22,16 +22,17 @@ import (
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/cmd/acp/internal/talk"
+	"github.com/acpgo/sdk/conformance"
 )
 
 // Options say what the program does.
 type Options struct {
 	// Talk is how the agent is talked to. Its hooks but Findings are the program's own.
 	Talk talk.Options
+	// Level is the mildest level of findings that counts.
+	Level conformance.Level
 	// Start is the session that is opened at first.
 	Start Start
-	// Prompt is said at first, if it is not "".
-	Prompt string
 	// Setup is called for each new session before it is shown: to choose a mode, a model, options.
 	Setup func(ctx context.Context, s *talk.Session) error
 	// NoColor, NoMouse: do without.
