@@ -1,0 +1,221 @@
+//go:build linux || darwin
+
+package screen
+
+// This file owns what a screen shows, as values and as text.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Frame is what a terminal shows at one moment, and what its program has made of it until then.
+type Frame struct {
+	Cols, Rows int
+	Lines      []Line
+	Cursor     struct{ X, Y int }
+	Title      string
+	// Modes are those that the program has set or reset, by their numbers or, for those without one, by their names. False
+	// is reset.
+	Modes map[string]any
+	// Commands are what the program did beside drawing: titles, bells, clipboards, notifications, and the like.
+	Commands []string
+}
+
+// A Line is a line of a screen.
+type Line struct {
+	Text string
+	Runs []Run // of what does not look plain
+	// Wrapped is true if the terminal has broken the text, not the program.
+	Wrapped bool
+}
+
+// A Run is some cells of a line that look the same.
+type Run struct {
+	Start, End int
+	Style      string // such as "bold red on-#101010"
+}
+
+// Text is the screen as text.
+func (f *Frame) Text() string { return text(f.Lines) }
+
+func text(lines []Line) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(line.Text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Has reports whether the screen shows a text, also if it is broken at the ends of lines.
+func (f *Frame) Has(part string) bool {
+	return strings.Contains(f.Text(), part) || strings.Contains(squeeze(f.Text()), squeeze(part))
+}
+
+// squeeze leaves one space between words. Borders are no words.
+func squeeze(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return r <= ' ' || r >= '\u2500' && r <= '\u259f'
+	}), " ")
+}
+
+// Style says how the first place looks that has a text: the styles of its cells, each once. It is "" for plain cells, and
+// ok is false if the text is not there.
+func (f *Frame) Style(part string) (style string, ok bool) {
+	for _, line := range f.Lines {
+		before, _, found := strings.Cut(line.Text, part)
+		if !found {
+			continue
+		}
+		start := cells(before)
+		var styles []string
+		for _, run := range line.Runs {
+			if run.Start < start+cells(part) && run.End > start && !slices.Contains(styles, run.Style) {
+				styles = append(styles, run.Style)
+			}
+		}
+		return strings.Join(styles, ", "), true
+	}
+	return "", false
+}
+
+// cells is how many cells a text of narrow characters takes.
+func cells(text string) int { return len([]rune(text)) }
+
+// standard are the modes that a terminal has on before a program starts.
+var standard = map[string]bool{"7": true, "25": true, "8": true, "1007": true}
+
+// names are those of the modes that clients use.
+var names = map[string]string{
+	"1": "application cursor keys", "7": "wrap", "25": "cursor", "47": "alternate screen", "1047": "alternate screen",
+	"1049": "alternate screen", "9": "mouse", "1000": "mouse", "1002": "mouse", "1003": "mouse", "1004": "focus events", "1006": "mouse (SGR)",
+	"2004": "bracketed paste", "2026": "synchronized output", "2027": "grapheme clusters", "2031": "colour scheme reports", "2048": "size reports",
+}
+
+// Changed are the modes that are not as they are before a program starts, sorted, such as "alternate screen on" and
+// "cursor off".
+func (f *Frame) Changed() (changed []string) {
+	for mode, value := range f.Modes {
+		if on, is := value.(bool); is && on == standard[mode] || value == 0.0 {
+			continue
+		}
+		name := mode
+		if known := names[mode]; known != "" {
+			name = known
+		}
+		state := "off"
+		switch v := value.(type) {
+		case bool:
+			if v {
+				state = "on"
+			}
+		default:
+			state = fmt.Sprint(v)
+		}
+		changed = append(changed, name+" "+state)
+	}
+	slices.Sort(changed)
+	return slices.Compact(changed)
+}
+
+// Dump is the frame as files have it: the lines between bars, so that spaces at the ends show; then how they look, where
+// that is not plain; then what else is to be known.
+func (f *Frame) Dump() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d columns, %d rows\n", f.Cols, f.Rows)
+	for i, line := range f.Lines {
+		fmt.Fprintf(&b, "%2d │%s\n", i+1, line.Text)
+	}
+	b.WriteString("\n")
+	for i, line := range f.Lines {
+		for _, run := range line.Runs {
+			fmt.Fprintf(&b, "%2d:%d-%d %s\n", i+1, run.Start+1, run.End, run.Style)
+		}
+	}
+	if !slices.Contains(f.Changed(), "cursor off") {
+		fmt.Fprintf(&b, "cursor %d:%d\n", f.Cursor.Y+1, f.Cursor.X+1)
+	}
+	if f.Title != "" {
+		fmt.Fprintf(&b, "title %q\n", f.Title)
+	}
+	for _, mode := range f.Changed() {
+		fmt.Fprintf(&b, "%s\n", mode)
+	}
+	return b.String()
+}
+
+// Sequences are the control sequences and control characters among bytes for a terminal, each once, sorted. Arguments
+// that only say where or how many are left out where shape is true, so that two runs of a program can be compared.
+func Sequences(raw []byte, shape bool) []string {
+	found := map[string]bool{}
+	for i := 0; i < len(raw); {
+		n := sequence(raw[i:])
+		if n == 0 {
+			i++
+			continue
+		}
+		s := string(raw[i : i+n])
+		if shape {
+			s = shapeOf(s)
+		}
+		found[s] = true
+		i += n
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// sequence is how many bytes the control sequence has that text begins with, or 0.
+func sequence(raw []byte) int {
+	c := raw[0]
+	if c == 0xc2 && len(raw) > 1 && raw[1] < 0xa0 { // one of the C1 controls, in UTF-8
+		return 2
+	}
+	if c != 0x1b {
+		if c < ' ' || c == 0x7f {
+			return 1
+		}
+		return 0
+	}
+	if len(raw) == 1 {
+		return 1
+	}
+	switch raw[1] {
+	case '[':
+		for i := 2; i < len(raw); i++ {
+			if raw[i] >= 0x40 && raw[i] <= 0x7e {
+				return i + 1
+			}
+		}
+		return len(raw)
+	case ']', 'P', 'X', '^', '_':
+		for i := 2; i < len(raw); i++ {
+			if raw[i] == 0x07 {
+				return i + 1
+			}
+			if raw[i] == 0x1b && i+1 < len(raw) && raw[i+1] == '\\' {
+				return i + 2
+			}
+		}
+		return len(raw)
+	}
+	i := 1
+	for i < len(raw)-1 && raw[i] >= 0x20 && raw[i] <= 0x2f {
+		i++
+	}
+	return i + 1
+}
+
+// shapeOf leaves out the arguments of moves, erasures and colours.
+func shapeOf(s string) string {
+	if !strings.HasPrefix(s, "\x1b[") {
+		return s
+	}
+	final := s[len(s)-1]
+	if strings.IndexByte("ABCDEFGHJKLMPSTX`abdefgmrZI@", final) >= 0 && (len(s) < 4 || s[2] < '<' || s[2] > '?') {
+		return "\x1b[" + string(final)
+	}
+	return s
+}

@@ -1,0 +1,65 @@
+//go:build linux || darwin
+
+package screen
+
+// This file owns the comparison of screens with files.
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// A Mask is what differs between two runs of a program, and what files have in its place.
+type Mask struct {
+	Pattern *regexp.Regexp
+	With    string
+}
+
+// quiet is for how long nothing must change before a screen is written to a file.
+const quiet = 500 * time.Millisecond
+
+// Golden waits until the screen is as a file has it, or writes the file if update is true.
+func (x *Terminal) Golden(file string, update bool, masks ...Mask) {
+	x.t.Helper()
+	dump := func(f *Frame) string {
+		text := f.Dump()
+		for _, m := range masks {
+			text = m.Pattern.ReplaceAllString(text, m.With)
+		}
+		return text
+	}
+	if update {
+		text := dump(x.settled())
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			x.t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			x.t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.Until("what "+file+" has (-update writes it):\n"+string(want), func(f *Frame) bool { return dump(f) == string(want) })
+}
+
+// settled returns the frame after which nothing changed for some time. It is for people who write files anew; a test that
+// compares does not depend on time.
+func (x *Terminal) settled() *Frame {
+	for {
+		x.mu.Lock()
+		changed := x.changed
+		x.mu.Unlock()
+		select {
+		case <-changed:
+		case <-x.drained:
+			return x.Frame()
+		case <-time.After(quiet):
+			return x.Frame()
+		}
+	}
+}

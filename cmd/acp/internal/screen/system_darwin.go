@@ -1,0 +1,12 @@
+package screen
+
+// This file owns what macOS knows of terminals and processes.
+
+import "golang.org/x/sys/unix"
+
+const getTermios = unix.TIOCGETA
+
+// Processes are none: macOS does not tell the environment of processes.
+func (x *Terminal) Processes() []int { return nil }
+
+func (x *Terminal) survivors() []int { return nil }
