@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,10 +21,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" {
 		os.Setenv("GORACE", race)
 	}
-	testscript.Main(m, map[string]func(){
+	programs := map[string]func(){
 		"acp": main, "measured": measured, "witness": witness, "badagent": badAgent, "badclient": badClient, "modelagent": modelAgent, "parrot": parrot,
 		"guarded": guarded, "locked": locked, "oddagent": oddAgent, "crowd": crowd,
-	})
+	}
+	maps.Copy(programs, terminalPrograms)
+	testscript.Main(m, programs)
 }
 
 // TestScripts runs the program as users do, in processes of its own: each file of testdata/script is commands, and

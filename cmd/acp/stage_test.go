@@ -1,0 +1,1008 @@
+//go:build linux || darwin
+
+package main
+
+// This file owns the agent that plays to acp run: one feature for each keyword of a prompt, always the same.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acpgo/sdk/acp/rpc"
+	acp "github.com/acpgo/sdk/acp/unstable"
+)
+
+// m is an object of JSON. The agent says much that the types of the library do not.
+type m = map[string]any
+
+// gateVariable names the pipe from which the agent reads a byte before it goes on, where a script has a gate.
+const gateVariable = "STAGE_GATE"
+
+// terminalPrograms are those for tests in terminals.
+var terminalPrograms = map[string]func(){"stage": stage}
+
+// stage is the program.
+func stage() {
+	a := &stageAgent{sessions: map[acp.SessionID]*stageSession{}, out: &stageOutput{w: os.Stdout}}
+	flags := flag.NewFlagSet("stage", flag.ExitOnError)
+	flags.BoolVar(&a.login, "login-required", false, "have no session before a login")
+	terminalLogin := flags.Bool("login", false, "be the login in a terminal")
+	flags.BoolVar(&a.bare, "bare", false, "offer nothing but sessions")
+	flags.BoolVar(&a.deaf, "deaf", false, "do not answer initialize")
+	broken := flags.String("broken", "", "die at the start with these last words")
+	flags.StringVar(&a.logins, "logins", "", "the `FILE` that a login in a terminal makes")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		os.Exit(2)
+	}
+	switch {
+	case *broken != "":
+		fmt.Fprintln(os.Stderr, *broken)
+		os.Exit(5)
+	case *terminalLogin:
+		fmt.Print("Password: ")
+		var word string
+		if _, err := fmt.Scanln(&word); err != nil || word != "sesame" {
+			fmt.Println("Wrong.")
+			os.Exit(1)
+		}
+		if err := os.WriteFile(a.logins, nil, 0o600); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if name := os.Getenv(gateVariable); name != "" {
+		gate, err := os.OpenFile(name, os.O_RDWR, 0) // with a writer of its own it never ends
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "stage:", err)
+			os.Exit(1)
+		}
+		a.gate = gate
+	}
+	err := acp.ServeAgent(context.Background(), rpc.IO(os.Stdin, a.out, 0), a.handlers(), a.options())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stage:", err)
+		os.Exit(1)
+	}
+}
+
+// stageOutput is standard output, to which lines can be written that no library would write.
+type stageOutput struct {
+	mu   sync.Mutex
+	w    io.WriteCloser
+	part bool     // of a line is written
+	held [][]byte // until the line is whole
+}
+
+func (l *stageOutput) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, err := l.w.Write(b)
+	if n > 0 {
+		l.part = b[n-1] != '\n'
+	}
+	for !l.part && err == nil && len(l.held) > 0 {
+		_, err = l.w.Write(l.held[0])
+		l.held = l.held[1:]
+	}
+	return n, err
+}
+
+func (l *stageOutput) Close() error { return l.w.Close() }
+
+// raw writes a line as it is.
+func (l *stageOutput) raw(line string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.part {
+		l.held = append(l.held, []byte(line+"\n"))
+		return nil
+	}
+	_, err := io.WriteString(l.w, line+"\n")
+	return err
+}
+
+type stageAgent struct {
+	login, bare, deaf bool
+	logins            string
+	gate              *os.File
+	out               *stageOutput
+
+	mu       sync.Mutex
+	sessions map[acp.SessionID]*stageSession
+	created  int
+	loggedIn bool
+	deleted  []acp.SessionID
+}
+
+type stageSession struct {
+	cwd            string
+	mode           acp.SessionModeID
+	model, thought acp.SessionConfigValueID
+	web            bool
+	title          string
+}
+
+// kept are the sessions of earlier days.
+var kept = []acp.SessionInfo{
+	{SessionID: "old-1", Title: acp.Some("Fix the build"), UpdatedAt: acp.Some("2026-01-03T10:00:00Z")},
+	{SessionID: "old-2", Title: acp.Some("Write the docs"), UpdatedAt: acp.Some("2026-01-02T10:00:00Z")},
+	{SessionID: "old-3", UpdatedAt: acp.Some("2026-01-01T10:00:00Z")},
+}
+
+func (a *stageAgent) handlers() acp.AgentHandlers {
+	h := acp.AgentHandlers{NewSession: a.newSession, Prompt: a.prompt}
+	if a.bare {
+		return h
+	}
+	h.Authenticate = func(_ context.Context, _ *acp.AgentConn, req *acp.AuthenticateRequest) (*acp.AuthenticateResponse, error) {
+		if req.MethodID != "agent" {
+			return nil, acp.InvalidParamsf("no such login")
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.loggedIn = true
+		return &acp.AuthenticateResponse{}, nil
+	}
+	h.Logout = func(context.Context, *acp.AgentConn, *acp.LogoutRequest) (*acp.LogoutResponse, error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.loggedIn = false
+		return &acp.LogoutResponse{}, nil
+	}
+	h.ListSessions = a.list
+	h.LoadSession = a.load
+	h.ResumeSession = func(_ context.Context, _ *acp.AgentSession, req *acp.ResumeSessionRequest) (*acp.ResumeSessionResponse, error) {
+		s := a.add(req.SessionID, req.Cwd)
+		return &acp.ResumeSessionResponse{Modes: acp.Some(s.modes()), ConfigOptions: acp.Some(s.options())}, nil
+	}
+	h.ForkSession = func(ctx context.Context, session *acp.AgentSession, req *acp.ForkSessionRequest) (*acp.ForkSessionResponse, error) {
+		id := req.SessionID + "-fork"
+		s := a.add(id, req.Cwd)
+		return &acp.ForkSessionResponse{SessionID: id, Modes: acp.Some(s.modes()), ConfigOptions: acp.Some(s.options())}, nil
+	}
+	h.CloseSession = func(context.Context, *acp.AgentSession, *acp.CloseSessionRequest) (*acp.CloseSessionResponse, error) {
+		return &acp.CloseSessionResponse{}, nil
+	}
+	h.DeleteSession = func(_ context.Context, _ *acp.AgentSession, req *acp.DeleteSessionRequest) (*acp.DeleteSessionResponse, error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.deleted = append(a.deleted, req.SessionID)
+		return &acp.DeleteSessionResponse{}, nil
+	}
+	h.SetSessionTitle = func(ctx context.Context, session *acp.AgentSession, req *acp.SetSessionTitleRequest) (*acp.SetSessionTitleResponse, error) {
+		a.mu.Lock()
+		if s := a.sessions[req.SessionID]; s != nil {
+			s.title = req.Title
+		}
+		a.mu.Unlock()
+		return &acp.SetSessionTitleResponse{Title: req.Title}, session.Update(ctx, acp.TitleUpdate(req.Title))
+	}
+	h.SetSessionMode = func(ctx context.Context, session *acp.AgentSession, req *acp.SetSessionModeRequest) (*acp.SetSessionModeResponse, error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.sessions[req.SessionID].mode = req.ModeID
+		return &acp.SetSessionModeResponse{}, nil
+	}
+	h.SetSessionConfigOption = a.set
+	return h
+}
+
+func (a *stageAgent) options() *acp.AgentOptions {
+	o := &acp.AgentOptions{
+		Info:   acp.Implementation{Name: "stage", Title: acp.Some("Stage"), Version: "1.2.3"},
+		Prompt: acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
+	}
+	if a.deaf {
+		o.Initialize = func(ctx context.Context, _ *acp.InitializeRequest, _ *acp.InitializeResponse) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}
+	if !a.bare {
+		o.AuthMethods = []acp.AuthMethod{
+			acp.NewAuthMethodAgent(acp.AuthMethodAgent{ID: "agent", Name: "Log in at once", Description: acp.Some("Asks for nothing.")}),
+			acp.NewAuthMethodTerminal(acp.AuthMethodTerminal{
+				ID: "terminal", Name: "Log in in the terminal", Description: acp.Some("The password is sesame."), Args: []string{"-login"},
+			}),
+		}
+	}
+	return o
+}
+
+// add makes a session.
+func (a *stageAgent) add(id acp.SessionID, cwd string) *stageSession {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &stageSession{cwd: cwd, mode: "ask", model: "large", thought: "medium"}
+	a.sessions[id] = s
+	return s
+}
+
+func (s *stageSession) modes() acp.SessionModeState {
+	return acp.SessionModeState{CurrentModeID: s.mode, AvailableModes: []acp.SessionMode{
+		{ID: "ask", Name: "Ask", Description: acp.Some("Asks before it changes something.")},
+		{ID: "code", Name: "Code", Description: acp.Some("Changes files without asking.")},
+		{ID: "plan", Name: "Plan", Description: acp.Some("Changes nothing.")},
+	}}
+}
+
+func (s *stageSession) options() []acp.SessionConfigOption {
+	model := acp.SelectOption("model", "Model", s.model, acp.SelectValue("large", "Large 5"), acp.SelectValue("small", "Small 5"), acp.SelectValue("tiny", "Tiny 5"))
+	model.Category = acp.Some(acp.SessionConfigOptionCategoryModel)
+	thought := acp.SelectOption("thought", "Thinking", s.thought, acp.SelectValue("low", "Low"), acp.SelectValue("medium", "Medium"), acp.SelectValue("high", "High"))
+	thought.Category = acp.Some(acp.SessionConfigOptionCategoryThoughtLevel)
+	return []acp.SessionConfigOption{model, thought}
+}
+
+func (a *stageAgent) authorized() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.login || a.loggedIn {
+		return nil
+	}
+	if _, err := os.Stat(a.logins); a.logins != "" && err == nil {
+		return nil
+	}
+	return acp.ErrAuthRequired
+}
+
+func (a *stageAgent) newSession(ctx context.Context, conn *acp.AgentConn, req *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+	if err := a.authorized(); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	a.created++
+	id := acp.SessionID(fmt.Sprintf("new-%d", a.created))
+	a.mu.Unlock()
+	s := a.add(id, req.Cwd)
+	if a.bare {
+		return &acp.NewSessionResponse{SessionID: id}, nil
+	}
+	acp.AfterResponse(ctx, func(ctx context.Context) {
+		// Who does not read any more needs none.
+		_ = conn.Session(id).Update(ctx, acp.CommandsUpdate(
+			acp.AvailableCommand{Name: "review", Description: "Review the changes", Input: acp.Some(
+				acp.NewAvailableCommandInputUnstructured(acp.UnstructuredCommandInput{Hint: "what to look at"}))},
+			acp.AvailableCommand{Name: "test", Description: "Run the tests"},
+			acp.AvailableCommand{Name: "reset", Description: "Forget everything"},
+		))
+	})
+	return &acp.NewSessionResponse{SessionID: id, Modes: acp.Some(s.modes()), ConfigOptions: acp.Some(s.options())}, nil
+}
+
+func (a *stageAgent) list(_ context.Context, _ *acp.AgentConn, req *acp.ListSessionsRequest) (*acp.ListSessionsResponse, error) {
+	if err := a.authorized(); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	res := &acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
+	for _, info := range kept {
+		if slices.Contains(a.deleted, info.SessionID) {
+			continue
+		}
+		info.Cwd, _ = os.Getwd()
+		res.Sessions = append(res.Sessions, info)
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.sessions)) {
+		if s := a.sessions[id]; strings.HasPrefix(string(id), "new-") && !slices.Contains(a.deleted, id) {
+			info := acp.SessionInfo{SessionID: id, Cwd: s.cwd}
+			if s.title != "" {
+				info.Title = acp.Some(s.title)
+			}
+			res.Sessions = append(res.Sessions, info)
+		}
+	}
+	return res, nil
+}
+
+func (a *stageAgent) load(ctx context.Context, session *acp.AgentSession, req *acp.LoadSessionRequest) (*acp.LoadSessionResponse, error) {
+	if err := a.authorized(); err != nil {
+		return nil, err
+	}
+	s := a.add(req.SessionID, req.Cwd)
+	t := &scene{agent: a, session: session, stage: s}
+	for _, u := range []m{
+		{"sessionUpdate": "user_message_chunk", "content": text("Why does the build fail?")},
+		{"sessionUpdate": "agent_message_chunk", "content": text("A **comma** is missing in `main.go`.")},
+		{"sessionUpdate": "tool_call", "toolCallId": "old", "title": "Edit main.go", "kind": "edit", "status": "completed"},
+		{"sessionUpdate": "agent_message_chunk", "content": text("Now it builds.")},
+	} {
+		if err := t.update(ctx, u); err != nil {
+			return nil, err
+		}
+	}
+	return &acp.LoadSessionResponse{Modes: acp.Some(s.modes()), ConfigOptions: acp.Some(s.options())}, nil
+}
+
+func (a *stageAgent) set(_ context.Context, _ *acp.AgentSession, req *acp.SetSessionConfigOptionRequest) (*acp.SetSessionConfigOptionResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.sessions[req.SessionID]
+	if v, ok := req.Variant.(*acp.SetSessionConfigOptionRequestValueID); ok {
+		switch req.ConfigID {
+		case "model":
+			s.model = v.Value
+		case "thought":
+			s.thought = v.Value
+		}
+	}
+	return &acp.SetSessionConfigOptionResponse{ConfigOptions: s.options()}, nil
+}
+
+// A scene is a turn.
+type scene struct {
+	agent   *stageAgent
+	session *acp.AgentSession
+	stage   *stageSession
+	prompt  string
+	blocks  []acp.ContentBlock
+}
+
+// errCancelled ends a scene that the user has cancelled.
+var errCancelled = errors.New("cancelled")
+
+// stops are the reasons other than the usual one.
+type stops acp.StopReason
+
+func (s stops) Error() string { return string(s) }
+
+func (a *stageAgent) prompt(ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest) (*acp.PromptResponse, error) {
+	if err := a.authorized(); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	s := a.sessions[req.SessionID]
+	a.mu.Unlock()
+	if s == nil {
+		return nil, acp.SessionNotFound(req.SessionID)
+	}
+	t := &scene{agent: a, session: session, stage: s, blocks: req.Prompt}
+	for _, b := range req.Prompt {
+		if text, ok := b.Text(); ok {
+			t.prompt += text
+		}
+	}
+	word, _, _ := strings.Cut(strings.TrimSpace(t.prompt), " ")
+	play := scenes[word]
+	if play == nil {
+		play = echo
+	}
+	err := play(ctx, t)
+	var stop stops
+	switch {
+	case ctx.Err() != nil, errors.Is(err, errCancelled):
+		return &acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	case errors.As(err, &stop):
+		return &acp.PromptResponse{StopReason: acp.StopReason(stop)}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+}
+
+func text(s string) m { return m{"type": "text", "text": s} }
+
+// update sends an update.
+func (t *scene) update(ctx context.Context, u m) error {
+	return rpc.Notify(ctx, t.session.RPC(), "session/update", m{"sessionId": t.session.ID(), "update": u})
+}
+
+// say sends a part of a message.
+func (t *scene) say(ctx context.Context, s string) error {
+	return t.update(ctx, m{"sessionUpdate": "agent_message_chunk", "content": text(s)})
+}
+
+// tool begins a tool call or changes one.
+func (t *scene) tool(ctx context.Context, u m) error {
+	if u["sessionUpdate"] == nil {
+		u["sessionUpdate"] = "tool_call"
+	}
+	return t.update(ctx, u)
+}
+
+// all sends updates one after the other.
+func (t *scene) all(ctx context.Context, updates ...m) error {
+	for _, u := range updates {
+		if err := t.update(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gate waits until the test lets the agent go on.
+func (t *scene) gate(ctx context.Context) error {
+	if t.agent.gate == nil {
+		return errors.New("the test has made no gate")
+	}
+	stop := context.AfterFunc(ctx, func() { t.agent.gate.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var b [1]byte
+	if _, err := t.agent.gate.Read(b[:]); err != nil {
+		if ctx.Err() != nil {
+			t.agent.gate.SetReadDeadline(time.Time{})
+			return errCancelled
+		}
+		return err
+	}
+	return nil
+}
+
+// ask asks the client, and says what it answers.
+func (t *scene) ask(ctx context.Context, method string, params m) (json.RawMessage, error) {
+	params["sessionId"] = t.session.ID()
+	got, err := rpc.Call[json.RawMessage](ctx, t.session.RPC(), method, params)
+	if err != nil {
+		return nil, err
+	}
+	return *got, nil
+}
+
+// echo says what was said.
+func echo(ctx context.Context, t *scene) error {
+	var kinds []string
+	for _, b := range t.blocks {
+		switch v := b.Variant.(type) {
+		case *acp.ContentBlockText:
+		case *acp.ContentBlockImage:
+			kinds = append(kinds, fmt.Sprintf("an image (%s, %d characters)", v.MimeType, len(v.Data)))
+		case *acp.ContentBlockResourceLink:
+			kinds = append(kinds, "a link to "+v.Name)
+		case *acp.ContentBlockResource:
+			kinds = append(kinds, "a resource")
+		default:
+			kinds = append(kinds, fmt.Sprintf("%T", v))
+		}
+	}
+	said := "You said: " + t.prompt
+	if len(kinds) > 0 {
+		said += "\n\nWith " + strings.Join(kinds, ", ") + "."
+	}
+	return t.say(ctx, said)
+}
+
+// scenes are what the agent plays, by the first word of a prompt.
+var scenes = map[string]func(context.Context, *scene) error{
+	"markdown": markdown, "stream": stream, "think": think, "plan": plan, "tools": tools, "diff": diff, "terminal": terminal,
+	"live": live, "permission": permission, "bare-permission": barePermission, "later": later, "form": form, "url": openURL,
+	"mode": switchMode, "models": switchModel, "usage": usage, "notice": notice, "compact": compact, "subagent": subagent,
+	"unknown": unknown, "title": title, "die": die, "hang": hang, "wait": wait, "flood": flood, "evil": evilTwin(true), "benign": evilTwin(false),
+	"long": long, "utf8": noUTF8, "garbage": garbage, "media": media, "files": files, "tree": tree, "error": fails,
+	"commands": commandsChange, "plans": plans, "outputs": outputs,
+	"refuse": func(ctx context.Context, t *scene) error { return stops("refusal") },
+	"max":    func(ctx context.Context, t *scene) error { return stops("max_tokens") },
+}
+
+const document = "# A title\n\nSome *emphasis*, **strong** words, `code` and a [link](https://example.com).\n\n" +
+	"- first\n- second\n  - nested\n\n1. one\n2. two\n\n> a quote\n\n" +
+	"| name | value |\n| --- | ---: |\n| a | 1 |\n| b | 22 |\n\n" +
+	"```go\nfunc main() {\n\tfmt.Println(\"hello\") // greets\n}\n```\n\nThe end: 世界 😀.\n"
+
+func markdown(ctx context.Context, t *scene) error {
+	runes := []rune(document)
+	for part := range slices.Chunk(runes, 7) {
+		if err := t.say(ctx, string(part)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stream says parts of a text, with a gate between them.
+func stream(ctx context.Context, t *scene) error {
+	for i, part := range []string{"# Streaming\n\nThe first par", "agraph is **bo", "ld** now.\n\n```go\nfunc f() {", "}\n```\n\nDone."} {
+		if i > 0 {
+			if err := t.gate(ctx); err != nil {
+				return err
+			}
+		}
+		if err := t.say(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func think(ctx context.Context, t *scene) error {
+	return t.all(ctx,
+		m{"sessionUpdate": "agent_thought_chunk", "content": text("First I look at the question.\n\n")},
+		m{"sessionUpdate": "agent_thought_chunk", "content": text("Then I weigh the answers, of which there are many, and each has something for it and something against it.")},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("The answer is 42.")},
+	)
+}
+
+func plan(ctx context.Context, t *scene) error {
+	steps := []string{"Read the code", "Find the mistake", "Mend it"}
+	for done := range len(steps) + 1 {
+		var entries []m
+		for i, step := range steps {
+			status := "pending"
+			switch {
+			case i < done:
+				status = "completed"
+			case i == done:
+				status = "in_progress"
+			}
+			entries = append(entries, m{"content": step, "priority": []string{"high", "medium", "low"}[i], "status": status})
+		}
+		if err := t.update(ctx, m{"sessionUpdate": "plan", "entries": entries}); err != nil {
+			return err
+		}
+		if done < len(steps) {
+			if err := t.gate(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return t.say(ctx, "All steps are done.")
+}
+
+// plans has several with ids, as the unstable protocol knows.
+func plans(ctx context.Context, t *scene) error {
+	return t.all(ctx,
+		m{"sessionUpdate": "plan_update", "plan": m{"type": "items", "planId": "p1", "entries": []m{{"content": "A planned step", "priority": "high", "status": "pending"}}}},
+		m{"sessionUpdate": "plan_update", "plan": m{"type": "markdown", "planId": "p2", "content": "# The other plan\n\nwith words"}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("Two plans.")},
+	)
+}
+
+func tools(ctx context.Context, t *scene) error {
+	return t.all(ctx,
+		m{"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Read main.go", "kind": "read", "status": "in_progress",
+			"locations": []m{{"path": t.path("main.go"), "line": 12}}, "rawInput": m{"path": "main.go"}},
+		m{"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed",
+			"content": []m{{"type": "content", "content": text("package main\n\nfunc main() {}\n")}}},
+		m{"sessionUpdate": "tool_call", "toolCallId": "t2", "title": "Search for TODO", "kind": "search", "status": "completed",
+			"content": []m{{"type": "content", "content": text("3 matches")}}},
+		m{"sessionUpdate": "tool_call", "toolCallId": "t3", "title": "Run the tests", "kind": "execute", "status": "failed",
+			"rawInput": m{"command": "go test ./..."}, "rawOutput": m{"exitCode": 1}, "content": []m{{"type": "content", "content": text("FAIL: TestAnswer")}}},
+		m{"sessionUpdate": "tool_call", "toolCallId": "t4", "title": "Fetch a page", "kind": "fetch", "status": "pending"},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("That was all.")},
+	)
+}
+
+// path is one in the folder of the session.
+func (t *scene) path(name string) string { return t.stage.cwd + "/" + name }
+
+const before = "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tfmt.Println(\"hello\")\n\tfmt.Println(\"old line\")\n\treturn\n}\n"
+
+func (t *scene) diffs() []m {
+	after := strings.Replace(before, "\"old line\"", "\"new line\", 42", 1)
+	after = strings.Replace(after, "\treturn\n", "", 1)
+	return []m{
+		{"type": "diff", "path": t.path("main.go"), "oldText": before, "newText": after},
+		{"type": "diff", "path": t.path("new.txt"), "oldText": nil, "newText": "a new file\nwith two lines\n"},
+	}
+}
+
+func diff(ctx context.Context, t *scene) error {
+	return t.all(ctx,
+		m{"sessionUpdate": "tool_call", "toolCallId": "d1", "title": "Edit main.go and new.txt", "kind": "edit", "status": "completed", "content": t.diffs()},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("Edited.")},
+	)
+}
+
+// terminal runs a command in a terminal of the client.
+func terminal(ctx context.Context, t *scene) error {
+	return t.command(ctx, "printf 'plain\\n\\033[31mred\\033[0m \\033[1;32mgreen\\033[0m\\n'; echo 'to stderr' >&2; exit 3", nil)
+}
+
+// live runs a command that goes on until the gate opens.
+func live(ctx context.Context, t *scene) error {
+	return t.command(ctx, "echo one; echo two; exec sleep 1000", func(id string) error {
+		if err := t.gate(ctx); err != nil {
+			return err
+		}
+		_, err := t.ask(ctx, "terminal/kill", m{"terminalId": id})
+		return err
+	})
+}
+
+// outputs has the output of many lines.
+func outputs(ctx context.Context, t *scene) error {
+	return t.command(ctx, "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo line $i; done", nil)
+}
+
+func (t *scene) command(ctx context.Context, script string, meanwhile func(id string) error, args ...string) error {
+	res, err := t.ask(ctx, "terminal/create", m{"command": "sh", "args": append([]string{"-c", script}, args...)})
+	if err != nil {
+		return err
+	}
+	var created struct{ TerminalID string }
+	if err := json.Unmarshal(res, &created); err != nil {
+		return err
+	}
+	err = t.update(ctx, m{"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "Run a script", "kind": "execute", "status": "in_progress",
+		"rawInput": m{"command": "sh script"}, "content": []m{{"type": "terminal", "terminalId": created.TerminalID}}})
+	if err == nil && meanwhile != nil {
+		err = meanwhile(created.TerminalID)
+	}
+	var exit json.RawMessage
+	if err == nil {
+		exit, err = t.ask(ctx, "terminal/wait_for_exit", m{"terminalId": created.TerminalID})
+	}
+	if err == nil {
+		err = t.update(ctx, m{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed"})
+	}
+	if err == nil {
+		err = t.say(ctx, "It ended: `"+string(exit)+"`")
+	}
+	_, released := t.ask(context.WithoutCancel(ctx), "terminal/release", m{"terminalId": created.TerminalID})
+	return errors.Join(err, released)
+}
+
+var fourKinds = []m{
+	{"optionId": "yes", "name": "Yes, once", "kind": "allow_once"},
+	{"optionId": "always", "name": "Yes, and do not ask again", "kind": "allow_always"},
+	{"optionId": "no", "name": "No", "kind": "reject_once"},
+	{"optionId": "never", "name": "No, never", "kind": "reject_always"},
+}
+
+// permission asks for one, with all that can be said of it.
+func permission(ctx context.Context, t *scene) error {
+	return t.permit(ctx, m{"toolCallId": "p1", "title": "Edit main.go", "kind": "edit", "status": "pending", "name": "edit_file",
+		"rawInput": m{"command": "apply-patch main.go", "reason": "The comma is missing"}, "locations": []m{{"path": t.path("main.go"), "line": 6}},
+		"content": append([]m{{"type": "content", "content": text("I must mend the comma.")}}, t.diffs()...)})
+}
+
+// barePermission tells of the tool call first, and then asks with its id alone.
+func barePermission(ctx context.Context, t *scene) error {
+	if err := t.tool(ctx, m{"toolCallId": "p2", "title": "Run rm -rf build", "kind": "execute", "status": "pending", "rawInput": m{"command": "rm -rf build"}}); err != nil {
+		return err
+	}
+	return t.permit(ctx, m{"toolCallId": "p2"})
+}
+
+// later asks when the gate opens.
+func later(ctx context.Context, t *scene) error {
+	if err := t.gate(ctx); err != nil {
+		return err
+	}
+	return barePermission(ctx, t)
+}
+
+func (t *scene) permit(ctx context.Context, call m) error {
+	res, err := t.ask(ctx, "session/request_permission", m{"toolCall": call, "options": fourKinds})
+	if err != nil {
+		return err
+	}
+	var got struct {
+		Outcome struct{ Outcome, OptionID string }
+	}
+	if err := json.Unmarshal(res, &got); err != nil {
+		return err
+	}
+	status := "completed"
+	if got.Outcome.OptionID != "yes" && got.Outcome.OptionID != "always" {
+		status = "failed"
+	}
+	return errors.Join(
+		t.update(ctx, m{"sessionUpdate": "tool_call_update", "toolCallId": call["toolCallId"], "status": status}),
+		t.say(ctx, strings.TrimSpace("Your answer: "+got.Outcome.Outcome+" "+got.Outcome.OptionID)))
+}
+
+func form(ctx context.Context, t *scene) error {
+	res, err := t.ask(ctx, "elicitation/create", m{"mode": "form", "message": "Who are you?", "requestedSchema": m{
+		"type": "object", "required": []string{"name", "colour"},
+		"properties": m{
+			"name":   m{"type": "string", "title": "Your name", "description": "As friends say it", "minLength": 2, "maxLength": 20},
+			"colour": m{"type": "string", "title": "Colour", "oneOf": []m{{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}}},
+			"age":    m{"type": "integer", "title": "Age", "minimum": 1, "maximum": 150},
+			"terms":  m{"type": "boolean", "title": "Terms accepted", "default": false},
+			"langs":  m{"type": "array", "title": "Languages", "items": m{"type": "string", "enum": []string{"Go", "Rust", "C"}}},
+		},
+	}})
+	if err != nil {
+		return err
+	}
+	return t.say(ctx, "Your answer: `"+string(res)+"`")
+}
+
+func openURL(ctx context.Context, t *scene) error {
+	res, err := t.ask(ctx, "elicitation/create", m{"mode": "url", "message": "Please log in there.", "elicitationId": "e1", "url": "https://example.com/login?a=1"})
+	if err != nil {
+		return err
+	}
+	if err := rpc.Notify(ctx, t.session.RPC(), "elicitation/complete", m{"elicitationId": "e1"}); err != nil {
+		return err
+	}
+	return t.say(ctx, "Your answer: `"+string(res)+"`")
+}
+
+// switchMode has the agent change the mode.
+func switchMode(ctx context.Context, t *scene) error {
+	t.agent.mu.Lock()
+	t.stage.mode = "plan"
+	t.agent.mu.Unlock()
+	return t.all(ctx, m{"sessionUpdate": "current_mode_update", "currentModeId": "plan"}, m{"sessionUpdate": "agent_message_chunk", "content": text("The mode is another one.")})
+}
+
+// switchModel has the agent change the model.
+func switchModel(ctx context.Context, t *scene) error {
+	t.agent.mu.Lock()
+	t.stage.model = "tiny"
+	options := t.stage.options()
+	t.agent.mu.Unlock()
+	return t.all(ctx, m{"sessionUpdate": "config_option_update", "configOptions": options}, m{"sessionUpdate": "agent_message_chunk", "content": text("The model is another one.")})
+}
+
+func commandsChange(ctx context.Context, t *scene) error {
+	return t.all(ctx,
+		m{"sessionUpdate": "available_commands_update", "availableCommands": []m{{"name": "fresh", "description": "A new command"}}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("There is a new command.")})
+}
+
+func usage(ctx context.Context, t *scene) error {
+	return t.all(ctx,
+		m{"sessionUpdate": "usage_update", "used": 53000, "size": 200000, "cost": m{"amount": 0.42, "currency": "USD"}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("Now you know.")})
+}
+
+func notice(ctx context.Context, t *scene) error {
+	return t.all(ctx,
+		m{"sessionUpdate": "notice", "severity": "info", "title": "A note", "description": "Nothing to do."},
+		m{"sessionUpdate": "notice", "severity": "warning", "title": "A warning"},
+		m{"sessionUpdate": "notice", "severity": "error", "title": "An error", "description": "The model is overloaded."},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("Three notices.")})
+}
+
+func compact(ctx context.Context, t *scene) error {
+	if err := t.update(ctx, m{"sessionUpdate": "compaction_update", "compactionId": "k1", "status": "in_progress"}); err != nil {
+		return err
+	}
+	if err := t.gate(ctx); err != nil {
+		return err
+	}
+	return t.all(ctx,
+		m{"sessionUpdate": "compaction_summary_chunk", "compactionId": "k1", "content": text("We talked about the build.")},
+		m{"sessionUpdate": "compaction_update", "compactionId": "k1", "status": "completed"},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("Now there is room again.")})
+}
+
+func subagent(ctx context.Context, t *scene) error {
+	if err := t.update(ctx, m{"sessionUpdate": "subagent_update", "sessionId": "sub-1", "title": "Tester", "description": "Runs the tests", "state": m{"state": "running"}}); err != nil {
+		return err
+	}
+	if err := t.gate(ctx); err != nil {
+		return err
+	}
+	return t.all(ctx,
+		m{"sessionUpdate": "subagent_update", "sessionId": "sub-1", "state": m{"state": "idle", "stopReason": "end_turn"}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("The helper is done.")})
+}
+
+// unknown sends what no schema has.
+func unknown(ctx context.Context, t *scene) error {
+	return t.all(ctx,
+		m{"sessionUpdate": "hologram", "shape": "a cube"},
+		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "smell", "of": "coffee"}},
+		m{"sessionUpdate": "tool_call", "toolCallId": "u1", "title": "Dance", "kind": "dance", "status": "dizzy", "content": []m{{"type": "video", "uri": "x"}}},
+		m{"sessionUpdate": "notice", "severity": "whisper", "title": "A new severity"},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("You may not know these.")})
+}
+
+func title(ctx context.Context, t *scene) error {
+	return t.all(ctx, m{"sessionUpdate": "session_info_update", "title": "All about titles"}, m{"sessionUpdate": "agent_message_chunk", "content": text("It has a title.")})
+}
+
+// die ends the agent, with last words.
+func die(ctx context.Context, t *scene) error {
+	if err := t.say(ctx, "I feel"); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "stage: loading the model")
+	fmt.Fprintln(os.Stderr, "stage: fatal: out of memory")
+	os.Exit(7)
+	return nil
+}
+
+// hang never ends, also when it is cancelled.
+func hang(ctx context.Context, t *scene) error {
+	if err := t.say(ctx, "I think about it."); err != nil {
+		return err
+	}
+	select {}
+}
+
+// wait ends when it is cancelled.
+func wait(ctx context.Context, t *scene) error {
+	if err := t.say(ctx, "I wait for you."); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	if err := t.say(context.WithoutCancel(ctx), "\n\nYou have cancelled."); err != nil {
+		return err
+	}
+	return errCancelled
+}
+
+// flood sends as many updates as the prompt says.
+func flood(ctx context.Context, t *scene) error {
+	n := 10_000
+	if _, count, found := strings.Cut(t.prompt, " "); found {
+		var err error
+		if n, err = strconv.Atoi(count); err != nil {
+			return err
+		}
+	}
+	for i := range n {
+		// A paragraph now and then, so that there are blocks to be rendered, and a tool call.
+		s := fmt.Sprintf("word%d ", i)
+		if i%50 == 49 {
+			s += "\n\n"
+		}
+		if err := t.say(ctx, s); err != nil {
+			return err
+		}
+		if i%1000 == 999 {
+			id := fmt.Sprintf("f%d", i)
+			if err := t.all(ctx,
+				m{"sessionUpdate": "tool_call", "toolCallId": id, "title": "Step " + id, "kind": "read", "status": "in_progress"},
+				m{"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}); err != nil {
+				return err
+			}
+		}
+	}
+	return t.say(ctx, fmt.Sprintf("\n\nThe last of %d.", n))
+}
+
+// long says a line without a space, and a tool call with long lines.
+func long(ctx context.Context, t *scene) error {
+	line := strings.Repeat("0123456789", 200_000)
+	return t.all(ctx,
+		m{"sessionUpdate": "tool_call", "toolCallId": "l1", "title": "Title " + line[:100_000], "kind": "read", "status": "completed",
+			"content": []m{{"type": "content", "content": text(line)}, {"type": "diff", "path": t.path("long.txt"), "oldText": line, "newText": line + "!"}}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text(line)},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("\n\nThat was long.")})
+}
+
+// noUTF8 sends bytes that are no text.
+func noUTF8(ctx context.Context, t *scene) error {
+	line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + string(t.session.ID()) +
+		`","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"bytes: ` + "\xff\xfe\xc3\x28\x9b31m\xed\xa0\x80" + ` and \ud800 too"}}}}`
+	if err := t.agent.out.raw(line); err != nil {
+		return err
+	}
+	return t.say(ctx, "\n\nThat was no text.")
+}
+
+// garbage sends lines that are no messages.
+func garbage(ctx context.Context, t *scene) error {
+	for _, line := range []string{"Loading...", "{", `{"jsonrpc":"2.0"}`, "[]", "\x1b[31mred\x1b[0m"} {
+		if err := t.agent.out.raw(line); err != nil {
+			return err
+		}
+	}
+	return t.say(ctx, "That was no protocol.")
+}
+
+func media(ctx context.Context, t *scene) error {
+	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	return t.all(ctx,
+		m{"sessionUpdate": "agent_message_chunk", "content": text("An image:")},
+		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "image", "mimeType": "image/png", "data": pixel}},
+		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="}},
+		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "resource_link", "name": "readme", "uri": "file:///readme.md"}},
+		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "resource", "resource": m{"uri": "file:///x.txt", "text": "text of a file", "mimeType": "text/plain"}}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("That was media.")})
+}
+
+// files reads and writes files of the client.
+func files(ctx context.Context, t *scene) error {
+	res, err := t.ask(ctx, "fs/read_text_file", m{"path": t.path("notes.txt")})
+	if err != nil {
+		return t.say(ctx, "I may not read: "+err.Error())
+	}
+	if _, err := t.ask(ctx, "fs/write_text_file", m{"path": t.path("written.txt"), "content": "by the agent\n"}); err != nil {
+		return t.say(ctx, "I may not write: "+err.Error())
+	}
+	return t.say(ctx, "I have read `"+string(res)+"` and written.")
+}
+
+// tree starts processes: children of its own, and some of a terminal.
+func tree(ctx context.Context, t *scene) error {
+	child := exec.Command("sh", "-c", "sleep 1000 & sleep 1000 & wait")
+	if err := child.Start(); err != nil {
+		return err
+	}
+	return t.command(ctx, "sleep 1000 & sleep 1000 & echo growing; wait", func(string) error { return wait(ctx, t) })
+}
+
+func fails(context.Context, *scene) error {
+	return acp.ErrInternal.WithMessagef("the model has no quota left")
+}
+
+// escapes are what no terminal may get from an agent, each with a word by which it is found.
+var escapes = []string{
+	"\x1b]0;pwned\a", "\x1b]2;pwned\x1b\\", "\x1b]52;c;cHduZWQ=\a", "\x1b]8;;http://pwned/\x1b\\link\x1b]8;;\x1b\\", "\x1b]1337;File=:pwned\a",
+	"\x1b[2J\x1b[H", "\x1b[?1049l", "\x1b[?25h", "\x1b[?1003h", "\x1b[?2004l", "\x1b[6n", "\x1b[c", "\x1b[>0q", "\x1b[21t", "\x1b[31;5m", "\x1b[!p",
+	"\x1bc", "\x1b(0", "\x1b#8", "\x1bP$qm\x1b\\", "\x1bP+q544e\x1b\\", "\x1b_pwned\x1b\\", "\x1b^pwned\x1b\\", "\x1bXpwned\x1b\\", "\x1b[5i", "\x1b[4i",
+	"\u009b31m", "\u009d0;pwned\u009c", "\u0090pwned\u009c", "\u0085", "\x07", "\b\b\b\b", "\r", "\v\f", "\x0e\x0f", "\x00", "\x7f", "\x05", "\x18\x1a",
+	"\u202epwned\u202c", "\u2066\u2069", "\u2028\u2029", "\u200b\ufeff", "\U000e0041",
+}
+
+// evilTwin has a conversation of every kind of message, with text of attackers in every member, or with harmless text.
+func evilTwin(evil bool) func(context.Context, *scene) error {
+	return func(ctx context.Context, t *scene) error {
+		for i, attack := range append([]string{strings.Join(escapes, "")}, escapes...) {
+			s := "text"
+			if evil {
+				s = attack
+			}
+			if i > 0 && os.Getenv("STAGE_SHORT") != "" {
+				break
+			}
+			if err := t.every(ctx, fmt.Sprint("e", i), s); err != nil {
+				return err
+			}
+		}
+		s := "text"
+		if evil {
+			s = strings.Join(escapes, "")
+		}
+		res, err := t.ask(ctx, "session/request_permission", m{
+			"toolCall": m{"toolCallId": "ask", "title": "Asked " + s, "kind": s, "rawInput": m{"command": s, "reason": s, s: s}, "locations": []m{{"path": "/" + s}},
+				"content": []m{{"type": "content", "content": text(s)}, {"type": "diff", "path": "/" + s, "oldText": s, "newText": s + s}}},
+			"options": []m{{"optionId": s, "name": "Yes " + s, "kind": "allow_once"}, {"optionId": "n" + s, "name": "No " + s, "kind": "reject_once"}},
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := t.ask(ctx, "elicitation/create", m{"mode": "form", "message": "Form " + s, "requestedSchema": m{
+			"type": "object", "properties": m{"a" + s: m{"type": "string", "title": "Field " + s, "description": s, "default": s, "enum": []string{s, "b" + s}}},
+		}}); err != nil {
+			return err
+		}
+		if _, err := t.ask(ctx, "elicitation/create", m{"mode": "url", "message": "Page " + s, "elicitationId": "e" + s, "url": "https://example.com/" + s}); err != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "stderr", s)
+		return t.say(ctx, fmt.Sprintf("The end of %d.", len(res)/len(res)))
+	}
+}
+
+// every sends every kind of update with a text in every member.
+func (t *scene) every(ctx context.Context, id, s string) error {
+	// No argument of a program has a NUL.
+	if err := t.command(ctx, "printf '%s\\n' \"$0\"", nil, strings.ReplaceAll(s, "\x00", "")); err != nil {
+		return err
+	}
+	return t.all(ctx,
+		m{"sessionUpdate": "agent_thought_chunk", "content": text("thought " + s)},
+		m{"sessionUpdate": "plan", "entries": []m{{"content": "step " + s, "priority": "high", "status": "in_progress"}}},
+		m{"sessionUpdate": "tool_call", "toolCallId": id, "title": "call " + s, "kind": "edit", "status": "completed", "name": s,
+			"locations": []m{{"path": "/" + s, "line": 1}}, "rawInput": m{"command": s, s: s}, "rawOutput": m{"o": s}, "content": []m{
+				{"type": "content", "content": text(s)}, {"type": "diff", "path": "/" + s + ".go", "oldText": s + "\nb", "newText": "c\n" + s},
+				{"type": "terminal", "terminalId": s},
+				{"type": "content", "content": m{"type": "resource_link", "name": s, "uri": s, "title": s, "description": s}},
+			}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("message " + s + "\n\n```" + s + "\n" + s + "\n```\n\n# " + s + "\n\n[l](http://x/" + s + ") `" + s + "`\n\n")},
+		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "resource", "resource": m{"uri": s, "text": s, "mimeType": s}}},
+		m{"sessionUpdate": "agent_message_chunk", "content": m{"type": "image", "mimeType": s, "data": "", "uri": s}},
+		m{"sessionUpdate": "current_mode_update", "currentModeId": s},
+		m{"sessionUpdate": "config_option_update", "configOptions": []m{{"id": "model", "name": "Model " + s, "description": s, "category": "model", "type": "select",
+			"currentValue": s, "options": []m{{"value": s, "name": "Value " + s, "description": s}}}}},
+		m{"sessionUpdate": "available_commands_update", "availableCommands": []m{{"name": "command" + s, "description": s, "input": m{"hint": s}}}},
+		m{"sessionUpdate": "session_info_update", "title": "title " + s},
+		m{"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": m{"amount": 1, "currency": s}},
+		m{"sessionUpdate": "notice", "severity": s, "title": "notice " + s, "description": s},
+		m{"sessionUpdate": "compaction_update", "compactionId": id + s, "status": "failed", "error": s},
+		m{"sessionUpdate": "compaction_summary_chunk", "compactionId": id + s, "content": text(s)},
+		m{"sessionUpdate": "subagent_update", "sessionId": s, "title": "helper " + s, "description": s, "cwd": "/" + s},
+		m{"sessionUpdate": "un" + s, s: s},
+	)
+}
