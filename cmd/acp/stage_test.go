@@ -923,7 +923,7 @@ func tree(ctx context.Context, t *scene) error {
 }
 
 func fails(context.Context, *scene) error {
-	return acp.ErrInternal.WithMessagef("the model has no quota left")
+	return rpc.ErrInternal.WithMessagef("the model has no quota left")
 }
 
 // escapes are what no terminal may get from an agent, each with a word by which it is found.

@@ -1,0 +1,489 @@
+//go:build linux || darwin
+
+package main
+
+// This file owns the screens of acp run, feature by feature. docs/run-compared.md names these tests.
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+)
+
+func TestRunMarkdown(t *testing.T) {
+	p := ready(t, staging{rows: 44, cols: 80})
+	p.say("markdown")
+	p.answered("The end")
+	p.shows("markdown")
+	p.quit()
+}
+
+// A message is shown as it comes: a paragraph that is not ended, and a block of code without its end.
+func TestRunStreaming(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("stream")
+	p.Wait("The first par")
+	p.shows("stream-1")
+	p.open()
+	p.Wait("paragraph is")
+	p.open()
+	p.Wait("func f() {")
+	p.shows("stream-3")
+	p.open()
+	p.answered("Done.")
+	p.shows("stream-4")
+	p.quit()
+}
+
+func TestRunThoughts(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("think")
+	p.answered("The answer is 42.")
+	p.shows("thoughts-folded")
+	p.Press("alt+up", "alt+up", "ctrl+o")
+	p.Wait("something against it")
+	p.shows("thoughts")
+	p.quit()
+}
+
+func TestRunToolCalls(t *testing.T) {
+	p := ready(t, staging{rows: 30, cols: 80})
+	p.say("tools")
+	p.answered("That was all.")
+	p.shows("tools")
+	p.quit()
+}
+
+func TestRunPlan(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("plan")
+	p.Wait("Find the mistake")
+	p.shows("plan")
+	p.Press("ctrl+t")
+	p.Gone("Mend it")
+	p.shows("plan-folded")
+	p.Press("ctrl+t")
+	p.Wait("Mend it")
+	for range 3 {
+		p.open()
+	}
+	p.answered("All steps are done.")
+	p.shows("plan-done")
+	p.quit()
+}
+
+// Diffs are unified or side by side.
+func TestRunDiffs(t *testing.T) {
+	p := ready(t, staging{cols: 110, rows: 36})
+	p.say("diff")
+	p.answered("Edited.")
+	p.Press("alt+up", "alt+up", "ctrl+o")
+	p.Wait("new line", "old line")
+	p.shows("diff-unified")
+	p.Press("alt+d")
+	p.Until("both sides in a line", func(f *screen.Frame) bool {
+		for _, line := range f.Lines {
+			if strings.Contains(line.Text, "old line") && strings.Contains(line.Text, "new line") {
+				return true
+			}
+		}
+		return false
+	})
+	p.shows("diff-side-by-side")
+	p.quit()
+}
+
+// The question shows all that is known, and has a key for each kind of answer.
+func TestRunPermission(t *testing.T) {
+	p := ready(t, staging{cols: 100, rows: 50})
+	for key, answer := range map[string]string{"y": "yes", "Y": "always", "n": "no", "N": "never"} {
+		p.say("permission")
+		p.Wait("Stage asks for permission", "Edit main.go", "apply-patch main.go", "The comma is missing", "main.go:6", "I must mend the comma.", "new line", "Yes, once", "No, never")
+		p.Gone("Ctrl-G: answer")
+		if key == "y" && *update {
+			p.shows("permission")
+		}
+		p.Press(key)
+		p.answered("Your answer: selected " + answer)
+	}
+	p.quit()
+}
+
+// A question with nothing but the id of a tool call shows what was told of the call before.
+func TestRunPermissionWithIDOnly(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("bare-permission")
+	p.Wait("Stage asks for permission", "Run rm -rf build")
+	p.Gone("Ctrl-G: answer")
+	p.shows("permission-bare")
+	p.Resize(60, 20)
+	p.Wait("Run rm -rf build", "Yes, once", "No, never")
+	p.Press("2")
+	p.answered("Your answer: selected always")
+	p.quit()
+}
+
+// A question of another session is visible from everywhere, and answered from there.
+func TestRunPermissionOfAnotherSession(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("later")
+	p.Wait("working")
+	p.Press("ctrl+n")
+	p.Wait(" ready ", "●1")
+	p.Type("half a prompt")
+	p.Wait("half a prompt")
+	p.open()
+	p.Wait("?1")
+	p.shows("attention")
+	p.Press("ctrl+s")
+	p.Wait("Open sessions")
+	p.shows("overview")
+	p.Press("esc", "ctrl+g")
+	p.Wait("Run rm -rf build")
+	p.Press("y")
+	p.Wait("Your answer: selected yes")
+	p.Press("alt+right")
+	p.Wait("half a prompt")
+	p.Press("ctrl+c", "ctrl+c")
+	p.End()
+}
+
+// A question that comes while somebody types takes no key of what is typed.
+func TestRunPermissionWhileTyping(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("later")
+	p.Wait("working")
+	p.Type("yes")
+	p.open()
+	p.Wait("Stage asks for permission", "Ctrl-G: answer")
+	p.Type(" YNn")
+	p.Wait("yes YNn", "Ctrl-G: answer")
+	p.Press("ctrl+g")
+	p.Gone("Ctrl-G: answer")
+	p.Press("n")
+	p.answered("Your answer: selected no")
+	p.Wait("yes YNn")
+	p.Press("ctrl+c", "ctrl+c")
+	p.End()
+}
+
+func TestRunTerminal(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("terminal")
+	p.answered("It ended")
+	p.Press("alt+up", "alt+up", "ctrl+o")
+	p.Wait("green")
+	p.shows("terminal")
+	if style, _ := p.Frame().Style("green"); !strings.Contains(style, "green") || !strings.Contains(style, "bold") {
+		t.Errorf("the output's colours: %q", style)
+	}
+	p.quit()
+}
+
+// The output of a command is shown while it runs.
+func TestRunTerminalLive(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("live")
+	p.Wait("one", "two", "working")
+	p.shows("terminal-live")
+	p.open()
+	p.answered("It ended")
+	p.quit()
+}
+
+func TestRunFiles(t *testing.T) {
+	p := ready(t, staging{command: []string{"run", "--allow", "all"}})
+	p.say("files")
+	p.answered("I have read", "Buy milk.")
+	if text, err := os.ReadFile(filepath.Join(p.dir, "written.txt")); err != nil || string(text) != "by the agent\n" {
+		t.Errorf("%q %v", text, err)
+	}
+	p.quit()
+}
+
+func TestRunModes(t *testing.T) {
+	p := ready(t, staging{})
+	p.Wait("Ask")
+	p.Press("alt+m")
+	p.Wait("Changes files without asking.")
+	p.shows("modes")
+	p.Type("cod")
+	p.Gone("Changes nothing.")
+	p.Press("enter")
+	p.Gone("Changes files without asking.")
+	p.Wait("Code")
+	p.Press("shift+tab")
+	p.Wait("Plan")
+	p.say("mode")
+	p.answered("The mode is another one.")
+	p.quit()
+}
+
+func TestRunModels(t *testing.T) {
+	p := ready(t, staging{})
+	p.Wait("Large 5")
+	p.Press("ctrl+l")
+	p.Wait("Small 5")
+	p.shows("models")
+	p.Press("down", "enter")
+	p.Gone("Large 5")
+	p.Wait("Small 5")
+	p.say("models")
+	p.answered("The model is another one.", "Tiny 5")
+	p.quit()
+}
+
+func TestRunOptions(t *testing.T) {
+	p := ready(t, staging{})
+	p.Press("alt+o")
+	p.Wait("Thinking")
+	p.shows("options")
+	p.quitFrom("esc")
+}
+
+// quitFrom leaves a screen, and the program.
+func (p *play) quitFrom(keys ...string) {
+	p.t.Helper()
+	p.Press(keys...)
+	p.Wait(" ready ")
+	p.quit()
+}
+
+// Commands of the agent are completed and chosen.
+func TestRunCommands(t *testing.T) {
+	p := ready(t, staging{})
+	p.Type("/")
+	p.Wait("/review", "/test", "Forget everything")
+	p.shows("commands")
+	p.Type("rev")
+	p.Gone("/test")
+	p.Press("tab")
+	p.Wait("/review")
+	p.Type("main.go")
+	p.Press("enter")
+	p.answered("You said: /review main.go")
+	p.say("commands")
+	p.answered("There is a new command.")
+	p.Press("alt+c")
+	p.Wait("A new command")
+	p.quitFrom("esc")
+}
+
+// Files are found by some of their letters, and sent with the prompt; images as images.
+func TestRunFilePicker(t *testing.T) {
+	p := ready(t, staging{})
+	p.Type("look at @gui")
+	p.Wait("docs/guide.md")
+	p.shows("files")
+	p.Press("tab")
+	p.Wait("@docs/guide.md")
+	p.Type("and @pix")
+	p.Wait("pixel.png")
+	p.Press("tab")
+	p.Wait("@pixel.png")
+	p.Press("enter")
+	p.answered("You said: look at", "a resource", "an image (image/png")
+	p.quit()
+}
+
+// A session of an earlier day is listed, and loaded with its history.
+func TestRunLoad(t *testing.T) {
+	p := ready(t, staging{})
+	p.Press("ctrl+r")
+	p.Wait("Fix the build", "Write the docs")
+	p.shows("stored")
+	p.Press("enter")
+	p.answered("Why does the build fail?", "Now it builds.")
+	p.shows("loaded")
+	p.quit()
+}
+
+func TestRunQueue(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("later")
+	p.Wait("working")
+	p.say("the first that waits")
+	p.say("the second")
+	p.Wait("⏳ the first that waits", "⏳ the second")
+	p.shows("queue")
+	p.Press("alt+q")
+	p.Wait("Prompts that wait")
+	p.shows("queue-edit")
+	p.Press("esc")
+	p.open()
+	p.Wait("Stage asks for permission")
+	p.Press("ctrl+g")
+	p.Gone("Ctrl-G: answer")
+	p.Press("y")
+	p.answered("You said: the first that waits", "You said: the second")
+	p.quit()
+}
+
+// Ctrl-C cancels the turn, and the agent says its last words.
+func TestRunCancel(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("wait")
+	p.Wait("I wait for you.", "working")
+	p.Press("ctrl+c")
+	p.answered("You have cancelled.")
+	p.shows("cancelled")
+	p.say("hello")
+	p.answered("You said: hello")
+	p.quit()
+}
+
+// Ctrl-C twice leaves, also when the agent does not end its turn.
+func TestRunCancelTwice(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("hang")
+	p.Wait("I think about it.", "working")
+	p.Press("ctrl+c")
+	p.Wait("cancelling")
+	p.Press("ctrl+c")
+	p.Clean(p.End())
+}
+
+// A login is asked for when the agent needs one.
+func TestRunLogin(t *testing.T) {
+	t.Parallel()
+	p := begin(t, staging{agent: []string{"-login-required"}})
+	p.Wait("Log in at once", "Log in in the terminal")
+	p.shows("login")
+	p.Press("enter")
+	p.Wait(" ready ")
+	p.say("hello")
+	p.answered("You said: hello")
+	p.quit()
+}
+
+// A login in the terminal has the terminal for itself, and gives it back.
+func TestRunLoginInTerminal(t *testing.T) {
+	t.Parallel()
+	p := begin(t, staging{agent: []string{"-login-required", "-logins", "login-done"}})
+	p.Wait("Log in at once", "Log in in the terminal")
+	p.Press("down", "enter")
+	f := p.Wait("Password: ")
+	for _, mode := range f.Changed() {
+		if mode == "alternate screen on" || strings.HasPrefix(mode, "mouse") {
+			t.Errorf("%s, while another program has the terminal", mode)
+		}
+	}
+	p.Type("sesame")
+	p.Press("enter")
+	p.Wait(" ready ")
+	p.say("hello")
+	p.answered("You said: hello")
+	p.quit()
+}
+
+func TestRunUsage(t *testing.T) {
+	p := ready(t, staging{cols: 100, rows: 24})
+	p.say("usage")
+	p.answered("Now you know.", "26% of 200k", "USD 0.42")
+	p.shows("usage")
+	p.quit()
+}
+
+func TestRunForm(t *testing.T) {
+	p := ready(t, staging{cols: 80, rows: 40})
+	p.say("form")
+	p.Wait("Who are you?", "Your name")
+	p.Gone("Ctrl-G: answer")
+	p.shows("form")
+	p.Press("ctrl+x")
+	p.answered("decline")
+	p.quit()
+}
+
+func TestRunURL(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("url")
+	p.Wait("Please log in there.", "https://example.com/login?a=1")
+	p.Gone("Ctrl-G: answer")
+	p.shows("url")
+	p.Press("y")
+	p.answered("accept")
+	p.quit()
+}
+
+func TestRunNotices(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("notice")
+	p.answered("Three notices.", "A note", "A warning", "The model is overloaded.")
+	p.shows("notices")
+	p.quit()
+}
+
+func TestRunCompaction(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("compact")
+	p.Wait("ompact", "working")
+	p.shows("compaction")
+	p.open()
+	p.answered("Now there is room again.")
+	p.shows("compacted")
+	p.quit()
+}
+
+func TestRunSubagents(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("subagent")
+	p.Wait("Tester", "working")
+	p.shows("subagent")
+	p.open()
+	p.answered("The helper is done.")
+	p.shows("subagent-done")
+	p.quit()
+}
+
+// What the protocol does not know is shown as such.
+func TestRunUnknown(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("unknown")
+	p.answered("You may not know these.", "hologram")
+	p.shows("unknown")
+	p.quit()
+}
+
+func TestRunTitle(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("title")
+	p.answered("It has a title.")
+	p.Until("the title", func(f *screen.Frame) bool { return strings.Contains(f.Title, "All about titles") })
+	p.quit()
+}
+
+func TestRunMedia(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("media")
+	p.answered("That was media.")
+	p.shows("media")
+	p.quit()
+}
+
+func TestRunHelp(t *testing.T) {
+	p := ready(t, staging{cols: 100, rows: 60})
+	p.Press("?")
+	p.Wait("cancel the turn; twice: leave")
+	p.shows("help")
+	p.quitFrom("esc")
+}
+
+// Nothing is lost when the terminal gets another size.
+func TestRunResize(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("think")
+	p.answered("The answer is 42.")
+	p.Type("not sent yet")
+	p.Wait("not sent yet")
+	for _, size := range [][2]int{{40, 12}, {20, 6}, {200, 60}, {1, 1}, {80, 24}} {
+		p.Resize(size[0], size[1])
+	}
+	p.Wait("think", "The answer is 42.", "not sent yet")
+	p.shows("resized")
+	p.Press("ctrl+c", "ctrl+c")
+	p.Clean(p.End())
+}

@@ -1,0 +1,137 @@
+//go:build linux || darwin
+
+package main
+
+// This file owns what the tests of acp run have in common: the program in a terminal, with the agent of stage_test.go.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+)
+
+// play is acp run in a terminal.
+type play struct {
+	*screen.Terminal
+
+	t    *testing.T
+	dir  string // in which it runs, and the agent too
+	home string
+	gate *os.File
+}
+
+// staging is how a play is set up. The zero value is acp run in 80 columns and 24 rows.
+type staging struct {
+	command    []string // of acp, and its flags; none is run
+	agent      []string // flags of the agent
+	env        []string
+	cols, rows int
+	prepare    func(p *play, cmd *exec.Cmd) // before the program starts
+}
+
+// begin starts the program.
+func begin(t *testing.T, s staging) *play {
+	t.Helper()
+	// Paths are on the screen, and all of them are equally long.
+	base := fmt.Sprintf("/tmp/acp-play-%08x", rand.Uint32())
+	p := &play{t: t, dir: base + "/work", home: base + "/home"}
+	for _, dir := range []string{p.dir, p.home, p.dir + "/docs"} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(base); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, text := range map[string]string{
+		"notes.txt": "Buy milk.\n", "main.go": before, "docs/guide.md": "# Guide\n", "pixel.png": "\x89PNG\r\n\x1a\n",
+	} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gate := base + "/gate"
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if p.gate, err = os.OpenFile(gate, os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.gate.Close() })
+	args := append([]string(nil), s.command...)
+	if len(args) == 0 {
+		args = []string{"run"}
+	}
+	args = append(append(args, "--", programPath(t, "stage")), s.agent...)
+	cmd := exec.Command(programPath(t, "acp"), args...)
+	cmd.Dir = p.dir
+	cmd.Env = screen.Env(append([]string{"HOME=" + p.home, gateVariable + "=" + gate}, s.env...)...)
+	if s.prepare != nil {
+		s.prepare(p, cmd)
+	}
+	if s.cols == 0 {
+		s.cols, s.rows = 80, 24
+	}
+	p.Terminal = screen.Start(t, cmd, s.cols, s.rows)
+	return p
+}
+
+// ready starts the program and waits for its session.
+func ready(t *testing.T, s staging) *play {
+	t.Helper()
+	t.Parallel()
+	p := begin(t, s)
+	p.Wait(" ready ")
+	return p
+}
+
+// say types a prompt and sends it.
+func (p *play) say(text string) {
+	p.t.Helper()
+	p.Type(text)
+	p.Wait(text)
+	p.Press("enter")
+}
+
+// answered waits for a text of the agent, and for the end of its turn.
+func (p *play) answered(texts ...string) {
+	p.t.Helper()
+	p.Wait(append(texts, " ready ")...)
+}
+
+// open opens the gate of the agent once.
+func (p *play) open() {
+	p.t.Helper()
+	if _, err := p.gate.Write([]byte{'.'}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// masks are what differs between two runs.
+var masks = []screen.Mask{
+	{Pattern: regexp.MustCompile(`/tmp/acp-play-[0-9a-f]{8}`), With: "/tmp/acp-play-########"},
+	{Pattern: regexp.MustCompile(`working [0-9.]+m?s`), With: "working 0s"},
+}
+
+// shows compares the screen with a file of testdata/screens.
+func (p *play) shows(name string) {
+	p.t.Helper()
+	p.Golden(filepath.Join("testdata/screens", name+".txt"), *update, masks...)
+}
+
+// quit leaves the program, which must leave nothing behind.
+func (p *play) quit() {
+	p.t.Helper()
+	p.Press("ctrl+d")
+	p.Leave(0)
+}
