@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Frame is what a terminal shows at one moment, and what its program has made of it until then.
@@ -208,8 +210,20 @@ func sequence(raw []byte) int {
 	return i + 1
 }
 
-// shapeOf leaves out the arguments of moves, erasures and colours.
+// shapeOf leaves out the arguments of moves, erasures and colours, and the text of commands such as titles and links.
 func shapeOf(s string) string {
+	if strings.HasPrefix(s, "\x1b]") {
+		kind, text, _ := strings.Cut(s, ";")
+		end := "\a"
+		if strings.HasSuffix(text, "\x1b\\") {
+			end = "\x1b\\"
+		}
+		text = strings.TrimSuffix(text, end)
+		if strings.IndexFunc(text, strange) < 0 {
+			return kind + ";…" + end
+		}
+		return s
+	}
 	if !strings.HasPrefix(s, "\x1b[") {
 		return s
 	}
@@ -218,4 +232,28 @@ func shapeOf(s string) string {
 		return "\x1b[" + string(final)
 	}
 	return s
+}
+
+// Strange are the characters among bytes for a terminal that are neither part of a control sequence nor text: each once.
+// Such are bytes that are no UTF-8, and what changes the order of other characters, or is not visible.
+func Strange(raw []byte) (found []string) {
+	for i := 0; i < len(raw); {
+		if n := sequence(raw[i:]); n > 0 {
+			i += n
+			continue
+		}
+		r, n := utf8.DecodeRune(raw[i:])
+		bad := strange(r) || r == utf8.RuneError && n == 1
+		if s := fmt.Sprintf("%q", raw[i:i+n]); bad && !slices.Contains(found, s) {
+			found = append(found, s)
+		}
+		i += n
+	}
+	return found
+}
+
+// strange reports whether a character is not visible text.
+func strange(r rune) bool {
+	const joiner, nonJoiner = '\u200d', '\u200c'
+	return !unicode.IsPrint(r) && r != joiner && r != nonJoiner && !unicode.Is(unicode.Mn, r)
 }

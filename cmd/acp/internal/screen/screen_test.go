@@ -130,11 +130,18 @@ func TestCommands(t *testing.T) {
 
 func TestSequences(t *testing.T) {
 	raw := []byte("a\x1b[1mb\x1b[31;4mc\x1b[?25l\x1b]0;t\ad\x1bPq\x1b\\e\x1b(Bf\xc2\x9bg\r\n\x1b[3;4H世")
-	want := []string{"\n", "\r", "\x1b(B", "\x1bPq\x1b\\", "\x1b[?25l", "\x1b[H", "\x1b[m", "\x1b]0;t\a", "\xc2\x9b"}
+	want := []string{"\n", "\r", "\x1b(B", "\x1bPq\x1b\\", "\x1b[?25l", "\x1b[H", "\x1b[m", "\x1b]0;…\a", "\xc2\x9b"}
 	if got := Sequences(raw, true); !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
 	if got := Sequences(raw, false); len(got) != 10 {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestStrange(t *testing.T) {
+	raw := []byte("a 世界 e\u0301 \x1b[1mb\x1b[0m\u202e\xff\u200b\u202e👩\u200d💻\ufffd\xc2\x9b")
+	if got, want := Strange(raw), []string{`"\u202e"`, `"\xff"`, `"\u200b"`}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,0 +1,183 @@
+//go:build linux || darwin
+
+package main
+
+// This file owns the ends of acp run and acp exec: whatever ends them, no process stays and the terminal is as it was.
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+)
+
+var endingRuns = flag.Int("endings", 3, "how often each end of acp run and acp exec is tried, at random endingTime")
+
+// endingTime is the time after its start within which a program is ended: it starts, opens a session, plays a turn with processes
+// of the agent and of terminals, and waits.
+const endingTime = 1200 * time.Millisecond
+
+// ending is how a program ends.
+type ending struct {
+	name string
+	do   func(t *testing.T, p *play)
+	// wants says what is wrong with the end, or "".
+	wants func(p *play, end *screen.End) string
+}
+
+// statusIn wants one of some exit statuses.
+func statusIn(statuses ...int) func(*play, *screen.End) string {
+	return func(_ *play, end *screen.End) string {
+		for _, s := range statuses {
+			if end.State.ExitCode() == s {
+				return ""
+			}
+		}
+		return fmt.Sprintf("it ended with %v, want one of the statuses %d", end.State, statuses)
+	}
+}
+
+// killAgent kills the agent, if there is one yet.
+func killAgent(t *testing.T, p *play) {
+	t.Helper()
+	for _, pid := range p.Processes() {
+		if isStage(pid) {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// isStage reports whether a process is the agent.
+func isStage(pid int) bool {
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	name, _, _ := bytes.Cut(line, []byte{0})
+	return err == nil && filepath.Base(string(name)) == "stage"
+}
+
+// endings tries each end many times.
+func endings(t *testing.T, s staging, all []ending) {
+	for _, e := range all {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			random := rand.New(rand.NewPCG(seed, 0))
+			for i := range *endingRuns {
+				delay := time.Duration(random.Int64N(int64(endingTime)))
+				if i == 0 {
+					delay = endingTime // at least one while all processes are there
+				}
+				t.Run(fmt.Sprint(delay), func(t *testing.T) { endOnce(t, s, e, delay) })
+			}
+		})
+	}
+}
+
+func endOnce(t *testing.T, s staging, e ending, delay time.Duration) {
+	p := begin(t, s)
+	if delay == endingTime {
+		p.Until("the processes of a turn", func(*screen.Frame) bool {
+			return len(p.Processes()) >= 7 || strings.Contains(string(p.Raw()), "growing")
+		})
+	} else {
+		time.Sleep(delay) // a random moment is what is tried
+	}
+	e.do(t, p)
+	end := p.End()
+	if wrong := e.wants(p, end); wrong != "" {
+		t.Errorf("after %v: %s\n%s\n%q", delay, wrong, end.Frame.Dump(), tail(p.Raw()))
+	}
+	p.Clean(end)
+}
+
+func tail(raw []byte) []byte { return raw[max(0, len(raw)-2000):] }
+
+// interrupt presses Ctrl-C until the program ends.
+func interruptUntilEnd(t *testing.T, p *play) {
+	p.Press("ctrl+c", "ctrl+c")
+}
+
+func signalled(sig syscall.Signal) func(*testing.T, *play) {
+	return func(_ *testing.T, p *play) { p.Signal(sig) }
+}
+
+func hangup(_ *testing.T, p *play) { p.Hangup() }
+
+// anyEnd is for a terminal that is gone: nobody sees the status.
+func anyEnd(*play, *screen.End) string { return "" }
+
+func TestRunEndings(t *testing.T) {
+	endings(t, staging{command: []string{"run", "--prompt", "tree"}}, []ending{
+		{"Ctrl-C", interruptUntilEnd, statusIn(0, 130)},
+		{"SIGTERM", signalled(syscall.SIGTERM), statusIn(143)},
+		{"SIGINT", signalled(syscall.SIGINT), statusIn(130)},
+		{"the agent is killed", func(t *testing.T, p *play) {
+			killAgent(t, p)
+			p.Press("ctrl+c", "ctrl+c")
+		}, statusIn(0, 130, 6)},
+		{"hangup", hangup, anyEnd},
+	})
+}
+
+// SIGKILL ends the program before it can do anything: the agent ends because its standard input does.
+func TestRunKilled(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("wait")
+	p.Wait("I wait for you.")
+	p.Signal(syscall.SIGKILL)
+	p.End()
+	for _, pid := range p.Processes() {
+		if isStage(pid) {
+			waitGone(t, pid)
+		}
+	}
+}
+
+// waitGone waits for the end of a process that is not ours.
+func waitGone(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(screen.Deadline); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the process %d does not end", pid)
+		}
+	}
+}
+
+func TestExecEndings(t *testing.T) {
+	endings(t, staging{command: []string{"exec", "tree"}}, []ending{
+		{"Ctrl-C", func(_ *testing.T, p *play) { p.Press("ctrl+c") }, statusIn(130)},
+		{"SIGTERM", signalled(syscall.SIGTERM), statusIn(143)},
+		{"the agent is killed", killAgent, statusIn(6)},
+		{"hangup", hangup, anyEnd},
+	})
+}
+
+// A program whose standard output is closed ends, and says nothing of it.
+func TestRunClosedPipe(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, staging{prepare: func(_ *play, cmd *exec.Cmd) { cmd.Stdout = w }})
+	w.Close()
+	r.Close()
+	p.Press("ctrl+c", "ctrl+c")
+	end := p.End()
+	if end.State.Success() {
+		t.Errorf("it ended with %v", end.State)
+	}
+	p.Clean(end)
+}

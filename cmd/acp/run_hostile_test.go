@@ -1,0 +1,237 @@
+//go:build linux || darwin
+
+package main
+
+// This file owns what agents do wrong to acp run, and what terminals do: the screen stays usable, the terminal is as it was
+// at the end, and the program says whose fault it is.
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+)
+
+// drawing are the control sequences with which a program draws, whatever their arguments: which of them it takes depends
+// on what was on the screen before.
+var drawing = []string{
+	"\n", "\r", "\b", "\t",
+	"\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D", "\x1b[E", "\x1b[F", "\x1b[G", "\x1b[H", "\x1b[J", "\x1b[K", "\x1b[L", "\x1b[M", "\x1b[P", "\x1b[S", "\x1b[T",
+	"\x1b[X", "\x1b[Z", "\x1b[@", "\x1b[I", "\x1b[`", "\x1b[a", "\x1b[b", "\x1b[d", "\x1b[e", "\x1b[f", "\x1b[m", "\x1b[r", "\x1bM",
+}
+
+// converse holds the conversation of every kind of message, evil or benign, and looks into every screen.
+func converse(t *testing.T, prompt string) (*play, *screen.End) {
+	t.Helper()
+	p := begin(t, staging{cols: 100, rows: 40})
+	p.Wait(" ready ")
+	p.say(prompt)
+	answer := func(title string, keys ...string) {
+		p.Wait(title)
+		p.Press("ctrl+g")
+		p.Gone("Ctrl-G: answer")
+		p.Press(keys...)
+	}
+	answer("asks for permission", "pgdown", "pgdown", "d", "1")
+	answer("Form ", "ctrl+x")
+	answer("Page ", "n")
+	p.answered("The end of 1.")
+	for _, look := range []struct{ key, shows string }{
+		{"ctrl+p", "filter:"}, {"ctrl+s", "Open sessions"}, {"ctrl+r", "Write the docs"}, {"alt+m", "filter:"}, {"ctrl+l", "Value"}, {"alt+o", "filter:"},
+		{"alt+c", "command"}, {"alt+n", "stderr"}, {"?", "leave"},
+	} {
+		p.Press(look.key)
+		p.Wait(look.shows)
+		p.Press("esc")
+		p.Gone("filter:")
+		p.Wait(" ready ")
+	}
+	for range 40 { // every item is unfolded once
+		p.Press("alt+up", "ctrl+o", "pgup")
+	}
+	p.Press("esc", "ctrl+end")
+	p.Wait("The end of 1.")
+	p.Press("ctrl+d")
+	return p, p.End()
+}
+
+// What an agent sends in any field never acts on the terminal: no sequence reaches it but those with which the program
+// draws, which are the same as for a harmless agent.
+func TestRunControlSequences(t *testing.T) {
+	t.Parallel()
+	p, benign := converse(t, "benign")
+	known := append(screen.Sequences(p.Raw(), true), drawing...)
+	p, evil := converse(t, "evil")
+	for _, s := range screen.Sequences(p.Raw(), true) {
+		if !slices.Contains(known, s) {
+			t.Errorf("the sequence %q reaches the terminal", s)
+		}
+	}
+	for _, c := range screen.Strange(p.Raw()) {
+		t.Errorf("the character %s reaches the terminal", c)
+	}
+	for _, c := range evil.Frame.Commands {
+		kind, _, _ := strings.Cut(c, " ")
+		if !slices.ContainsFunc(benign.Frame.Commands, func(b string) bool { return strings.HasPrefix(b, kind) }) {
+			t.Errorf("the terminal was made to do: %s", c)
+		}
+	}
+	for mode := range evil.Frame.Modes {
+		if _, is := benign.Frame.Modes[mode]; !is {
+			t.Errorf("the terminal was given the mode %s", mode)
+		}
+	}
+	p.Clean(evil)
+}
+
+// An agent that dies in a turn has the last word, and can be started again.
+func TestRunAgentDies(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("die")
+	p.Wait("stage: fatal: out of memory", "7")
+	p.shows("agent-died")
+	p.Press("ctrl+c", "ctrl+c")
+	p.Clean(p.End())
+}
+
+// An agent that does not start has the last word too.
+func TestRunAgentDoesNotStart(t *testing.T) {
+	t.Parallel()
+	p := begin(t, staging{agent: []string{"-broken", "stage: no license found"}})
+	p.Wait("stage: no license found")
+	p.Press("ctrl+c", "ctrl+c")
+	end := p.End()
+	if end.State.Success() {
+		t.Errorf("it ended with %v", end.State)
+	}
+	p.Clean(end)
+}
+
+// An agent that says nothing can be left.
+func TestRunAgentIsDeaf(t *testing.T) {
+	t.Parallel()
+	p := begin(t, staging{agent: []string{"-deaf"}})
+	p.Wait("starting")
+	p.shows("starting")
+	p.Press("ctrl+c", "ctrl+c")
+	p.Clean(p.End())
+}
+
+// A turn that fails says why, and the next one begins.
+func TestRunTurnFails(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("error")
+	p.Wait("the model has no quota left", "failed")
+	p.shows("turn-failed")
+	p.say("refuse")
+	p.Wait("refus")
+	p.say("hello")
+	p.answered("You said: hello")
+	p.quit()
+}
+
+// While an agent floods, keys are taken, and what is typed is shown.
+func TestRunFlood(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("flood 100000")
+	p.Wait("working")
+	p.Type("typed meanwhile")
+	p.Wait("typed meanwhile", "working")
+	p.Press("pgup", "pgup")
+	p.Press("ctrl+end")
+	p.answered("The last of 100000.", "typed meanwhile")
+	p.Press("ctrl+c", "ctrl+c")
+	p.Clean(p.End())
+}
+
+// A flood is cancelled as any turn is.
+func TestRunFloodCancelled(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("flood 100000000")
+	p.Wait("working", "word")
+	p.Press("ctrl+c")
+	p.answered("word")
+	p.say("hello")
+	p.answered("You said: hello")
+	p.quit()
+}
+
+// Lines of two megabytes are shown in part, and neither the program nor the screen is lost.
+func TestRunLongLines(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("long")
+	p.answered("That was long.")
+	p.Resize(100, 30)
+	p.say("hello")
+	p.answered("You said: hello")
+	p.quit()
+}
+
+// Bytes that are no text are shown as such.
+func TestRunInvalidUTF8(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("utf8")
+	p.answered("That was no text.")
+	for _, c := range screen.Strange(p.Raw()) {
+		t.Errorf("the character %s reaches the terminal", c)
+	}
+	p.quit()
+}
+
+// Lines that are no messages do not end the conversation.
+func TestRunGarbage(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("garbage")
+	p.answered("That was no protocol.")
+	p.quit()
+}
+
+// An agent that can do nothing but talk is talked to; what it cannot do is said.
+func TestRunBareAgent(t *testing.T) {
+	p := ready(t, staging{agent: []string{"-bare"}})
+	p.say("hello")
+	p.answered("You said: hello")
+	for _, key := range []string{"alt+m", "ctrl+l", "alt+o", "alt+c", "ctrl+r"} {
+		p.Press(key)
+	}
+	p.Press("esc", "esc")
+	p.say("again")
+	p.answered("You said: again")
+	p.quit()
+}
+
+// All can be done in 20 columns, and in very few rows.
+func TestRunNarrow(t *testing.T) {
+	p := ready(t, staging{cols: 20, rows: 10})
+	p.say("bare-permission")
+	p.Wait("Run rm")
+	p.shows("narrow-permission")
+	p.Press("ctrl+g")
+	p.Gone("Ctrl-G: answer")
+	p.Press("y")
+	p.Wait("selected yes", "ready")
+	p.shows("narrow")
+	p.Resize(20, 3)
+	p.Type("hi")
+	p.Wait("hi")
+	p.Press("enter")
+	p.Wait("ready")
+	p.Resize(20, 12)
+	p.Wait("You said: hi")
+	p.quit()
+}
+
+// A paste is one prompt, whatever is in it.
+func TestRunPaste(t *testing.T) {
+	p := ready(t, staging{})
+	p.Paste("first line\nsecond \x1b[31mline\x03\x1b]0;pwned\a\n")
+	p.Wait("first line")
+	p.Press("enter")
+	p.answered("You said: first line")
+	for _, c := range screen.Strange(p.Raw()) {
+		t.Errorf("the character %s reaches the terminal", c)
+	}
+	p.Until("its own title", func(f *screen.Frame) bool { return !strings.HasPrefix(f.Title, "pwned") })
+	p.quit()
+}
