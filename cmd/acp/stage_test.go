@@ -483,6 +483,7 @@ var scenes = map[string]func(context.Context, *scene) error{
 	"unknown": unknown, "title": title, "die": die, "hang": hang, "wait": wait, "flood": flood, "evil": evilTwin(true), "benign": evilTwin(false),
 	"long": long, "utf8": noUTF8, "garbage": garbage, "media": media, "files": files, "tree": tree, "error": fails,
 	"commands": commandsChange, "plans": plans, "outputs": outputs,
+	"Fix": fix,
 	"refuse": func(ctx context.Context, t *scene) error { return stops("refusal") },
 	"max":    func(ctx context.Context, t *scene) error { return stops("max_tokens") },
 }
@@ -549,6 +550,52 @@ func plan(ctx context.Context, t *scene) error {
 		}
 	}
 	return t.say(ctx, "All steps are done.")
+}
+
+// fix is what a demo shows: a plan, thoughts, a file that is read and changed with permission, and a command.
+func fix(ctx context.Context, t *scene) error {
+	steps := func(done int) m {
+		var entries []m
+		for i, step := range []string{"Read main.go", "Mend the mistake", "Run the tests"} {
+			status := "pending"
+			if i < done {
+				status = "completed"
+			} else if i == done {
+				status = "in_progress"
+			}
+			entries = append(entries, m{"content": step, "priority": "medium", "status": status})
+		}
+		return m{"sessionUpdate": "plan", "entries": entries}
+	}
+	if err := t.all(ctx,
+		m{"sessionUpdate": "agent_thought_chunk", "content": text("The test wants 42 to be printed, and main.go does not print it.")},
+		steps(0),
+		m{"sessionUpdate": "tool_call", "toolCallId": "x1", "title": "Read main.go", "kind": "read", "status": "completed",
+			"locations": []m{{"path": t.path("main.go")}}, "content": []m{{"type": "content", "content": text(before)}}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("`main.go` prints an **old line**. I change it:\n\n1. the text of the line,\n2. the number behind it.\n")},
+		steps(1)); err != nil {
+		return err
+	}
+	if err := t.gate(ctx); err != nil {
+		return err
+	}
+	res, err := t.ask(ctx, "session/request_permission", m{"options": fourKinds, "toolCall": m{"toolCallId": "x2", "title": "Edit main.go", "kind": "edit",
+		"status": "pending", "locations": []m{{"path": t.path("main.go"), "line": 7}}, "content": t.diffs()[:1]}})
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(res), "yes") {
+		return t.say(ctx, "Then I leave it as it is.")
+	}
+	if err := t.all(ctx, m{"sessionUpdate": "tool_call_update", "toolCallId": "x2", "status": "completed"}, steps(2)); err != nil {
+		return err
+	}
+	if err := t.command(ctx, "printf '=== RUN   TestAnswer\\n\\033[32m--- PASS: TestAnswer\\033[0m\\nok\\n'", nil); err != nil {
+		return err
+	}
+	return t.all(ctx, steps(3),
+		m{"sessionUpdate": "usage_update", "used": 53000, "size": 200000, "cost": m{"amount": 0.42, "currency": "USD"}},
+		m{"sessionUpdate": "agent_message_chunk", "content": text("\n\nThe test passes now.")})
 }
 
 // plans has several with ids, as the unstable protocol knows.

@@ -41,6 +41,8 @@ type request struct {
 	Cols int    `json:"cols,omitzero"`
 	Rows int    `json:"rows,omitzero"`
 	Data []byte `json:"data,omitzero"`
+	// Cells has a frame come with its cells.
+	Cells bool `json:"cells,omitzero"`
 }
 
 // answer is what it says, to a request or, without an ID, of itself.

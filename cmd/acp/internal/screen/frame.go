@@ -28,10 +28,17 @@ type Frame struct {
 
 // A Line is a line of a screen.
 type Line struct {
-	Text string
-	Runs []Run // of what does not look plain
+	Text  string
+	Cells []Cell // to the end of what is not empty; only of [Terminal.Whole]
+	Runs  []Run  // of what does not look plain
 	// Wrapped is true if the terminal has broken the text, not the program.
 	Wrapped bool
+}
+
+// A Cell is one character with what combines with it, and how many columns it takes.
+type Cell struct {
+	Text  string
+	Width int
 }
 
 // A Run is some cells of a line that look the same.
@@ -256,4 +263,71 @@ func Strange(raw []byte) (found []string) {
 func strange(r rune) bool {
 	const joiner, nonJoiner = '\u200d', '\u200c'
 	return !unicode.IsPrint(r) && r != joiner && r != nonJoiner && !unicode.Is(unicode.Mn, r)
+}
+
+// Redraw is the control sequences and the text that draw a frame of [Terminal.Whole] on an empty terminal of its size.
+func (f *Frame) Redraw() string {
+	var b strings.Builder
+	b.WriteString("\x1b[?25l\x1b[2J")
+	for i, line := range f.Lines {
+		if line.Text == "" && len(line.Runs) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\x1b[%d;1H", i+1)
+		styles := map[int]string{} // by the cell at which something else begins
+		for _, run := range line.Runs {
+			if _, begins := styles[run.End]; !begins {
+				styles[run.End] = "\x1b[m"
+			}
+			styles[run.Start] = "\x1b[0" + sgr(run.Style) + "m"
+		}
+		x, styled := 0, ""
+		for _, c := range line.Cells {
+			if s, changes := styles[x]; changes && s != styled {
+				b.WriteString(s)
+				styled = s
+			}
+			b.WriteString(c.Text)
+			x += c.Width
+		}
+		if styled != "" && styled != "\x1b[m" {
+			b.WriteString("\x1b[m")
+		}
+	}
+	if !slices.Contains(f.Changed(), "cursor off") {
+		fmt.Fprintf(&b, "\x1b[%d;%dH\x1b[?25h", f.Cursor.Y+1, f.Cursor.X+1)
+	}
+	return b.String()
+}
+
+// attributes are the numbers of what styles are made of.
+var attributes = map[string]int{
+	"bold": 1, "dim": 2, "italic": 3, "underline": 4, "blink": 5, "reverse": 7, "hidden": 8, "strike": 9, "overline": 53,
+	"black": 30, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "white": 37,
+	"bright-black": 90, "bright-red": 91, "bright-green": 92, "bright-yellow": 93, "bright-blue": 94, "bright-magenta": 95, "bright-cyan": 96,
+	"bright-white": 97,
+}
+
+// sgr is a style as the arguments of a control sequence, each behind a semicolon.
+func sgr(style string) string {
+	var b strings.Builder
+	for word := range strings.FieldsSeq(style) {
+		name, on := strings.CutPrefix(word, "on-")
+		kind := 38
+		if on {
+			kind = 48
+		}
+		var red, green, blue int
+		if n, known := attributes[name]; known {
+			if on {
+				n += 10
+			}
+			fmt.Fprintf(&b, ";%d", n)
+		} else if _, err := fmt.Sscanf(name, "#%02x%02x%02x", &red, &green, &blue); err == nil {
+			fmt.Fprintf(&b, ";%d;2;%d;%d;%d", kind, red, green, blue)
+		} else {
+			fmt.Fprintf(&b, ";%d;5;%s", kind, name)
+		}
+	}
+	return b.String()
 }

@@ -20,6 +20,24 @@ type Mask struct {
 // quiet is for how long nothing must change before a screen is written to a file.
 const quiet = 500 * time.Millisecond
 
+// Settled returns the screen, cell by cell, after which nothing changed for some time. It is for writing files anew; a test
+// that compares does not depend on time.
+func (x *Terminal) Settled() *Frame {
+	x.t.Helper()
+	for {
+		x.mu.Lock()
+		changed := x.changed
+		x.mu.Unlock()
+		select {
+		case <-changed:
+		case <-x.drained:
+			return x.Whole()
+		case <-time.After(quiet):
+			return x.Whole()
+		}
+	}
+}
+
 // Golden waits until the screen is as a file has it, or writes the file if update is true.
 func (x *Terminal) Golden(file string, update bool, masks ...Mask) {
 	x.t.Helper()
@@ -31,7 +49,7 @@ func (x *Terminal) Golden(file string, update bool, masks ...Mask) {
 		return text
 	}
 	if update {
-		text := dump(x.settled())
+		text := dump(x.Settled())
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			x.t.Fatal(err)
 		}
@@ -45,21 +63,4 @@ func (x *Terminal) Golden(file string, update bool, masks ...Mask) {
 		x.t.Fatal(err)
 	}
 	x.Until("what "+file+" has (-update writes it):\n"+string(want), func(f *Frame) bool { return dump(f) == string(want) })
-}
-
-// settled returns the frame after which nothing changed for some time. It is for people who write files anew; a test that
-// compares does not depend on time.
-func (x *Terminal) settled() *Frame {
-	for {
-		x.mu.Lock()
-		changed := x.changed
-		x.mu.Unlock()
-		select {
-		case <-changed:
-		case <-x.drained:
-			return x.Frame()
-		case <-time.After(quiet):
-			return x.Frame()
-		}
-	}
 }

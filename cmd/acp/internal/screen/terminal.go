@@ -347,8 +347,19 @@ func (x *Terminal) Hangup() {
 // Frame is what the screen shows now.
 func (x *Terminal) Frame() *Frame {
 	x.t.Helper()
+	return x.frame(false)
+}
+
+// Whole is what the screen shows now, cell by cell.
+func (x *Terminal) Whole() *Frame {
+	x.t.Helper()
+	return x.frame(true)
+}
+
+func (x *Terminal) frame(cells bool) *Frame {
+	x.t.Helper()
 	var f Frame
-	if err := x.e.ask(request{Op: "frame", Term: x.term}, &f); err != nil {
+	if err := x.e.ask(request{Op: "frame", Term: x.term, Cells: cells}, &f); err != nil {
 		x.t.Fatal(err)
 	}
 	return &f

@@ -60,32 +60,36 @@ function open(term, cols, rows) {
   terminals.set(term, t)
 }
 
-function lines(xterm, from, to) {
+function lines(xterm, from, to, whole) {
   const buffer = xterm.buffer.active
   const all = []
   for (let y = from; y < to; y++) {
     const line = buffer.getLine(y)
     let text = ''
+    const cells = []
     const runs = []
     for (let x = 0; line && x < line.length; x++) {
       const cell = line.getCell(x)
       if (cell.getWidth() === 0) continue
       text += cell.getChars() || ' '
+      cells.push({ text: cell.getChars() || ' ', width: cell.getWidth() })
       const s = style(cell)
       const last = runs[runs.length - 1]
       if (last && last.style === s && last.end === x) last.end = x + cell.getWidth()
       else runs.push({ start: x, end: x + cell.getWidth(), style: s })
     }
-    all.push({ text: text.trimEnd(), runs: runs.filter((r) => r.style), wrapped: Boolean(line?.isWrapped) })
+    const styled = runs.filter((r) => r.style)
+    const end = Math.max(cells.findLastIndex((c) => c.text !== ' ') + 1, styled.length > 0 ? cells.length : 0)
+    all.push({ text: text.trimEnd(), cells: whole ? cells.slice(0, end) : undefined, runs: styled, wrapped: Boolean(line?.isWrapped) })
   }
   return all
 }
 
-function frame(t) {
+function frame(t, whole) {
   const { xterm } = t
   const buffer = xterm.buffer.active
   return {
-    cols: xterm.cols, rows: xterm.rows, lines: lines(xterm, buffer.baseY, buffer.baseY + xterm.rows),
+    cols: xterm.cols, rows: xterm.rows, lines: lines(xterm, buffer.baseY, buffer.baseY + xterm.rows, whole),
     cursor: { x: buffer.cursorX, y: buffer.cursorY }, modes: t.modes, title: t.title, commands: t.commands,
   }
 }
@@ -93,7 +97,7 @@ function frame(t) {
 const does = {
   open: ({ term, cols, rows }) => open(term, cols, rows),
   resize: ({ term, cols, rows }) => terminals.get(term).xterm.resize(cols, rows),
-  frame: ({ term }) => frame(terminals.get(term)),
+  frame: ({ term, cells }) => frame(terminals.get(term), cells),
   history: ({ term }) => lines(terminals.get(term).xterm, 0, terminals.get(term).xterm.buffer.active.length),
   write: ({ term, data }) => new Promise((done) => terminals.get(term).xterm.write(Buffer.from(data, 'base64'), done)),
   close: ({ term }) => { terminals.get(term).xterm.dispose(); terminals.delete(term) },

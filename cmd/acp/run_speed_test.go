@@ -1,0 +1,224 @@
+//go:build linux
+
+package main
+
+// This file owns how fast acp run is, and how much memory it takes.
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acpgo/sdk/cmd/acp/internal/screen"
+)
+
+var speed = flag.Bool("speed", false, "measure acp run as it is built for users, on a quiet machine, and hold it to its targets")
+
+// The targets on a quiet machine, which docs/run.md names.
+const (
+	startTarget  = 50 * time.Millisecond // to the first frame; and beyond the agent's own time to its first answer
+	keyTarget    = 100 * time.Millisecond
+	memoryTarget = 300 << 20
+)
+
+// builtProgram is acp as users have it, or as the tests have it when nothing is measured.
+func builtProgram(t *testing.T) string {
+	t.Helper()
+	if !*speed {
+		return programPath(t, "acp")
+	}
+	file := filepath.Join(t.TempDir(), "acp")
+	for _, flags := range [][]string{{"-trimpath"}, {"-trimpath", "-ldflags=-s -w"}} {
+		build := exec.Command("go", append(append([]string{"build", "-o", file}, flags...), ".")...)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("size with %q: %.1f MiB", flags, float64(info.Size())/(1<<20))
+	}
+	return file
+}
+
+// within requires a time when it is measured.
+func within(t *testing.T, what string, times []time.Duration, target time.Duration) {
+	t.Helper()
+	slices.Sort(times)
+	median := times[len(times)/2]
+	t.Logf("%s: median %v of %d, from %v to %v (target %v)", what, median.Round(time.Microsecond), len(times),
+		times[0].Round(time.Microsecond), times[len(times)-1].Round(time.Microsecond), target)
+	if *speed && median > target {
+		t.Errorf("%s: %v, want at most %v", what, median, target)
+	}
+}
+
+// TestRunStart measures the time to the first frame, and to the agent's first answer beyond what the agent takes by itself.
+func TestRunStart(t *testing.T) {
+	n := 2
+	if *speed {
+		n = 40
+	}
+	program := builtProgram(t)
+	var frames, answers, alone []time.Duration
+	for range n {
+		alone = append(alone, agentAlone(t))
+		p := begin(t, staging{command: []string{"run", "--prompt", "hello"}, prepare: func(_ *play, cmd *exec.Cmd) { cmd.Path = program }})
+		p.Wait("You said: hello")
+		var raw []byte
+		var first, answer time.Duration
+		for _, c := range p.Chunks() {
+			raw = append(raw, c.Bytes...)
+			if first == 0 && bytes.Contains(raw, []byte("starting")) {
+				first = c.At
+			}
+			if answer == 0 && bytes.Contains(raw, []byte("said: hello")) {
+				answer = c.At
+			}
+		}
+		if first == 0 || answer == 0 {
+			t.Fatalf("no first frame or answer among the bytes: %q", raw)
+		}
+		frames, answers = append(frames, first), append(answers, answer)
+		p.Press("ctrl+d")
+		p.End()
+	}
+	slices.Sort(alone)
+	own := alone[len(alone)/2]
+	t.Logf("the agent by itself: %v", own)
+	for i := range answers {
+		answers[i] -= own
+	}
+	within(t, "the first frame", frames, startTarget)
+	within(t, "the first answer beyond the agent's own time", answers, startTarget)
+}
+
+// agentAlone is how long the agent takes to start and to answer by itself.
+func agentAlone(t *testing.T) time.Duration {
+	t.Helper()
+	cmd := exec.Command(programPath(t, "stage"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	for i, request := range []string{
+		`"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}`,
+		`"method":"session/new","params":{"cwd":"/","mcpServers":[]}`,
+		`"method":"session/prompt","params":{"sessionId":"new-1","prompt":[{"type":"text","text":"hello"}]}`,
+	} {
+		if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,%s}`+"\n", i, request); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			var answer struct{ ID *int }
+			if err := json.Unmarshal(line, &answer); err != nil {
+				t.Fatal(err)
+			}
+			if answer.ID != nil && *answer.ID == i || bytes.Contains(line, []byte("You said")) {
+				break
+			}
+		}
+	}
+	took := time.Since(start)
+	in.Close()
+	if _, err := io.Copy(io.Discard, lines); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return took
+}
+
+var memoryLine = regexp.MustCompile(`(VmRSS|VmHWM):\s+(\d+) kB`)
+
+// memory is how much memory a process has, and has had at most.
+func memory(t *testing.T, pid int) (now, most int) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range memoryLine.FindAllStringSubmatch(string(status), -1) {
+		kB, err := strconv.Atoi(found[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found[1] == "VmRSS" {
+			now = kB << 10
+		} else {
+			most = kB << 10
+		}
+	}
+	return now, most
+}
+
+// TestRunManyUpdates measures a session of 100,000 updates: the time, how long a key takes to be shown meanwhile, and the
+// memory. It plays 10,000 when nothing is measured.
+func TestRunManyUpdates(t *testing.T) {
+	updates := 10_000
+	if *speed {
+		updates = 100_000
+	}
+	program := builtProgram(t)
+	p := begin(t, staging{prepare: func(_ *play, cmd *exec.Cmd) { cmd.Path = program }})
+	p.Wait(" ready ")
+	start, _ := memory(t, p.Pid())
+	began := time.Now()
+	p.say(fmt.Sprintf("flood %d", updates))
+	var keys []time.Duration
+	typed := ""
+	over := func(f *screen.Frame) bool { return f.Has(fmt.Sprintf("The last of %d.", updates)) }
+	for !over(p.Frame()) {
+		if len(typed) < 30 {
+			typed += "x"
+			sent := time.Now()
+			p.Type("x")
+			p.Wait(typed)
+			keys = append(keys, time.Since(sent))
+			continue
+		}
+		p.Until("the end", over)
+	}
+	took := time.Since(began)
+	p.Wait(" ready ")
+	now, most := memory(t, p.Pid())
+	t.Logf("%d updates in %v; memory %.1f MiB at first, %.1f MiB now, %.1f MiB at most", updates, took.Round(time.Millisecond),
+		float64(start)/(1<<20), float64(now)/(1<<20), float64(most)/(1<<20))
+	within(t, "a key in a flood", keys, keyTarget)
+	if *speed && most > memoryTarget {
+		t.Errorf("it had %d MiB, want at most %d", most>>20, memoryTarget>>20)
+	}
+	if !strings.Contains(p.Frame().Text(), typed) {
+		t.Errorf("what was typed is lost:\n%s", p.Frame().Dump())
+	}
+	p.Press("ctrl+c", "ctrl+c")
+	p.Clean(p.End())
+}
