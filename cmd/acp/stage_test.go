@@ -483,7 +483,7 @@ var scenes = map[string]func(context.Context, *scene) error{
 	"unknown": unknown, "title": title, "die": die, "hang": hang, "wait": wait, "flood": flood, "evil": evilTwin(true), "benign": evilTwin(false),
 	"long": long, "utf8": noUTF8, "garbage": garbage, "media": media, "files": files, "tree": tree, "error": fails,
 	"commands": commandsChange, "plans": plans, "outputs": outputs,
-	"Fix": fix,
+	"Fix":    fix,
 	"refuse": func(ctx context.Context, t *scene) error { return stops("refusal") },
 	"max":    func(ctx context.Context, t *scene) error { return stops("max_tokens") },
 }
