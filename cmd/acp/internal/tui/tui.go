@@ -18,6 +18,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
 	"github.com/acpgo/sdk/acp"
@@ -106,8 +107,10 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	_, err = program.Run()
 	close(ended)
 	<-watching
+	// Errors say that the terminal is gone.
+	// Bubbletea sets the shape of the cursor, and takes a blinking block for everybody's own.
+	_, _ = io.WriteString(opts.Out, ansi.SetCursorStyle(0))
 	if before != nil {
-		// An error says that the terminal is gone.
 		_ = term.Restore(int(opts.In.Fd()), before)
 	}
 	return errors.Join(model.end(), model.result(err))
