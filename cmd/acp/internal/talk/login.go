@@ -148,29 +148,46 @@ func (c *Client) environmentLogin(id acp.AuthMethodID) (found environmentLogin) 
 // Login logs in by a method. A TerminalLogin runs in the terminal, which must be the user's own; the agent is started anew
 // afterwards, and the sessions are brought back.
 func (c *Client) Login(ctx context.Context, id acp.AuthMethodID, terminal launch.Terminal) error {
-	for _, m := range c.LoginMethods() {
-		if m.ID != id {
-			continue
+	m, err := c.loginMethod(id)
+	switch {
+	case err != nil:
+		return err
+	case m.Kind == AgentLogin:
+		agent, err := c.agentConn(ctx)
+		if err == nil {
+			_, err = agent.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: id})
 		}
-		switch m.Kind {
-		case AgentLogin:
-			agent, err := c.agentConn(ctx)
-			if err == nil {
-				_, err = agent.Authenticate(ctx, &acp.AuthenticateRequest{MethodID: id})
-			}
-			return err
-		case TerminalLogin:
-			if c.opts.Agent.Command == nil || !c.opts.TerminalLogin {
-				return fmt.Errorf("%w: login %s needs a terminal, and the agent's own program", acp.ErrUnsupported, id)
-			}
-			if err := c.opts.Agent.Command.Login(ctx, m.terminal, terminal); err != nil {
-				return err
-			}
-			return c.restart(ctx)
-		}
-		return fmt.Errorf("%w: login %s cannot be done by this client: %s", acp.ErrUnsupported, id, &m)
+		return err
 	}
-	return fmt.Errorf("%w: the agent has no login %q", acp.ErrInvalidParams, id)
+	if err := c.LoginInTerminal(ctx, id, terminal); err != nil {
+		return err
+	}
+	return c.Restart(ctx)
+}
+
+// LoginInTerminal runs a TerminalLogin, and no more: the agent knows of it after [Client.Restart]. The two are apart for a
+// caller that takes no events while another program has the terminal.
+func (c *Client) LoginInTerminal(ctx context.Context, id acp.AuthMethodID, terminal launch.Terminal) error {
+	m, err := c.loginMethod(id)
+	switch {
+	case err != nil:
+		return err
+	case m.Kind != TerminalLogin:
+		return fmt.Errorf("%w: login %s cannot be done by this client: %s", acp.ErrUnsupported, id, m)
+	case c.opts.Agent.Command == nil || !c.opts.TerminalLogin:
+		return fmt.Errorf("%w: login %s needs a terminal, and the agent's own program", acp.ErrUnsupported, id)
+	}
+	return c.opts.Agent.Command.Login(ctx, m.terminal, terminal)
+}
+
+// loginMethod finds a way to log in.
+func (c *Client) loginMethod(id acp.AuthMethodID) (*LoginMethod, error) {
+	for _, m := range c.LoginMethods() {
+		if m.ID == id {
+			return &m, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: the agent has no login %q", acp.ErrInvalidParams, id)
 }
 
 // Logout logs out.
@@ -182,8 +199,8 @@ func (c *Client) Logout(ctx context.Context) error {
 	return err
 }
 
-// restart starts the agent anew.
-func (c *Client) restart(ctx context.Context) error {
+// Restart starts the agent anew, and brings the sessions back.
+func (c *Client) Restart(ctx context.Context) error {
 	agent, err := c.agentConn(ctx)
 	if err != nil {
 		return err

@@ -48,9 +48,11 @@ func (m *Model) showLogins(again func(*Model) tea.Cmd) tea.Cmd {
 		case talk.TerminalLogin:
 			m.pop(p)
 			run := &loginRun{login: func() error {
-				return client.Login(m.tasks.ctx, method.ID, launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
+				return client.LoginInTerminal(m.tasks.ctx, method.ID, launch.Terminal{Stdin: m.opts.In, Stdout: m.opts.Out, Stderr: m.opts.Out})
 			}}
-			return m.exec(run, func(err error) tea.Msg { return doneMsg{"Not logged in", err, nil, m.loggedIn(again)} })
+			// While the login has the terminal, the loop takes no messages, and starting the agent anew sends some.
+			restart := func(m *Model) tea.Cmd { return m.call("Not started again", client.Restart, m.loggedIn(again)) }
+			return m.exec(run, func(err error) tea.Msg { return doneMsg{"Not logged in", err, nil, restart} })
 		}
 		m.tellHere(method.String())
 		return nil
