@@ -233,6 +233,26 @@ func (p *painter) terminalBlock(id string, width int) []line {
 	return p.output(out, width)
 }
 
+// maxLiveLines is how many lines of the output of a running command a folded tool call shows.
+const maxLiveLines = 6
+
+// lastOutput draws the last lines of a terminal that is known.
+func (p *painter) lastOutput(id string, width int) []line {
+	if p.terminal == nil {
+		return nil
+	}
+	out, ok := p.terminal(id)
+	if !ok {
+		return nil
+	}
+	lines, _ := terminalLines(out.Text)
+	lines = lines[max(0, len(lines)-maxLiveLines):]
+	for i, l := range lines {
+		lines[i] = l.clip(width, p.marks.ellipsis)
+	}
+	return lines
+}
+
 // output draws an output.
 func (p *painter) output(o Output, width int) []line {
 	lines, dropped := terminalLines(o.Text)

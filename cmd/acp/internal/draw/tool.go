@@ -24,16 +24,24 @@ type Output struct {
 	Failed bool
 }
 
-// toolParts are the parts of a tool call: its line, and if it is unfolded everything it has.
+// toolParts are the parts of a tool call: its line, and if it is unfolded everything it has. A folded one that is in
+// progress shows the last lines of its terminals.
 func toolParts(c *view.ToolCall, unfolded bool) []part {
 	parts := []part{{draw: func(p *painter, width int) []line { return p.toolLine(c, unfolded, width) }}}
-	if !unfolded {
-		return parts
-	}
 	add := func(draw func(p *painter, width int) []line) {
 		parts = append(parts, staticPart(true, func(p *painter, width int) []line {
 			return p.behind(line{{p.marks.vertical + " ", p.dim}}, style{}, draw(p, max(width-2, 1)))
 		}))
+	}
+	if !unfolded {
+		if c.Call.Status == acp.ToolCallStatusInProgress && !c.Unfinished && !c.Cancelled {
+			for _, content := range c.Call.Content {
+				if v, ok := content.Variant.(*acp.ToolCallContentTerminal); ok {
+					add(func(p *painter, width int) []line { return p.lastOutput(string(v.TerminalID), width) })
+				}
+			}
+		}
+		return parts
 	}
 	add(func(p *painter, width int) []line { return p.toolFacts(&c.Call, width) })
 	if c.Permission != nil {
