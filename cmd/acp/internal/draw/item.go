@@ -356,7 +356,7 @@ func (p *painter) compaction(c *view.Compaction, unfolded bool, width int) []lin
 func (p *painter) subagent(s *view.Subagent, unfolded bool, width int) []line {
 	l := line{{p.marks.arrow + " ", p.accent}, {"Subagent ", p.dim}, {cmp.Or(label(s.Title.Value()), label(string(s.SessionID))), p.strong}}
 	if state, ok := s.State.Get(); ok {
-		l.add("  "+label(state.String()), p.dim)
+		l.add("  "+stateWords(&state), p.dim)
 	}
 	out := l.wrap(width, nil)
 	if d := s.Description.Value(); d != "" {
@@ -371,6 +371,36 @@ func (p *painter) subagent(s *view.Subagent, unfolded bool, width int) []line {
 		}
 	}
 	return out
+}
+
+// stateWords says in words what a session does.
+func stateWords(s *unstable.StateUpdate) string {
+	switch v := s.Variant.(type) {
+	case *unstable.StateUpdateRunning:
+		return "working"
+	case *unstable.StateUpdateRequiresAction:
+		return "waits for an answer"
+	case *unstable.StateUpdateIdle:
+		switch stop := v.Variant.(type) {
+		case nil, *unstable.IdleStateUpdateNone, *unstable.IdleStateUpdateEndTurn:
+			return "done"
+		case *unstable.IdleStateUpdateMaxTokens:
+			return "stopped: no tokens left"
+		case *unstable.IdleStateUpdateMaxTurnRequests:
+			return "stopped: too many requests"
+		case *unstable.IdleStateUpdateRefusal:
+			return "refused"
+		case *unstable.IdleStateUpdateCancelled:
+			return "cancelled"
+		case *unstable.IdleStateUpdateError:
+			return "failed"
+		case *unstable.IdleStateUpdateUnknown:
+			return "stopped: " + label(stop.Tag)
+		}
+	case *unstable.StateUpdateUnknown:
+		return label(v.Tag)
+	}
+	return "in an unknown state"
 }
 
 func (p *painter) sessionMessage(m *view.SessionMessage, width int) []line {

@@ -47,7 +47,7 @@ func Plan(t *Theme, s *view.Snapshot, width, height int) []string {
 	return lines
 }
 
-// plan draws entries in at most height lines, one line each.
+// plan draws entries in at most height lines, one line each. In a single line it is what is being done.
 func (p *painter) plan(name string, entries []acp.PlanEntry, width, height int) []line {
 	done, current := 0, -1
 	for i, e := range entries {
@@ -57,7 +57,14 @@ func (p *painter) plan(name string, entries []acp.PlanEntry, width, height int) 
 			current = i
 		}
 	}
-	out := []line{line{{name, p.title}, {fmt.Sprintf(" %d/%d", done, len(entries)), p.dim}}.clip(width, p.marks.ellipsis)}
+	head := line{{name, p.title}, {fmt.Sprintf(" %d/%d", done, len(entries)), p.dim}}
+	if height < 2 {
+		if current >= 0 {
+			head.add("  "+label(entries[current].Content), p.text)
+		}
+		return []line{head.clip(width, p.marks.ellipsis)}
+	}
+	out := []line{head.clip(width, p.marks.ellipsis)}
 	first, last := 0, len(entries)
 	if room := height - 1; room < len(entries) {
 		room = max(room, 1)

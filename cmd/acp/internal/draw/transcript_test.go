@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/unstable"
 	"github.com/acpgo/sdk/acp/view"
 )
 
@@ -161,5 +162,52 @@ func TestDrawnOnce(t *testing.T) {
 	}
 	if tr.drawn > 1100 {
 		t.Errorf("%d parts were drawn for 1000 chunks", tr.drawn)
+	}
+}
+
+// A folded plan is one line: what is being done.
+func TestPlanInOneLine(t *testing.T) {
+	s := view.New(nil)
+	s.Update(update(t, `{"sessionUpdate":"plan","entries":[{"content":"read","priority":"low","status":"completed"},
+		{"content":"mend","priority":"low","status":"in_progress"},{"content":"test","priority":"low","status":"pending"}]}`))
+	if got := strings.Join(Plan(Plain(), s.Snapshot(), 40, 1), "|"); got != "Plan 1/3  mend" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A command that runs shows its last lines although it is folded, and what it has written is folded when it has ended.
+func TestLastOutput(t *testing.T) {
+	s := view.New(nil)
+	s.Update(update(t, `{"sessionUpdate":"tool_call","toolCallId":"a","title":"Run","kind":"execute","status":"in_progress","content":[{"type":"terminal","terminalId":"t"}]}`))
+	output := ""
+	for i := range 20 {
+		output += fmt.Sprintf("line %d\n", i)
+	}
+	tr := NewTranscript(&Options{Width: 40, Theme: Plain(), Terminal: func(acp.TerminalID) (Output, bool) { return Output{Text: output}, true }})
+	tr.Update(s.Snapshot())
+	if got := strings.Join(all(tr), "\n"); strings.Contains(got, "line 13\n") || !strings.Contains(got, "line 14\n") || !strings.Contains(got, "line 19") {
+		t.Error(got)
+	}
+	s.Update(update(t, `{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed"}`))
+	tr.Update(s.Snapshot())
+	if got := strings.Join(all(tr), "\n"); strings.Contains(got, "line") {
+		t.Error(got)
+	}
+}
+
+// What a subagent does is said in words.
+func TestSubagentState(t *testing.T) {
+	for state, want := range map[string]string{
+		`{"state":"running"}`: "working", `{"state":"requires_action"}`: "waits for an answer", `{"state":"idle"}`: "done",
+		`{"state":"idle","stopReason":"end_turn"}`: "done", `{"state":"idle","stopReason":"refusal"}`: "refused",
+		`{"state":"idle","stopReason":"tired"}`: "stopped: tired", `{"state":"asleep"}`: "asleep",
+	} {
+		var s unstable.StateUpdate
+		if err := json.Unmarshal([]byte(state), &s); err != nil {
+			t.Fatal(err)
+		}
+		if got := stateWords(&s); got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
 	}
 }

@@ -115,6 +115,9 @@ func (m *Model) View() tea.View {
 	return v
 }
 
+// smallHeight is the height below which a question has all of the room.
+const smallHeight = 18
+
 // draw draws the lines of the screen, and says where the cursor is.
 func (m *Model) draw() ([]string, *tea.Cursor) {
 	status := m.statusView(m.width)
@@ -143,7 +146,10 @@ func (m *Model) draw() ([]string, *tea.Cursor) {
 		panel = clip(top.view(m, m.width, max(1, height*2/3)), height)
 	case q != nil:
 		room := height - 2 // a line of the conversation, and the editor
-		panel = clip(m.questionView(q, m.width, max(3, room*3/4)), max(1, height))
+		if height >= smallHeight {
+			room = room * 3 / 4
+		}
+		panel = clip(m.questionView(q, m.width, max(3, room)), max(1, height))
 	}
 	rest := height - len(panel)
 
