@@ -43,14 +43,12 @@ func converse(t *testing.T, prompt string) (*play, *screen.End) {
 	} {
 		p.Press(look.key)
 		p.Wait(look.shows)
-		p.Press("esc")
-		p.Gone("filter:")
-		p.Wait(" ready ")
+		p.back(look.shows)
 	}
 	for range 40 { // every item is unfolded once
 		p.Press("alt+up", "ctrl+o", "pgup")
 	}
-	p.Press("esc", "ctrl+end")
+	p.Press("ctrl+end")
 	p.Wait("The end of 1.")
 	p.Press("ctrl+d")
 	return p, p.End()
@@ -89,7 +87,8 @@ func TestRunControlSequences(t *testing.T) {
 func TestRunAgentDies(t *testing.T) {
 	p := ready(t, staging{})
 	p.say("die")
-	p.Wait("stage: fatal: out of memory", "7")
+	p.Wait("Stage has ended", "stage: fatal: out of memory", "exit status 7")
+	p.Gone("Ctrl-G: answer")
 	p.shows("agent-died")
 	p.Press("ctrl+c", "ctrl+c")
 	p.Clean(p.End())
@@ -195,7 +194,7 @@ func TestRunBareAgent(t *testing.T) {
 	for _, key := range []string{"alt+m", "ctrl+l", "alt+o", "alt+c", "ctrl+r"} {
 		p.Press(key)
 	}
-	p.Press("esc", "esc")
+	p.Wait("cannot list its sessions")
 	p.say("again")
 	p.answered("You said: again")
 	p.quit()
@@ -206,9 +205,8 @@ func TestRunNarrow(t *testing.T) {
 	p := ready(t, staging{cols: 20, rows: 10})
 	p.say("bare-permission")
 	p.Wait("Run rm")
-	p.shows("narrow-permission")
-	p.Press("ctrl+g")
 	p.Gone("Ctrl-G: answer")
+	p.shows("narrow-permission")
 	p.Press("y")
 	p.Wait("selected yes", "ready")
 	p.shows("narrow")

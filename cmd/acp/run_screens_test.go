@@ -7,6 +7,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,38 +78,52 @@ func TestRunPlan(t *testing.T) {
 
 // Diffs are unified or side by side.
 func TestRunDiffs(t *testing.T) {
-	p := ready(t, staging{cols: 110, rows: 36})
+	p := ready(t, staging{cols: 120, rows: 36})
 	p.say("diff")
 	p.answered("Edited.")
 	p.Press("alt+up", "alt+up", "ctrl+o")
-	p.Wait("new line", "old line")
-	p.shows("diff-unified")
-	p.Press("alt+d")
-	p.Until("both sides in a line", func(f *screen.Frame) bool {
-		for _, line := range f.Lines {
-			if strings.Contains(line.Text, "old line") && strings.Contains(line.Text, "new line") {
-				return true
-			}
-		}
-		return false
-	})
+	beside := func(f *screen.Frame) bool {
+		return slices.ContainsFunc(f.Lines, func(l screen.Line) bool {
+			return strings.Contains(l.Text, "old line") && strings.Contains(l.Text, "new line")
+		})
+	}
+	p.Until("the new line beside the old one", beside) // there is room
 	p.shows("diff-side-by-side")
+	p.Press("alt+d")
+	p.Until("the new line below the old one", func(f *screen.Frame) bool { return f.Has("old line") && !beside(f) })
+	p.shows("diff-unified")
 	p.quit()
 }
 
-// The question shows all that is known, and has a key for each kind of answer.
+// The question shows all that is known, and has a key for each kind of answer. What is allowed always is not asked again.
 func TestRunPermission(t *testing.T) {
 	p := ready(t, staging{cols: 100, rows: 50})
-	for key, answer := range map[string]string{"y": "yes", "Y": "always", "n": "no", "N": "never"} {
+	for i, answer := range []struct{ key, option string }{{"y", "yes"}, {"n", "no"}, {"Y", "always"}} {
 		p.say("permission")
-		p.Wait("Stage asks for permission", "Edit main.go", "apply-patch main.go", "The comma is missing", "main.go:6", "I must mend the comma.", "new line", "Yes, once", "No, never")
+		p.Wait("Stage asks for permission", "Edit main.go", "apply-patch main.go", "The comma is missing", "main.go:6", "I must mend the comma.",
+			"new line", "Yes, once", "No, never")
 		p.Gone("Ctrl-G: answer")
-		if key == "y" && *update {
+		if i == 0 {
 			p.shows("permission")
 		}
-		p.Press(key)
-		p.answered("Your answer: selected " + answer)
+		p.Press(answer.key)
+		p.answered("Your answer: selected "+answer.option, "Answered: ")
 	}
+	p.say("permission")
+	p.answered("Decided by a rule")
+	p.quit()
+}
+
+// What is rejected always is not asked again either.
+func TestRunPermissionNever(t *testing.T) {
+	p := ready(t, staging{})
+	p.say("bare-permission")
+	p.Wait("Stage asks for permission")
+	p.Gone("Ctrl-G: answer")
+	p.Press("N")
+	p.answered("Your answer: selected never")
+	p.say("bare-permission")
+	p.answered("Decided by a rule")
 	p.quit()
 }
 
@@ -141,7 +156,8 @@ func TestRunPermissionOfAnotherSession(t *testing.T) {
 	p.Press("ctrl+s")
 	p.Wait("Open sessions")
 	p.shows("overview")
-	p.Press("esc", "ctrl+g")
+	p.back("Open sessions")
+	p.Press("ctrl+g")
 	p.Wait("Run rm -rf build")
 	p.Press("y")
 	p.Wait("Your answer: selected yes")
@@ -195,7 +211,7 @@ func TestRunTerminalLive(t *testing.T) {
 }
 
 func TestRunFiles(t *testing.T) {
-	p := ready(t, staging{command: []string{"run", "--allow", "all"}})
+	p := ready(t, staging{})
 	p.say("files")
 	p.answered("I have read", "Buy milk.")
 	if text, err := os.ReadFile(filepath.Join(p.dir, "written.txt")); err != nil || string(text) != "by the agent\n" {
@@ -241,15 +257,15 @@ func TestRunOptions(t *testing.T) {
 	p.Press("alt+o")
 	p.Wait("Thinking")
 	p.shows("options")
-	p.quitFrom("esc")
+	p.back("filter:")
+	p.quit()
 }
 
-// quitFrom leaves a screen, and the program.
-func (p *play) quitFrom(keys ...string) {
+// back leaves a screen that shows a text. A key that comes right behind Esc would be the same key with Alt.
+func (p *play) back(shown string) {
 	p.t.Helper()
-	p.Press(keys...)
-	p.Wait(" ready ")
-	p.quit()
+	p.Press("esc")
+	p.Gone(shown)
 }
 
 // Commands of the agent are completed and chosen.
@@ -269,7 +285,8 @@ func TestRunCommands(t *testing.T) {
 	p.answered("There is a new command.")
 	p.Press("alt+c")
 	p.Wait("A new command")
-	p.quitFrom("esc")
+	p.back("filter:")
+	p.quit()
 }
 
 // Files are found by some of their letters, and sent with the prompt; images as images.
@@ -312,7 +329,7 @@ func TestRunQueue(t *testing.T) {
 	p.Press("alt+q")
 	p.Wait("Prompts that wait")
 	p.shows("queue-edit")
-	p.Press("esc")
+	p.back("Prompts that wait")
 	p.open()
 	p.Wait("Stage asks for permission")
 	p.Press("ctrl+g")
@@ -382,7 +399,7 @@ func TestRunLoginInTerminal(t *testing.T) {
 func TestRunUsage(t *testing.T) {
 	p := ready(t, staging{cols: 100, rows: 24})
 	p.say("usage")
-	p.answered("Now you know.", "26% of 200k", "USD 0.42")
+	p.answered("Now you know.", "53k/200k (26%)", "0.42 USD")
 	p.shows("usage")
 	p.quit()
 }
@@ -469,7 +486,8 @@ func TestRunHelp(t *testing.T) {
 	p.Press("?")
 	p.Wait("cancel the turn; twice: leave")
 	p.shows("help")
-	p.quitFrom("esc")
+	p.back("cancel the turn; twice: leave")
+	p.quit()
 }
 
 // Nothing is lost when the terminal gets another size.

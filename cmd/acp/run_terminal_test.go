@@ -72,7 +72,7 @@ func begin(t *testing.T, s staging) *play {
 	if len(args) == 0 {
 		args = []string{"run"}
 	}
-	args = append(append(args, "--", programPath(t, "stage")), s.agent...)
+	args = append(append(args, "--", "stage"), s.agent...)
 	cmd := exec.Command(programPath(t, "acp"), args...)
 	cmd.Dir = p.dir
 	cmd.Env = screen.Env(append([]string{"HOME=" + p.home, gateVariable + "=" + gate}, s.env...)...)

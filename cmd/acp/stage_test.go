@@ -136,10 +136,15 @@ type stageSession struct {
 }
 
 // kept are the sessions of earlier days.
-var kept = []acp.SessionInfo{
-	{SessionID: "old-1", Title: acp.Some("Fix the build"), UpdatedAt: acp.Some("2026-01-03T10:00:00Z")},
-	{SessionID: "old-2", Title: acp.Some("Write the docs"), UpdatedAt: acp.Some("2026-01-02T10:00:00Z")},
-	{SessionID: "old-3", UpdatedAt: acp.Some("2026-01-01T10:00:00Z")},
+func kept() []acp.SessionInfo {
+	ago := func(days int) acp.Opt[string] {
+		return acp.Some(time.Now().Add(-time.Duration(days)*24*time.Hour - time.Hour).UTC().Format(time.RFC3339))
+	}
+	return []acp.SessionInfo{
+		{SessionID: "old-1", Title: acp.Some("Fix the build"), UpdatedAt: ago(3)},
+		{SessionID: "old-2", Title: acp.Some("Write the docs"), UpdatedAt: ago(4)},
+		{SessionID: "old-3", UpdatedAt: ago(5)},
+	}
 }
 
 func (a *stageAgent) handlers() acp.AgentHandlers {
@@ -290,7 +295,7 @@ func (a *stageAgent) list(_ context.Context, _ *acp.AgentConn, req *acp.ListSess
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	res := &acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
-	for _, info := range kept {
+	for _, info := range kept() {
 		if slices.Contains(a.deleted, info.SessionID) {
 			continue
 		}
