@@ -120,6 +120,17 @@ func (s *Session[S]) sendModeOption(ctx context.Context) error {
 	return s.AgentSession.Update(ctx, acp.ConfigUpdate(s.ConfigOptions()...))
 }
 
+// oneChoice has one request at a time change the mode or an option, so that what the author's hook was told last is what
+// is stored and shown. done must be called.
+func (s *Session[S]) oneChoice(ctx context.Context) (done func(), err error) {
+	select {
+	case s.choosing <- struct{}{}:
+		return func() { <-s.choosing }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 // choose makes a mode the current one because the client says so, and tells it beside the answer what else has changed by
 // that.
 func (s *Session[S]) choose(ctx context.Context, mode acp.SessionModeID, tell func(context.Context) error) error {
@@ -140,6 +151,11 @@ func (ss *Sessions[S]) setMode(
 	if !s.hasMode(req.ModeID) {
 		return nil, acp.InvalidParamsf("the session has no mode %.64q", req.ModeID)
 	}
+	done, err := s.oneChoice(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	return &acp.SetSessionModeResponse{}, s.choose(ctx, req.ModeID, s.sendModeOption)
 }
 
@@ -147,6 +163,11 @@ func (ss *Sessions[S]) setMode(
 func (ss *Sessions[S]) setOption(
 	ctx context.Context, s *Session[S], req *acp.SetSessionConfigOptionRequest,
 ) (*acp.SetSessionConfigOptionResponse, error) {
+	done, err := s.oneChoice(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	s.mu.Lock()
 	ours := req.ConfigID == modeOption && s.showsModes()
 	s.mu.Unlock()

@@ -1,10 +1,12 @@
-// This file owns what of a conversation is stored, and that the chunks of a message are stored as one.
+// This file owns what of a conversation is stored, and that what replaces or continues other things is stored with them:
+// the chunks of a message as one, the updates of a tool call as one.
 
 package agentkit
 
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,8 +18,11 @@ import (
 const (
 	// joinedBytes is how long chunks grow that are joined.
 	joinedBytes = 64 << 10
-	// joinedTime is how long they wait.
+	// joinedTime is how long they wait, and how long the updates of tool calls wait the first time. Each further time it is
+	// twice as long, so that what is stored of a call that goes on grows with the logarithm of its time.
 	joinedTime = time.Second
+	// joinedCalls is how many tool calls are open at once whose updates are joined.
+	joinedCalls = 64
 )
 
 // recorder writes the updates of a session into the store. Its owner holds out.
@@ -25,13 +30,21 @@ type recorder struct {
 	store  sessionstore.Store // or nil
 	id     acp.SessionID
 	out    *sync.Mutex
-	failed func(error) // is told what the timer's flush returns
+	failed func(error) // is told what the alarms' functions return
+
+	unknown bool                // the store does not have the session yet
+	early   []acp.SessionUpdate // what is to be stored when it has
 
 	kind    chunkKind // of the text that waits; 0 is none
 	message acp.Opt[acp.MessageID]
 	text    []byte
-	timer   *time.Timer
-	running sync.WaitGroup // the timer's function, from when it is set until it has returned or cannot run
+	textDue *time.Timer
+
+	calls    map[acp.ToolCallID]*acp.ToolCallUpdate // those that have not ended, with what waits of each, or nil
+	callsDue *time.Timer
+	callTime time.Duration // how long updates wait the next time
+
+	running sync.WaitGroup // the functions of timers, from when they are set until they have returned or cannot run
 	closed  bool           // nothing of the session is stored or sent any more
 }
 
@@ -94,25 +107,105 @@ func withoutTerminals(update acp.SessionUpdate) acp.SessionUpdate {
 	return update
 }
 
-// add stores an update.
-func (r *recorder) add(ctx context.Context, update acp.SessionUpdate) error {
+// add stores an update. It is joined with others only if it is valid: one that is not would have all of them left out when
+// the session is replayed.
+func (r *recorder) add(ctx context.Context, update acp.SessionUpdate, valid bool) error {
 	if r.store == nil || !lasting(update) {
 		return nil
 	}
+	update = withoutTerminals(update)
+	switch u := update.Variant.(type) {
+	case *acp.SessionUpdateToolCall:
+		// What waits of another call with this id comes before it.
+		err := errors.Join(r.flushText(), r.flushCall(u.ToolCallID), r.append(ctx, update))
+		return errors.Join(err, r.track(u.ToolCallID, err == nil && !ends(u.Status)))
+	case *acp.SessionUpdateToolCallUpdate:
+		if valid {
+			return r.addToCall(ctx, acp.ToolCallUpdate(*u))
+		}
+		return errors.Join(r.flushText(), r.flushCall(u.ToolCallID), r.append(ctx, update))
+	}
 	kind, c, text := chunk(update)
 	if kind == noChunk {
-		// What is sent is stored, and the store does not wait for long. That the text before it could not be stored is no
-		// reason to leave it out.
-		return errors.Join(r.flush(), r.store.Append(context.WithoutCancel(ctx), r.id, withoutTerminals(update)))
+		// That the text before it could not be stored is no reason to leave it out.
+		return errors.Join(r.flushText(), r.append(ctx, update))
 	}
 	var err error
 	if kind != r.kind || !c.MessageID.Equal(r.message) || len(r.text)+len(text) > joinedBytes {
-		err = r.flush()
+		err = r.flushText()
 		r.kind, r.message = kind, c.MessageID
 	}
 	r.text = append(r.text, text...)
-	r.arm()
+	r.set(&r.textDue, joinedTime, (*recorder).flushText)
 	return err
+}
+
+// addToCall stores an update of a tool call, together with what waits of it, or has it wait if the call goes on.
+func (r *recorder) addToCall(ctx context.Context, u acp.ToolCallUpdate) error {
+	waiting, open := r.calls[u.ToolCallID]
+	if waiting != nil {
+		merge(waiting, u)
+		u = *waiting
+	}
+	goesOn := !ends(u.Status.Value())
+	if open && goesOn { // where it comes among other updates does not matter: its call was stored
+		r.calls[u.ToolCallID] = &u
+		r.set(&r.callsDue, max(joinedTime, r.callTime), (*recorder).flushCallsInTime)
+		return nil
+	}
+	err := errors.Join(r.flushText(), r.append(ctx, acp.NewSessionUpdateToolCallUpdate(u)))
+	return errors.Join(err, r.track(u.ToolCallID, err == nil && goesOn))
+}
+
+// track takes note of whether the updates of a tool call are to be joined from now on. Nothing of it waits.
+func (r *recorder) track(id acp.ToolCallID, open bool) (err error) {
+	delete(r.calls, id)
+	switch {
+	case !open && len(r.calls) == 0:
+		r.stop(&r.callsDue)
+		r.callTime = 0
+	case open && len(r.calls) >= joinedCalls: // some may never end
+		err = r.flushCalls()
+		clear(r.calls) // the next update of each is stored at once
+	}
+	if open {
+		if r.calls == nil {
+			r.calls = map[acp.ToolCallID]*acp.ToolCallUpdate{}
+		}
+		r.calls[id] = nil
+	}
+	return err
+}
+
+// ends reports whether a tool call with this status is over.
+func ends(status acp.ToolCallStatus) bool {
+	return status == acp.ToolCallStatusCompleted || status == acp.ToolCallStatusFailed
+}
+
+// merge makes of an update of a tool call one that says what both say, the later one u. Members that are absent or null
+// change nothing.
+func merge(to *acp.ToolCallUpdate, u acp.ToolCallUpdate) {
+	mergeOpt(&to.Kind, u.Kind)
+	mergeOpt(&to.Status, u.Status)
+	mergeOpt(&to.Title, u.Title)
+	mergeOpt(&to.Name, u.Name)
+	mergeOpt(&to.Content, u.Content)
+	mergeOpt(&to.Locations, u.Locations)
+	if u.RawInput != nil && string(u.RawInput) != "null" {
+		to.RawInput = u.RawInput
+	}
+	if u.RawOutput != nil && string(u.RawOutput) != "null" {
+		to.RawOutput = u.RawOutput
+	}
+	if u.Meta != nil {
+		to.Meta = u.Meta
+	}
+}
+
+func mergeOpt[T any](to *acp.Opt[T], u acp.Opt[T]) {
+	if u.Present() {
+		*to = u
+	}
 }
 
 // put stores updates as they are, behind what waits.
@@ -120,44 +213,70 @@ func (r *recorder) put(ctx context.Context, updates []acp.SessionUpdate) error {
 	if r.store == nil {
 		return nil
 	}
-	if err := r.flush(); err != nil {
+	if err := r.flushText(); err != nil {
 		return err
 	}
-	return r.store.Append(ctx, r.id, updates...)
+	return r.append(ctx, updates...)
 }
 
-// arm sets the time at which what waits is stored.
-func (r *recorder) arm() {
-	if r.timer != nil {
+// append gives updates to the store, which does not wait for long: what was sent is stored although ctx has ended.
+func (r *recorder) append(ctx context.Context, updates ...acp.SessionUpdate) error {
+	if r.unknown {
+		r.early = append(r.early, updates...)
+		return nil
+	}
+	return r.store.Append(context.WithoutCancel(ctx), r.id, updates...)
+}
+
+// known says that the store has the session now, and stores what was early.
+func (r *recorder) known(ctx context.Context) error {
+	early := r.early
+	r.unknown, r.early = false, nil
+	if len(early) == 0 {
+		return nil
+	}
+	return r.append(ctx, early...)
+}
+
+// set has do called after a time, with out held, unless that was set already.
+func (r *recorder) set(due **time.Timer, after time.Duration, do func(*recorder) error) {
+	if *due != nil {
 		return
 	}
 	r.running.Add(1)
 	var timer *time.Timer
-	timer = time.AfterFunc(joinedTime, func() {
+	timer = time.AfterFunc(after, func() {
 		defer r.running.Done()
 		r.out.Lock()
 		defer r.out.Unlock()
-		if r.timer != timer {
-			return // it was stored meanwhile
+		if *due != timer {
+			return // it was stopped meanwhile
 		}
-		if err := r.flush(); err != nil {
+		*due = nil
+		if err := do(r); err != nil {
 			r.failed(err)
 		}
 	})
-	r.timer = timer
+	*due = timer
 }
 
-// disarm keeps the timer from doing anything.
-func (r *recorder) disarm() {
-	if r.timer != nil && r.timer.Stop() {
+// stop keeps a timer from doing anything.
+func (r *recorder) stop(due **time.Timer) {
+	if *due != nil && (*due).Stop() {
 		r.running.Done()
 	}
-	r.timer = nil
+	*due = nil
 }
 
-// flush stores the chunks that wait.
+// flush stores all that waits.
 func (r *recorder) flush() error {
-	r.disarm()
+	r.callTime = 0
+	return errors.Join(r.flushText(), r.flushCalls())
+}
+
+// flushText stores the chunks that wait.
+func (r *recorder) flushText() error {
+	r.stop(&r.textDue)
 	if r.kind == noChunk {
 		return nil
 	}
@@ -172,10 +291,39 @@ func (r *recorder) flush() error {
 		update = acp.NewSessionUpdateAgentThoughtChunk(c)
 	}
 	r.kind, r.text = noChunk, r.text[:0]
-	return r.store.Append(context.Background(), r.id, update)
+	return r.append(context.Background(), update)
 }
 
-// close stores what waits, and waits for the timer. Nothing is stored or sent afterwards. out is not held.
+// flushCalls stores what waits of tool calls. What cannot be stored waits on.
+func (r *recorder) flushCalls() error {
+	r.stop(&r.callsDue)
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(r.calls)) {
+		errs = append(errs, r.flushCall(id))
+	}
+	return errors.Join(errs...)
+}
+
+// flushCallsInTime is flushCalls when updates have waited for callTime.
+func (r *recorder) flushCallsInTime() error {
+	r.callTime = 2 * max(joinedTime, r.callTime)
+	return r.flushCalls()
+}
+
+// flushCall stores what waits of one.
+func (r *recorder) flushCall(id acp.ToolCallID) error {
+	waiting := r.calls[id]
+	if waiting == nil {
+		return nil
+	}
+	err := r.append(context.Background(), acp.NewSessionUpdateToolCallUpdate(*waiting))
+	if err == nil {
+		r.calls[id] = nil
+	}
+	return err
+}
+
+// close stores what waits, and waits for the timers. Nothing is stored or sent afterwards. out is not held.
 func (r *recorder) close() error {
 	r.out.Lock()
 	r.closed = true

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,15 +35,17 @@ type Session[S any] struct {
 	cancel   context.CancelCauseFunc
 	freed    chan struct{} // closed when nobody uses it any more, and Config.Close has returned
 
-	saving sync.Mutex // guards kept and early
-	kept   bool       // the store has the session
-	early  []byte     // State as it was saved before that
+	saving sync.Mutex           // guards early
+	early  *sessionstore.Record // what the store gets when Config.Open has made a session; nil when it has the session
+
+	choosing chan struct{} // has room for one: who changes the mode or an option for the client, with the author's hook
 
 	out  sync.Mutex // held while an update is recorded and sent, so that both are in one order
 	said recorder
 
 	mu      sync.Mutex
 	users   int // handlers that run
+	prompts int // of them, those of prompts
 	closed  bool
 	mode    acp.SessionModeID
 	modes   []acp.SessionMode         // not changed after Config.Open
@@ -59,12 +62,15 @@ func newSession[S any](ss *Sessions[S], session *acp.AgentSession, o *Opening) *
 		cwd:          o.Cwd,
 		roots:        slices.Clone(o.AdditionalDirectories),
 		freed:        make(chan struct{}),
-		kept:         o.Reason != Created,
+		choosing:     make(chan struct{}, 1),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.said = recorder{store: ss.config.Store, id: session.ID(), out: &s.out, failed: func(err error) {
 		s.logger().Error("not stored", "error", err)
 	}}
+	if o.Reason == Created {
+		s.early, s.said.unknown = &sessionstore.Record{}, true
+	}
 	return s
 }
 
@@ -80,21 +86,23 @@ func (s *Session[S]) AdditionalDirectories() []string { return s.roots }
 
 func (s *Session[S]) logger() *slog.Logger { return s.sessions.logger().With("session", s.ID()) }
 
-// acquire notes that a handler uses the session, unless it is closed.
-func (s *Session[S]) acquire() bool {
+// acquire notes that a handler uses the session, unless it is closed. prompts is 1 for the handler of a prompt, and else 0.
+func (s *Session[S]) acquire(prompts int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
 	s.users++
+	s.prompts += prompts
 	return true
 }
 
 // release notes that the handler has ended.
-func (s *Session[S]) release() {
+func (s *Session[S]) release(prompts int) {
 	s.mu.Lock()
 	s.users--
+	s.prompts -= prompts
 	last := s.closed && s.users == 0
 	s.mu.Unlock()
 	if last {
@@ -130,6 +138,7 @@ func (s *Session[S]) close() {
 // free is called once.
 func (s *Session[S]) free() {
 	defer close(s.freed)
+	defer s.sessions.forget(s)
 	if err := s.said.close(); err != nil {
 		s.logger().Error("the end of the session was not stored", "error", err)
 	}
@@ -138,11 +147,11 @@ func (s *Session[S]) free() {
 	}
 }
 
-// busy reports whether a prompt runs or waits.
+// busy reports whether a prompt runs or waits, or is about to.
 func (s *Session[S]) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.turn != nil
+	return s.prompts > 0
 }
 
 // prepare makes the session what the store and the author make it.
@@ -219,37 +228,53 @@ func (s *Session[S]) keep(ctx context.Context, o *Opening) error {
 		})
 		return s.sessions.answer(s.ID(), err)
 	}
-	r := sessionstore.Record{Info: sessionstore.Info{
-		ID: s.ID(), Cwd: s.cwd, AdditionalDirectories: s.roots, Created: now, Updated: now,
-	}}
+	s.out.Lock()
+	defer s.out.Unlock()
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	if s.early != nil {
-		data, err := json.Marshal(saved{State: s.early})
-		if err != nil {
-			return fmt.Errorf("the state: %w", err)
-		}
-		r.State = data
+	r := *s.early
+	r.Info = sessionstore.Info{
+		ID: s.ID(), Cwd: s.cwd, AdditionalDirectories: s.roots, Title: r.Title, Created: now, Updated: now,
 	}
 	if err := store.Create(ctx, r); err != nil {
 		return s.sessions.answer(s.ID(), err)
 	}
-	s.kept, s.early = true, nil
+	s.early = nil
+	if err := s.said.known(ctx); err != nil {
+		return errors.Join(s.sessions.answer(s.ID(), err), store.Delete(context.WithoutCancel(ctx), s.ID()))
+	}
 	return nil
 }
 
-// replay sends the history, and then the commands. Nothing else of the session is sent meanwhile.
+// replay sends the history, and then the commands. Nothing else of the session is sent meanwhile. Tool calls that have
+// not ended, because the process was killed that made them, are shown as failed: nobody ends them any more.
 func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 	s.out.Lock()
 	defer s.out.Unlock()
+	send := func(update acp.SessionUpdate) error {
+		err := s.AgentSession.Update(ctx, update)
+		if refused(err) { // of another program, or recorded
+			s.logger().Warn("an update was not replayed", "error", err)
+			return nil
+		}
+		if err != nil && !errors.Is(err, acp.ErrUnsupported) {
+			return fmt.Errorf("replaying: %w", err)
+		}
+		return nil
+	}
+	open := map[acp.ToolCallID]bool{}
 	for update, err := range s.said.store.Updates(ctx, s.ID()) {
 		if err != nil {
 			return s.sessions.answer(s.ID(), err)
 		}
-		if err := s.AgentSession.Update(ctx, update); refused(err) { // of another program, or recorded
-			s.logger().Warn("an update was not replayed", "error", err)
-		} else if err != nil && !errors.Is(err, acp.ErrUnsupported) {
-			return fmt.Errorf("replaying: %w", err)
+		if err := send(update); err != nil {
+			return err
+		}
+		noteCall(open, update)
+	}
+	for _, id := range slices.Sorted(maps.Keys(open)) {
+		if err := send(acp.UpdateToolCall(id, acp.WithStatus(acp.ToolCallStatusFailed))); err != nil {
+			return err
 		}
 	}
 	if len(o.Commands) == 0 {
@@ -258,9 +283,28 @@ func (s *Session[S]) replay(ctx context.Context, o *Opening) error {
 	return s.AgentSession.Update(ctx, acp.CommandsUpdate(o.Commands...))
 }
 
-// changeStored changes what the store has of the session beside its updates.
+// noteCall keeps account of the tool calls that have not ended.
+func noteCall(open map[acp.ToolCallID]bool, update acp.SessionUpdate) {
+	var id acp.ToolCallID
+	var status acp.Opt[acp.ToolCallStatus]
+	switch u := update.Variant.(type) {
+	case *acp.SessionUpdateToolCall:
+		id, status = u.ToolCallID, acp.Some(u.Status)
+	case *acp.SessionUpdateToolCallUpdate:
+		id, status = u.ToolCallID, u.Status
+	}
+	switch {
+	case !status.Present():
+	case ends(status.Value()):
+		delete(open, id)
+	default:
+		open[id] = true
+	}
+}
+
+// changeStored changes what the store has of the session beside its updates, or will have.
 func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore.Record, *saved) error) error {
-	return s.said.store.Change(ctx, s.ID(), func(r *sessionstore.Record) error {
+	whole := func(r *sessionstore.Record) error {
 		var state saved
 		if r.State != nil {
 			if err := json.Unmarshal(r.State, &state); err != nil {
@@ -276,7 +320,14 @@ func (s *Session[S]) changeStored(ctx context.Context, change func(*sessionstore
 		}
 		r.State = data
 		return nil
-	})
+	}
+	s.saving.Lock()
+	if s.early != nil { // in Config.Open
+		defer s.saving.Unlock()
+		return whole(s.early)
+	}
+	s.saving.Unlock()
+	return s.said.store.Change(ctx, s.ID(), whole)
 }
 
 // SaveState stores State, as encoding/json writes it: it is there again before Config.Open is called for the session the next
@@ -289,15 +340,6 @@ func (s *Session[S]) SaveState(ctx context.Context) error {
 	data, err := json.Marshal(s.State)
 	if err != nil {
 		return fmt.Errorf("the state: %w", err)
-	}
-	s.saving.Lock()
-	early := !s.kept
-	if early { // in Config.Open, of a session that is new
-		s.early = data
-	}
-	s.saving.Unlock()
-	if early {
-		return nil
 	}
 	return s.changeStored(ctx, func(_ *sessionstore.Record, state *saved) error {
 		state.State = data
@@ -314,6 +356,14 @@ func (s *Session[S]) History(ctx context.Context) iter.Seq2[acp.SessionUpdate, e
 		}
 		if err := s.flush(); err != nil {
 			yield(acp.SessionUpdate{}, err)
+			return
+		}
+		if early, ok := s.saidEarly(); ok {
+			for _, update := range early {
+				if !yield(update, nil) {
+					return
+				}
+			}
 			return
 		}
 		s.said.store.Updates(ctx, s.ID())(yield)
@@ -340,13 +390,13 @@ func (s *Session[S]) Update(ctx context.Context, update acp.SessionUpdate) error
 	var stored, sent error
 	switch update.Variant.(type) {
 	case *acp.SessionUpdateSessionInfoUpdate, *acp.SessionUpdateCurrentModeUpdate, *acp.SessionUpdateConfigOptionUpdate:
-		stored = s.record(ctx, update) // what is sent of the session follows from it
+		stored = s.record(ctx, update, true) // what is sent of the session follows from it
 		sent = s.send(ctx, update)
 	default:
 		if sent = s.send(ctx, update); refused(sent) {
 			return sent
 		}
-		stored = s.record(ctx, update)
+		stored = s.record(ctx, update, true)
 	}
 	if stored == nil {
 		return sent
@@ -363,19 +413,24 @@ func refused(err error) bool {
 // Record stores an update without sending it. It is for what the client knows already in another form: a tool call's
 // output, for example, that it has shown as a terminal, which will be gone when the session is loaded.
 func (s *Session[S]) Record(ctx context.Context, update acp.SessionUpdate) error {
+	return s.recordOnly(ctx, update, false)
+}
+
+// recordOnly is Record, also for updates that are known to be valid.
+func (s *Session[S]) recordOnly(ctx context.Context, update acp.SessionUpdate, valid bool) error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	if s.said.closed {
 		return ErrSessionClosed
 	}
-	if err := s.record(ctx, update); err != nil {
+	if err := s.record(ctx, update, valid); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
 	return nil
 }
 
 // record stores what an update means; out is held.
-func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate) error {
+func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate, valid bool) error {
 	switch u := update.Variant.(type) {
 	case *acp.SessionUpdateSessionInfoUpdate:
 		return s.retitle(context.WithoutCancel(ctx), u.Title)
@@ -384,7 +439,7 @@ func (s *Session[S]) record(ctx context.Context, update acp.SessionUpdate) error
 	case *acp.SessionUpdateConfigOptionUpdate:
 		s.setOptions(u.ConfigOptions)
 	}
-	return s.said.add(ctx, update)
+	return s.said.add(ctx, update, valid)
 }
 
 // retitle takes note of a title.
@@ -412,6 +467,13 @@ func shortened(title string) string {
 		return title
 	}
 	return strings.ToValidUTF8(title[:longest], "") + "…"
+}
+
+// saidEarly is what a session has said that the store does not have yet, because Config.Open has not returned.
+func (s *Session[S]) saidEarly() (updates []acp.SessionUpdate, early bool) {
+	s.out.Lock()
+	defer s.out.Unlock()
+	return s.said.early, s.said.unknown
 }
 
 // flush stores what was said and is not stored yet.

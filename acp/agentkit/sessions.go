@@ -8,13 +8,11 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
@@ -53,6 +51,11 @@ type Config[S any] struct {
 	// Store keeps the sessions. Without one they end with their connection, and the client cannot list, load, resume
 	// or delete any. It is not closed.
 	Store sessionstore.Store
+
+	// Fork says that clients may fork a stored session: session/fork, which is not a part of the standard yet. Clients of
+	// package acp/unstable know it, and those of package acp do not see it. It is advertised by means of Options, and served
+	// by the Fallback of the Extensions of Handlers.
+	Fork bool
 
 	// WhileBusy says what to do with a prompt that comes while one runs. Default Refuse.
 	WhileBusy WhileBusy
@@ -135,7 +138,8 @@ type Sessions[S any] struct {
 // sessionsOf are the sessions of a connection.
 type sessionsOf[S any] struct {
 	open     map[acp.SessionID]*Session[S]
-	changing map[acp.SessionID]bool // being opened, closed or deleted
+	closing  map[acp.SessionID]*Session[S] // with handlers that still run, or Config.Close
+	changing map[acp.SessionID]bool        // being opened, closed or deleted
 }
 
 // NewSessions makes the sessions of an agent. It panics without Config.Prompt.
@@ -171,18 +175,24 @@ func (ss *Sessions[S]) Handlers() acp.AgentHandlers {
 		h.ResumeSession = ss.resumeSession
 		h.ListSessions = ss.listSessions
 		h.DeleteSession = ss.deleteSession
+		if ss.config.Fork {
+			ss.serveFork(&h)
+		}
 	}
 	return h
 }
 
-// Options returns a copy of opts with what WhileBusy needs; opts may be nil. With Queue and Steer, an agent must be served
-// with it: otherwise no session can be opened.
+// Options returns a copy of opts with what WhileBusy and Fork need; opts may be nil. With Queue and Steer, an agent must be
+// served with it: otherwise no session can be opened.
 func (ss *Sessions[S]) Options(opts *acp.AgentOptions) *acp.AgentOptions {
 	var o acp.AgentOptions
 	if opts != nil {
 		o = *opts
 	}
 	o.Conn.ConcurrentTurns = o.Conn.ConcurrentTurns || ss.config.WhileBusy != Refuse
+	if ss.config.Fork && ss.config.Store != nil {
+		o.Conn.Hooks.Serve = advertiseFork(o.Conn.Hooks.Serve)
+	}
 	return &o
 }
 
@@ -204,11 +214,11 @@ func Bind[S, P, R any](
 	ss *Sessions[S], handler func(ctx context.Context, s *Session[S], req *P) (*R, error),
 ) func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
 	return func(ctx context.Context, session *acp.AgentSession, req *P) (*R, error) {
-		s, err := ss.acquire(session)
+		s, err := ss.acquire(session, 0)
 		if err != nil {
 			return nil, err
 		}
-		defer s.release()
+		defer s.release(0)
 		ctx, end := s.within(ctx)
 		defer end()
 		return handler(ctx, s, req)
@@ -217,15 +227,15 @@ func Bind[S, P, R any](
 
 // Lookup returns an open session of a connection, or an error that answers the client that there is none.
 func (ss *Sessions[S]) Lookup(session *acp.AgentSession) (*Session[S], error) {
-	s, err := ss.acquire(session)
+	s, err := ss.acquire(session, 0)
 	if err == nil {
-		s.release()
+		s.release(0)
 	}
 	return s, err
 }
 
-// acquire finds an open session for a handler, which calls its release.
-func (ss *Sessions[S]) acquire(session *acp.AgentSession) (*Session[S], error) {
+// acquire finds an open session for a handler, which calls its release; see Session.acquire for prompts.
+func (ss *Sessions[S]) acquire(session *acp.AgentSession, prompts int) (*Session[S], error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	of := ss.conns[session.Conn()]
@@ -236,7 +246,7 @@ func (ss *Sessions[S]) acquire(session *acp.AgentSession) (*Session[S], error) {
 		return nil, errChanging
 	}
 	s := of.open[session.ID()]
-	if s == nil || !s.acquire() {
+	if s == nil || !s.acquire(prompts) {
 		return nil, acp.SessionNotFound(session.ID())
 	}
 	return s, nil
@@ -259,11 +269,13 @@ func (ss *Sessions[S]) change(session *acp.AgentSession) (s *Session[S], done fu
 	}
 	of := ss.conns[conn]
 	if of == nil {
-		of = &sessionsOf[S]{open: map[acp.SessionID]*Session[S]{}, changing: map[acp.SessionID]bool{}}
+		of = &sessionsOf[S]{
+			open: map[acp.SessionID]*Session[S]{}, closing: map[acp.SessionID]*Session[S]{}, changing: map[acp.SessionID]bool{},
+		}
 		ss.conns[conn] = of
 		ss.watchers.Go(func() { ss.watch(conn) })
 	}
-	if of.changing[id] {
+	if of.changing[id] || of.closing[id] != nil { // what closed it may have been given up meanwhile
 		return nil, nil, errChanging
 	}
 	of.changing[id] = true
@@ -278,7 +290,7 @@ func (ss *Sessions[S]) change(session *acp.AgentSession) (s *Session[S], done fu
 func (ss *Sessions[S]) room(conn *acp.AgentConn) error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if of := ss.conns[conn]; of != nil && len(of.open)+len(of.changing) > ss.config.MaxSessions {
+	if of := ss.conns[conn]; of != nil && len(of.open)+len(of.closing)+len(of.changing) > ss.config.MaxSessions {
 		return acp.ErrInvalidRequest.WithMessagef("Invalid request: %d sessions are open, which is the most: close one", len(of.open))
 	}
 	return nil
@@ -305,6 +317,7 @@ func (ss *Sessions[S]) shut(ctx context.Context, s *Session[S]) error {
 	ss.mu.Lock()
 	if of := ss.conns[s.Conn()]; of != nil && of.open[s.ID()] == s {
 		delete(of.open, s.ID())
+		of.closing[s.ID()] = s
 	}
 	ss.mu.Unlock()
 	s.close()
@@ -313,6 +326,15 @@ func (ss *Sessions[S]) shut(ctx context.Context, s *Session[S]) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// forget says that a session is closed, and nothing of it is left.
+func (ss *Sessions[S]) forget(s *Session[S]) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if of := ss.conns[s.Conn()]; of != nil && of.closing[s.ID()] == s {
+		delete(of.closing, s.ID())
 	}
 }
 
@@ -406,43 +428,6 @@ func (ss *Sessions[S]) resumeSession(
 		return nil, err
 	}
 	return &acp.ResumeSessionResponse{Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
-}
-
-// Fork makes and opens a session that begins with the history and the state of another one that is stored, which it may
-// name although it is open. It needs a store. It is for agents that offer this in a way of their own, because
-// session/fork is not yet in version 1; the client knows the new session's id from the answer that the
-// agent then gives, or from session/list.
-func (ss *Sessions[S]) Fork(
-	ctx context.Context, conn *acp.AgentConn, from acp.SessionID, req *acp.NewSessionRequest,
-) (*acp.NewSessionResponse, error) {
-	store := ss.config.Store
-	if store == nil {
-		return nil, fmt.Errorf("agentkit: Fork: %w", errors.ErrUnsupported)
-	}
-	if s, err := ss.Lookup(conn.Session(from)); err == nil {
-		if err := s.flush(); err != nil {
-			return nil, err
-		}
-	}
-	info, err := store.Get(ctx, from)
-	if err != nil {
-		return nil, ss.answer(from, err)
-	}
-	id, now := newID(), time.Now()
-	err = sessionstore.Fork(ctx, store, from, sessionstore.Info{
-		ID: id, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, Title: info.Title, Created: now, Updated: now,
-	})
-	if err != nil {
-		return nil, ss.answer(from, err)
-	}
-	o := &Opening{
-		Reason: Forked, Cwd: req.Cwd, AdditionalDirectories: req.AdditionalDirectories, MCPServers: req.MCPServers, Meta: req.Meta,
-	}
-	s, err := ss.opening(ctx, conn.Session(id), o)
-	if err != nil {
-		return nil, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))
-	}
-	return &acp.NewSessionResponse{SessionID: s.ID(), Modes: s.modeState(), ConfigOptions: s.optionState()}, nil
 }
 
 func (ss *Sessions[S]) closeSession(

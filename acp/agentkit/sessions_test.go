@@ -738,7 +738,7 @@ func TestWhatIsStored(t *testing.T) {
 	wantLines(t, "stored", got,
 		"user: hello", "user:  you", "user: *acp.ContentBlockImage",
 		"agent: ab", "agent: c", "agent: de", "thought: fgh", "agent: *acp.ContentBlockImage", "agent: ij",
-		"call: c Run pending", "call: c  1", "*acp.SessionUpdatePlan", "*acp.SessionUpdateUnknown", "agent: ", "agent: ", "call: c  1",
+		"call: c Run pending", "*acp.SessionUpdatePlan", "*acp.SessionUpdateUnknown", "agent: ", "agent: ", "call: c  1", "call: c  1",
 		"agent: history of 16")
 }
 

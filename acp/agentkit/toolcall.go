@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/rpc"
@@ -25,6 +26,9 @@ import (
 // The methods send with the context that the call was started with, and Ask with its own; when it has ended they return
 // its cause. Done, Fail and Close work for ten seconds longer. Their errors are those of sending: a message that the client would refuse, such as a
 // relative path, or a connection that is lost. What was not sent has changed nothing.
+//
+// What ends the call also releases the terminals of Run, and waits until the client has answered that, for at most ten
+// seconds; it returns an error if a terminal was not released, although the call has ended.
 //
 // The methods are safe for concurrent use. What they send comes one after the other.
 //
@@ -354,10 +358,18 @@ func (c *ToolCall) send(ctx context.Context, u acp.ToolCallUpdate, change func(*
 		over, c.terminals = c.terminals, nil
 	}
 	c.unlock()
-	for _, terminal := range over {
-		err = errors.Join(err, terminal.Close(ctx))
+	return errors.Join(err, closeAll(ctx, over))
+}
+
+// closeAll releases terminals, all at once, because each may take as long as acp.TerminalHandle.Close waits.
+func closeAll(ctx context.Context, terminals []*acp.TerminalHandle) error {
+	errs := make([]error, len(terminals))
+	var closing sync.WaitGroup
+	for i, terminal := range terminals {
+		closing.Go(func() { errs[i] = terminal.Close(ctx) })
 	}
-	return err
+	closing.Wait()
+	return errors.Join(errs...)
 }
 
 // update is send for who has locked the call.
@@ -410,10 +422,20 @@ func (c *ToolCall) keep(id acp.TerminalID, output string) error {
 
 // record has a session that stores its updates store what the call shows with text in the place of terminals.
 func (c *ToolCall) record(ctx context.Context) error {
-	session, ok := c.session.(interface {
+	if len(c.outputs) == 0 {
+		return nil
+	}
+	var record func(acp.SessionUpdate) error
+	switch session := c.session.(type) {
+	case interface {
+		recordOnly(context.Context, acp.SessionUpdate, bool) error
+	}:
+		record = func(u acp.SessionUpdate) error { return session.recordOnly(ctx, u, true) }
+	case interface {
 		Record(context.Context, acp.SessionUpdate) error
-	})
-	if !ok || len(c.outputs) == 0 {
+	}:
+		record = func(u acp.SessionUpdate) error { return session.Record(ctx, u) }
+	default:
 		return nil
 	}
 	content := make([]acp.ToolCallContent, 0, len(c.shown))
@@ -427,7 +449,7 @@ func (c *ToolCall) record(ctx context.Context) error {
 		}
 		content = append(content, s.ToolCallContent)
 	}
-	return session.Record(ctx, acp.UpdateToolCall(c.id, acp.WithContent(content...)))
+	return record(acp.UpdateToolCall(c.id, acp.WithContent(content...)))
 }
 
 // fenced is a text as a block of code in Markdown.

@@ -22,8 +22,9 @@ import (
 type Turn[S any] struct {
 	*Session[S]
 
-	more chan struct{} // has a token when there may be a prompt to take
-	over chan struct{} // closed when the turn has ended, but for its answer
+	opened *open         // set before Config.Prompt is called
+	more   chan struct{} // has a token when there may be a prompt to take
+	over   chan struct{} // closed when the turn has ended, but for its answer
 
 	// Set before over is closed.
 	begun    bool
@@ -103,8 +104,9 @@ func (t *Turn[S]) NewThought(ctx context.Context) *Text { return NewThought(ctx,
 // from it. It is never closed, and never ready unless WhileBusy is Steer.
 func (t *Turn[S]) Waiting() <-chan struct{} { return t.more }
 
-// Take takes the first prompt that came since the turn began into the turn, or returns nil if there is none. It is stored as a message of the
-// user's, and answered when the turn ends. Unless WhileBusy is Steer there is none.
+// Take takes the first prompt that came since the turn began into the turn, or returns nil if there is none. It is stored
+// as a message of the user's, behind the texts that the turn has written so far, which it waits for; and it is answered
+// when the turn ends. Unless WhileBusy is Steer there is none.
 func (t *Turn[S]) Take() *acp.PromptRequest {
 	if t.sessions.config.WhileBusy != Steer {
 		return nil
@@ -113,6 +115,7 @@ func (t *Turn[S]) Take() *acp.PromptRequest {
 	if p == nil {
 		return nil
 	}
+	t.opened.flush()
 	if err := t.recordPrompt(p.ctx, p.req); err != nil {
 		t.logger().Error("a prompt was not stored", "error", err)
 	}
@@ -143,11 +146,11 @@ func newTurn[S any](s *Session[S]) *Turn[S] {
 func (ss *Sessions[S]) prompt(
 	ctx context.Context, session *acp.AgentSession, req *acp.PromptRequest,
 ) (*acp.PromptResponse, error) {
-	s, err := ss.acquire(session)
+	s, err := ss.acquire(session, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer s.release()
+	defer s.release(1)
 	ctx, end := s.within(ctx)
 	defer end()
 	p := &prompt[S]{req: req, ctx: ctx, decided: make(chan struct{})}
@@ -219,8 +222,8 @@ func (s *Session[S]) leave(p *prompt[S]) bool {
 // run runs the turn.
 func (t *Turn[S]) run(ctx context.Context, req *acp.PromptRequest) (*acp.PromptResponse, error) {
 	t.err = errTurnLost // unless the handler returns
-	ctx, opened := withOpen(ctx)
-	defer t.finish(ctx, opened, req)
+	ctx, t.opened = withOpen(ctx)
+	defer t.finish(ctx, req)
 	// The answer to the turn before must be on its way, or the client would take what this one says for what that one does.
 	if err := engine.AwaitTurn(ctx); err != nil {
 		t.err = err
@@ -276,7 +279,7 @@ func (s *Session[S]) recordPrompt(ctx context.Context, req *acp.PromptRequest) e
 const endTime = 10 * time.Second
 
 // finish does what comes between the handler's return and the answer, and lets the next prompt become a turn.
-func (t *Turn[S]) finish(ctx context.Context, opened *open, req *acp.PromptRequest) {
+func (t *Turn[S]) finish(ctx context.Context, req *acp.PromptRequest) {
 	defer t.pass()
 	if !t.begun {
 		return
@@ -284,15 +287,15 @@ func (t *Turn[S]) finish(ctx context.Context, opened *open, req *acp.PromptReque
 	turn := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	defer t.settle(ctx, turn, opened, req) // also when one of these panics
+	defer t.settle(ctx, turn, req) // also when one of these panics
 	for do := t.nextEnd(); do != nil; do = t.nextEnd() {
 		t.report("the end of a turn", do(ctx))
 	}
 }
 
 // settle closes what the turn has left open, and stores its end. The context of the turn may have ended, ctx has not.
-func (t *Turn[S]) settle(ctx, turn context.Context, opened *open, req *acp.PromptRequest) {
-	t.report("texts and tool calls that were left open", opened.end(turn))
+func (t *Turn[S]) settle(ctx, turn context.Context, req *acp.PromptRequest) {
+	t.report("texts and tool calls that were left open", t.opened.end(turn))
 	t.report("the title", t.title(ctx, req))
 	if t.said.store == nil {
 		return

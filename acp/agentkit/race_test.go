@@ -1,0 +1,393 @@
+package agentkit_test
+
+// This file owns the tests of requests about a session that come at the same time.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/rpc"
+	"github.com/acpgo/sdk/acp/unstable"
+	"github.com/acpgo/sdk/conformance"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// A session whose prompt is about to begin is not loaded under it.
+func TestLoadBesideAPrompt(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, h := t.Context(), newHouse()
+		config := h.config(open(t, dir))
+		config.WhileBusy = agentkit.Queue
+		// The first prompt is held before its handler, and the second one, which is handled, waits for its turn behind it.
+		let := make(chan struct{})
+		var held atomic.Bool
+		serve := func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
+			if call.Method == acp.MethodPrompt && !held.Swap(true) {
+				<-let
+			}
+			return next(ctx)
+		}
+		c := connect(t, agentkit.NewSessions(config), &acp.AgentOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Serve: serve}, Logger: quiet}}, tapped)
+		s := begin(t, c, "/w")
+		answers := make(chan error, 2)
+		for _, text := range []string{"one", "two"} {
+			go func() {
+				_, err := c.Prompt(ctx, &acp.PromptRequest{SessionID: s.ID(), Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
+				answers <- err
+			}()
+			synctest.Wait()
+		}
+		_, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"})
+		wantError(t, "the load", err, acp.ErrInvalidRequest)
+		close(let)
+		for range 2 {
+			if err := <-answers; err != nil {
+				t.Errorf("a prompt: %v", err)
+			}
+		}
+		if _, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+			t.Errorf("loading it later: %v", err)
+		}
+	})
+}
+
+// A request that is taken back while the session ends, which it has closed, does not let another one open the session
+// before that has ended.
+func TestTakenBackWhileASessionEnds(t *testing.T) {
+	requests := map[string]func(context.Context, *client, acp.SessionID) error{
+		"load": func(ctx context.Context, c *client, id acp.SessionID) error {
+			_, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: id, Cwd: "/two"})
+			return err
+		},
+		"close": func(ctx context.Context, c *client, id acp.SessionID) error {
+			_, err := c.CloseSession(ctx, &acp.CloseSessionRequest{SessionID: id})
+			return err
+		},
+		"delete": func(ctx context.Context, c *client, id acp.SessionID) error {
+			_, err := c.DeleteSession(ctx, &acp.DeleteSessionRequest{SessionID: id})
+			return err
+		},
+	}
+	for name, request := range requests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, h := t.Context(), newHouse()
+				config := h.config(open(t, dir))
+				// A handler of the session goes on although it was told to end.
+				let := make(chan struct{})
+				config.SetMode = func(context.Context, *agentkit.Session[state], acp.SessionModeID) error {
+					<-let
+					return nil
+				}
+				config.MaxSessions = 1
+				c := connect(t, agentkit.NewSessions(config), &acp.AgentOptions{Conn: acp.ConnOptions{Logger: quiet}}, tapped)
+				s := begin(t, c, "/one")
+				set := make(chan error, 1)
+				go func() { set <- s.SetMode(ctx, "b") }()
+				synctest.Wait()
+				soon, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				if err := request(soon, c, s.ID()); err == nil {
+					t.Error("the request has succeeded while a handler runs")
+				}
+				synctest.Wait()
+				if err := requests["load"](ctx, c, s.ID()); !errors.Is(err, acp.ErrInvalidRequest) {
+					t.Errorf("loading it while it ends: %v", err)
+				}
+				if _, err := c.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"}); !errors.Is(err, acp.ErrInvalidRequest) {
+					t.Errorf("one session more than there may be: %v", err)
+				}
+				wantLines(t, "notes before the end", h.noted(), "open 0 /one [], 0 prompts, mode ")
+				close(let)
+				<-set
+				synctest.Wait()
+				wantLines(t, "notes at the end", h.noted(), "close of /one")
+				if err := requests["load"](ctx, c, s.ID()); err != nil {
+					t.Errorf("loading it afterwards: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Of two changes at once the author is told of one after the other, and the last one is what the session has.
+func TestModesAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, h := t.Context(), newHouse()
+		config := h.config(open(t, dir))
+		var last acp.SessionModeID
+		config.SetMode = func(_ context.Context, _ *agentkit.Session[state], mode acp.SessionModeID) error {
+			last = mode
+			if mode == "b" {
+				time.Sleep(time.Second) // of the bubble
+			}
+			return nil
+		}
+		sessions := agentkit.NewSessions(config)
+		c := connect(t, sessions, nil, tapped)
+		s := begin(t, c, "/w")
+		answers := make(chan error, 2)
+		go func() { answers <- s.SetMode(ctx, "b") }()
+		synctest.Wait()
+		go func() { answers <- s.SetConfigOption(ctx, "mode", "a") }()
+		synctest.Wait()
+		soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		if err := s.SetMode(soon, "b"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a change that is taken back: %v", err)
+		}
+		for range 2 {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := s.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		res, err := c.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if modes := res.Modes().Value(); last != "a" || modes.CurrentModeID != last {
+			t.Errorf("the author was told of %s last, and the mode is %s", last, modes.CurrentModeID)
+		}
+	})
+}
+
+// A prompt that a turn takes is stored behind what the turn has written before.
+func TestTakeIsBehindTexts(t *testing.T) {
+	texts := 0
+	play := map[string]func(*scene) error{"one": func(s *scene) error {
+		<-s.Waiting()
+		for range 20 {
+			for _, text := range []*agentkit.Text{s.NewMessage(s.ctx), s.NewThought(s.ctx)} {
+				texts++
+				if _, err := text.WriteString("before"); err != nil {
+					return err
+				}
+			}
+		}
+		if s.Take() == nil {
+			return errors.New("nothing to take")
+		}
+		return nil
+	}}
+	onStage(t, agentkit.Steer, play, func(t *testing.T, x *stage) {
+		texts = 0
+		one, two := x.ask(t.Context(), "one"), x.ask(t.Context(), "two")
+		(<-one).check(t, "one", acp.StopReasonMaxTokens)
+		(<-two).check(t, "two", acp.StopReasonMaxTokens)
+		if err := x.session.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		x.heard()
+		if _, err := x.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: x.session.ID(), Cwd: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		before := 0
+		for _, line := range x.heard() {
+			if line == "user: two" {
+				break
+			}
+			before += strings.Count(line, "before")
+		}
+		if before != texts {
+			t.Errorf("%d of %d texts come before the prompt", before, texts)
+		}
+	})
+}
+
+// Terminals that are not released hold up the end of their call for ten seconds in all.
+func TestTerminalsAreReleasedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handlers := acp.ClientHandlers{
+			CreateTerminal: func(context.Context, *acp.ClientSession, *acp.CreateTerminalRequest) (*acp.CreateTerminalResponse, error) {
+				return &acp.CreateTerminalResponse{TerminalID: "t"}, nil
+			},
+			TerminalOutput: func(context.Context, *acp.ClientSession, *acp.TerminalOutputRequest) (*acp.TerminalOutputResponse, error) {
+				return &acp.TerminalOutputResponse{}, nil
+			},
+			WaitForTerminalExit: func(context.Context, *acp.ClientSession, *acp.WaitForTerminalExitRequest) (*acp.WaitForTerminalExitResponse, error) {
+				return &acp.WaitForTerminalExitResponse{}, nil
+			},
+			KillTerminal: func(context.Context, *acp.ClientSession, *acp.KillTerminalRequest) (*acp.KillTerminalResponse, error) {
+				return &acp.KillTerminalResponse{}, nil
+			},
+			ReleaseTerminal: func(ctx context.Context, _ *acp.ClientSession, _ *acp.ReleaseTerminalRequest) (*acp.ReleaseTerminalResponse, error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			},
+		}
+		theirs, ours := acp.Pipe()
+		agent, err := acp.StartAgent(t.Context(), theirs, acp.AgentHandlers{
+			NewSession: func(context.Context, *acp.AgentConn, *acp.NewSessionRequest) (*acp.NewSessionResponse, error) {
+				return &acp.NewSessionResponse{SessionID: "s"}, nil
+			},
+			Prompt: agentkit.HandlePrompt(func(ctx context.Context, s *acp.AgentSession, _ *acp.PromptRequest) (*acp.PromptResponse, error) {
+				call, err := agentkit.StartToolCall(ctx, s, "Tool")
+				if err != nil {
+					return nil, err
+				}
+				for range 5 {
+					if _, err := call.Run(ctx, &acp.CreateTerminalRequest{Command: "x"}); err != nil {
+						return nil, err
+					}
+				}
+				began := time.Now()
+				if err := call.Done(); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got the error %v", err)
+				}
+				if took := time.Since(began); took != 10*time.Second {
+					t.Errorf("the end of the call took %v", took)
+				}
+				if call.State().Status != acp.ToolCallStatusCompleted {
+					t.Errorf("the call is %s", call.State().Status)
+				}
+				return endTurn, nil
+			}),
+		}, &acp.AgentOptions{Conn: acp.ConnOptions{Logger: quiet}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := acp.Connect(t.Context(), ours, handlers, &acp.ClientOptions{Conn: acp.ConnOptions{Logger: quiet}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A client of acp/unstable forks a session by the method that it knows, and the fork goes its own way.
+func TestForkMethod(t *testing.T) {
+	ctx, h, store := t.Context(), newHouse(), open(t, t.TempDir())
+	config := h.config(store)
+	config.Fork = true
+	sessions := agentkit.NewSessions(config)
+	theirs, ours := acp.Pipe()
+	served := 0
+	serve := func(ctx context.Context, call *acp.CallInfo, next func(context.Context) error) error {
+		served++
+		err := next(ctx)
+		if call.Method == acp.MethodInitialize {
+			if _, ok := call.Result.(*acp.InitializeResponse); !ok {
+				t.Errorf("the author's hook gets %T", call.Result)
+			}
+		}
+		return err
+	}
+	agent, err := acp.StartAgent(ctx, theirs, sessions.Handlers(), sessions.Options(&acp.AgentOptions{Conn: acp.ConnOptions{Hooks: acp.Hooks{Serve: serve}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var told []string
+	heard := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		lines := told
+		told = nil
+		return lines
+	}
+	tap := &conformance.TapOptions{Schema: conformance.V1Unstable(), Accept: map[string]string{
+		"INI-6": "parameters that are refused are what is tested", "EXT-3": "as are methods", "SES-17": "and directories", "SES-19": "and directories", "SES-20": "and directories", "PRM-1": "and sessions",
+	}}
+	conn, err := unstable.Connect(ctx, conformance.Tap(t, conformance.Client, ours, tap), unstable.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *unstable.ClientSession, n *unstable.SessionNotification) error {
+			mu.Lock()
+			defer mu.Unlock()
+			switch u := n.Update.Variant.(type) {
+			case *unstable.SessionUpdateUserMessageChunk:
+				text, _ := u.Content.Text()
+				told = append(told, "user: "+text)
+			case *unstable.SessionUpdateAgentMessageChunk:
+				text, _ := u.Content.Text()
+				told = append(told, "agent: "+text)
+			}
+			return nil
+		},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := conn.NewSession(ctx, &unstable.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prompt(ctx, unstable.TextBlock("one")); err != nil {
+		t.Fatal(err)
+	}
+	fork, err := s.Fork(ctx, &unstable.ForkSessionRequest{Cwd: "/fork"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if modes := fork.Modes().Value(); modes.CurrentModeID != "a" {
+		t.Errorf("the fork's modes are %+v", modes)
+	}
+	if _, err := fork.Prompt(ctx, unstable.TextBlock("two")); err != nil {
+		t.Fatal(err)
+	}
+	heard()
+	for id, want := range map[acp.SessionID][]string{
+		fork.ID(): {"user: one", "agent: did one", "user: two", "agent: did two"},
+		s.ID():    {"user: one", "agent: did one"},
+	} {
+		if _, err := conn.LoadSession(ctx, &unstable.LoadSessionRequest{SessionID: id, Cwd: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, "replayed", heard(), want...)
+	}
+	for what, req := range map[string]*unstable.ForkSessionRequest{
+		"an unknown session": {SessionID: "none", Cwd: "/fork"},
+		"no session":         {Cwd: "/fork"},
+	} {
+		if _, err := conn.ForkSession(ctx, req); err == nil {
+			t.Errorf("%s was forked", what)
+		}
+	}
+	for _, params := range []string{`{"sessionId":"s","cwd":"relative"}`, `{"sessionId":"s","cwd":"/w","additionalDirectories":["a"]}`, `{"cwd":"/w"}`, `[]`} {
+		_, err := rpc.Call[json.RawMessage](ctx, conn.RPC(), "session/fork", json.RawMessage(params))
+		wantError(t, params, err, acp.ErrInvalidParams)
+	}
+	_, err = rpc.Call[json.RawMessage](ctx, conn.RPC(), "session/spoon", struct{}{})
+	wantError(t, "another method", err, acp.ErrMethodNotFound)
+	infos := 0
+	for _, err := range conn.Sessions(ctx, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos++
+	}
+	if infos != 2 {
+		t.Errorf("%d sessions are listed", infos)
+	}
+	if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
+		t.Error(err)
+	}
+	sessions.Close()
+	if served == 0 {
+		t.Error("the author's hook was not called")
+	}
+}

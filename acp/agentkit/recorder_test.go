@@ -1,0 +1,373 @@
+package agentkit_test
+
+// This file owns the tests of what is stored of tool calls, which change many times, and of what Config.Open says.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/agentkit"
+	"github.com/acpgo/sdk/acp/sessionstore"
+)
+
+// calls are tool calls as updates make them.
+type calls map[acp.ToolCallID]acp.ToolCall
+
+func (c calls) apply(update acp.SessionUpdate) {
+	switch u := update.Variant.(type) {
+	case *acp.SessionUpdateToolCall:
+		c[u.ToolCallID] = acp.ToolCall(*u)
+	case *acp.SessionUpdateToolCallUpdate:
+		call := c[u.ToolCallID]
+		call.ToolCallID = u.ToolCallID
+		call.Apply(acp.ToolCallUpdate(*u))
+		c[u.ToolCallID] = call
+	}
+}
+
+// storedOf has what the store has of a session, without asking the agent for it.
+func storedOf(t *testing.T, store sessionstore.Store, id acp.SessionID) (updates []acp.SessionUpdate) {
+	t.Helper()
+	for update, err := range store.Updates(t.Context(), id) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		updates = append(updates, update)
+	}
+	return updates
+}
+
+// watching connects a client that folds tool calls.
+func watching(t *testing.T, sessions *agentkit.Sessions[state]) (conn *acp.ClientConn, folded func() calls) {
+	t.Helper()
+	theirs, ours := acp.Pipe()
+	agent, err := acp.StartAgent(t.Context(), theirs, sessions.Handlers(), sessions.Options(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	all := calls{}
+	conn, err = acp.Connect(t.Context(), ours, acp.ClientHandlers{
+		SessionUpdate: func(_ context.Context, _ *acp.ClientSession, n *acp.SessionNotification) error {
+			mu.Lock()
+			defer mu.Unlock()
+			all.apply(n.Update)
+			return nil
+		},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(conn.Close(), agent.Wait()); err != nil {
+			t.Error(err)
+		}
+		sessions.Close()
+	})
+	return conn, func() calls {
+		mu.Lock()
+		defer mu.Unlock()
+		got := all
+		all = calls{}
+		return got
+	}
+}
+
+// What a tool call shows is stored once and not each time that it grows, and a client that loads the session sees what the
+// first one has seen at the end. Calls at the same time, and calls that an agent makes without ToolCall, are no exception.
+func TestToolCallsAreStoredOnce(t *testing.T) {
+	const each, texts, length = 5, 100, 500
+	store, err := sessionstore.Open(t.TempDir(), &sessionstore.Options{MaxSession: 4 * each * texts * length})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
+		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
+	) (*acp.PromptResponse, error) {
+		var group sync.WaitGroup
+		for i := range each {
+			group.Go(func() {
+				call, err := turn.StartToolCall(ctx, fmt.Sprint("Tool ", i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for n := range texts {
+					if err := call.Progress(fmt.Sprint(n, strings.Repeat("x", length))); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				for n := range 10 {
+					if err := call.Diff(fmt.Sprint("/w/", n%3), "old", strings.Repeat("new", n)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				if i > 0 { // the first one is left open
+					if err := call.Done(acp.WithOutput(map[string]int{"n": i})); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			group.Go(func() {
+				id := acp.ToolCallID(fmt.Sprint("own", i))
+				updates := []acp.SessionUpdate{acp.UpdateToolCall(id, acp.WithTitle("not announced"), acp.WithKind(acp.ToolKindRead))}
+				for n := range texts {
+					text := acp.ToolText(strings.Repeat("y", n*length/10))
+					updates = append(updates, acp.UpdateToolCall(id, acp.WithStatus(acp.ToolCallStatusInProgress), acp.WithContent(text)))
+				}
+				updates = append(updates, acp.UpdateToolCall(id, acp.WithStatus(acp.ToolCallStatusCompleted)), acp.UpdateToolCall(id, acp.WithTitle("late")))
+				for _, update := range updates {
+					if err := turn.Update(ctx, update); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		return endTurn, nil
+	}})
+	conn, folded := watching(t, sessions)
+	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Fatal(err)
+	}
+	live := folded()
+	if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	if loaded := folded(); len(live) != 2*each || !reflect.DeepEqual(live, loaded) {
+		t.Errorf("live\n%.2000v\nloaded\n%.2000v", live, loaded)
+	}
+	for _, call := range live {
+		if call.Status != acp.ToolCallStatusCompleted && (call.Title != "Tool 0" || call.Status != acp.ToolCallStatusFailed) {
+			t.Errorf("%s is %s", call.Title, call.Status)
+		}
+	}
+	if n := len(storedOf(t, store, s.ID())); n > 1+2*each+3*each {
+		t.Errorf("%d updates are stored", n)
+	}
+}
+
+// More calls than are joined at once lose nothing.
+func TestManyOpenToolCalls(t *testing.T) {
+	const n = 200
+	store := open(t, t.TempDir())
+	sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Prompt: func(
+		ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
+	) (*acp.PromptResponse, error) {
+		var open []*agentkit.ToolCall
+		for i := range n {
+			call, err := turn.StartToolCall(ctx, fmt.Sprint("Tool ", i))
+			if err != nil {
+				return nil, err
+			}
+			open = append(open, call)
+			for _, call := range open[max(0, i-70):] {
+				if err := call.Progress(fmt.Sprint(i)); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return endTurn, nil
+	}})
+	conn, folded := watching(t, sessions)
+	s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+		t.Fatal(err)
+	}
+	live := folded()
+	if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	if loaded := folded(); len(live) != n || !reflect.DeepEqual(live, loaded) {
+		t.Error("the calls that were loaded are others")
+	}
+}
+
+// What a call that goes on for long shows is stored at intervals that double: a process that is killed loses at most what
+// came since, and a client that then loads the session sees the call as failed.
+func TestToolCallWhenKilled(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store := t.Context(), open(t, dir)
+		end := make(chan struct{})
+		config := agentkit.Config[state]{Store: store, Prompt: func(
+			ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
+		) (*acp.PromptResponse, error) {
+			call, err := turn.StartToolCall(ctx, "Tool", agentkit.WithToolCallID("c"))
+			if err != nil {
+				return nil, err
+			}
+			for second := range 1000 {
+				if err := call.Progress(fmt.Sprint(second)); err != nil {
+					return nil, err
+				}
+				time.Sleep(time.Second) // of the bubble
+			}
+			<-end
+			return endTurn, call.Done()
+		}}
+		conn, _ := watching(t, agentkit.NewSessions(config))
+		s, err := conn.NewSession(ctx, &acp.NewSessionRequest{Cwd: "/w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := s.Stream(ctx, acp.TextBlock("go"))
+		turn.Discard()
+		began := time.Now()
+		kept := func() (updates int, last string) {
+			synctest.Wait()
+			all := calls{}
+			for _, update := range storedOf(t, store, s.ID())[1:] {
+				updates++
+				all.apply(update)
+			}
+			if content := all["c"].Content; len(content) > 0 {
+				last, _ = content[len(content)-1].Text()
+			}
+			return updates, last
+		}
+		for range 9 {
+			time.Sleep(time.Since(began) + 1500*time.Millisecond)
+			_, last := kept()
+			var second int
+			if _, err := fmt.Sscan(last, &second); err != nil {
+				t.Fatalf("the store has %q: %v", last, err)
+			}
+			if passed := int(time.Since(began) / time.Second); second < passed/2-2 {
+				t.Errorf("after %d seconds the store has what was shown after %d", passed, second)
+			}
+		}
+		// Another process loads it, as if this one had been killed.
+		other, folded := watching(t, agentkit.NewSessions(config))
+		if _, err := other.LoadSession(ctx, &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		if call := folded()["c"]; call.Status != acp.ToolCallStatusFailed || len(call.Content) == 0 {
+			t.Errorf("loaded meanwhile the call is %s and shows %d", call.Status, len(call.Content))
+		}
+		close(end)
+		if _, err := turn.Result(); err != nil {
+			t.Fatal(err)
+		}
+		if updates, last := kept(); updates > 15 || last != "999" {
+			t.Errorf("stored are %d updates, which end with %q", updates, last)
+		}
+	})
+}
+
+// flaky fails now and then.
+type flaky struct {
+	sessionstore.Store
+	mu   sync.Mutex
+	fail error
+}
+
+func (s *flaky) set(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = err
+}
+
+func (s *flaky) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
+	s.mu.Lock()
+	err := s.fail
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.Store.Append(ctx, id, updates...)
+}
+
+// What waits of a call while the disk is full is stored when there is room.
+func TestToolCallOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		store := &flaky{Store: open(t, dir)}
+		sessions := agentkit.NewSessions(agentkit.Config[state]{Store: store, Logger: quiet, Prompt: func(
+			ctx context.Context, turn *agentkit.Turn[state], _ *acp.PromptRequest,
+		) (*acp.PromptResponse, error) {
+			call, err := turn.StartToolCall(ctx, "Tool", agentkit.WithToolCallID("c"))
+			if err != nil {
+				return nil, err
+			}
+			store.set(errDisk)
+			err = call.Progress("one")
+			time.Sleep(time.Minute) // of the bubble
+			store.set(nil)
+			return endTurn, errors.Join(err, call.Update(acp.WithTitle("Tool two")), call.Done())
+		}})
+		conn, folded := watching(t, sessions)
+		s, err := conn.NewSession(t.Context(), &acp.NewSessionRequest{Cwd: "/w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Prompt(t.Context(), acp.TextBlock("go")); err != nil {
+			t.Fatal(err)
+		}
+		live := folded()
+		if _, err := conn.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		if loaded := folded(); !reflect.DeepEqual(live, loaded) {
+			t.Errorf("live\n%v\nloaded\n%v", live, loaded)
+		}
+	})
+}
+
+// What Config.Open says of a new session, which the store does not have yet, is stored with it.
+func TestUpdatesInOpen(t *testing.T) {
+	store, h := open(t, t.TempDir()), newHouse()
+	config := h.config(store)
+	base := config.Open
+	config.Open = func(ctx context.Context, s *agentkit.Session[state], o *agentkit.Opening) error {
+		if err := base(ctx, s, o); err != nil || o.Reason != agentkit.Created {
+			return err
+		}
+		s.State.Prompts = 7
+		err := errors.Join(s.Update(ctx, acp.TitleUpdate("Named")), s.Update(ctx, acp.AgentMessageText("Welcome.")),
+			s.SaveState(ctx), s.Update(ctx, acp.WholePlan()), s.Record(ctx, acp.UserMessageText("recorded")))
+		var history []string
+		for update, err := range s.History(ctx) {
+			if err != nil {
+				return err
+			}
+			history = append(history, line(update))
+		}
+		wantLines(t, "the history in Open", history, "agent: Welcome.", "*acp.SessionUpdatePlan", "user: recorded")
+		return err
+	}
+	c := connect(t, agentkit.NewSessions(config), nil, tapped)
+	s := begin(t, c, "/w")
+	if infos := listed(t, c, ""); len(infos) != 1 || infos[0].Title.Value() != "Named" {
+		t.Errorf("listed: %+v", infos)
+	}
+	ask(t, s, "hello")
+	c.heard()
+	if _, err := c.LoadSession(t.Context(), &acp.LoadSessionRequest{SessionID: s.ID(), Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, "replayed", c.heard(), "agent: Welcome.", "*acp.SessionUpdatePlan", "user: recorded", "user: hello", "agent: did hello")
+	wantLines(t, "notes", h.noted(), "open 0 /w [], 0 prompts, mode ", "close of /w", "open 1 /w [], 8 prompts, mode ")
+	if infos := listed(t, c, ""); len(infos) != 1 || infos[0].Title.Value() != "Named" {
+		t.Errorf("listed: %+v", infos)
+	}
+}
