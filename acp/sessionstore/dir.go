@@ -39,12 +39,13 @@ type Options struct {
 	// Sync has what was written reach the disk before a method returns, so that it outlives a failure of the power
 	// supply. Without it, it outlives the end of the process.
 	Sync bool
-	// Damaged is told of what was left out because it cannot be read. It must be quick, must not call the store,
-	// and may be called by several goroutines at once. Nil means a warning to slog.Default.
+	// Damaged is told of what was left out because it cannot be read, and of leftovers of sessions that cannot be removed.
+	// It must be quick, must not call the store, and may be called by several goroutines at once. Nil means a warning to
+	// slog.Default.
 	Damaged func(Damage)
 }
 
-// Damage is something in a store that cannot be read and was left out.
+// Damage is something in a store that cannot be read and was left out, or that cannot be removed.
 type Damage struct {
 	// File is the path of the file.
 	File string
@@ -83,7 +84,10 @@ type Dir struct {
 	opts  Options
 	locks *locks
 	index index
-	cut   func(file *os.File, at int64, data []byte) // set by tests: called before each change of a file
+
+	// Set by tests: called before each change of a file, and for each file that reaches the disk.
+	cut    func(file *os.File, at int64, data []byte)
+	synced func(name string)
 }
 
 var _ Store = (*Dir)(nil)
@@ -121,7 +125,7 @@ func stateHome() (string, error) {
 // Open opens a store in a folder, which it makes if it is not there, for its owner alone. It refuses a folder that others
 // may write in.
 func Open(dir string, opts *Options) (*Dir, error) {
-	d := &Dir{}
+	d := &Dir{index: index{busy: make(chan struct{}, 1)}}
 	if opts != nil {
 		d.opts = *opts
 	}
@@ -353,7 +357,11 @@ func (d *Dir) append(name string, data []byte) (err error) {
 	if _, err = file.WriteAt(data, end); err != nil {
 		return errors.Join(err, file.Truncate(end)) // for want of room, for example
 	}
-	return d.sync(file)
+	err = d.sync(file)
+	if err == nil && size == 0 { // the file may be new
+		err = d.syncDir()
+	}
+	return err
 }
 
 // whole returns where the last whole line ends, and reports what comes behind it. The session is locked.
@@ -488,7 +496,10 @@ func (d *Dir) Delete(ctx context.Context, id acp.SessionID) error {
 			if err := d.remove(name + headSuffix); err != nil {
 				return err
 			}
-			return errors.Join(d.remove(name+tempSuffix), d.remove(name+logSuffix))
+			if err := d.syncDir(); err != nil { // or a failure of the power supply could bring it back without its updates
+				return err
+			}
+			return errors.Join(d.remove(name+tempSuffix), d.remove(name+logSuffix), d.syncDir())
 		})
 	}
 	if errors.Is(err, ErrNotFound) {

@@ -1,11 +1,16 @@
 package sessionstore_test
 
 import (
+	"context"
 	"flag"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/acpgo/sdk/acp"
 	"github.com/acpgo/sdk/acp/sessionstore"
 	"github.com/acpgo/sdk/acp/sessionstore/storetest"
 )
@@ -26,4 +31,61 @@ var kills = flag.Int("kills", 0, "how many processes are killed while they write
 
 func TestDirProcesses(t *testing.T) {
 	storetest.RunProcesses(t, open, &storetest.Processes{Kills: *kills})
+}
+
+// The contract is not fulfilled by processes that end before they have kept anything.
+func TestContractNeedsWork(t *testing.T) {
+	if os.Getenv("ACP_TEST_IDLE") != "" {
+		storetest.RunProcesses(t, func(tb testing.TB, dir string) sessionstore.Store {
+			if os.Getenv("ACP_STORETEST_ROLE") != "" {
+				os.Exit(1)
+			}
+			return open(tb, dir)
+		}, nil)
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestContractNeedsWork$/^Killed$", "-test.count=1")
+	cmd.Env = append(os.Environ(), "ACP_TEST_IDLE=1")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "--- FAIL: TestContractNeedsWork/Killed") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// batches notes how much is appended at once.
+type batches struct {
+	sessionstore.Store
+	bytes, updates int // the most
+}
+
+func (b *batches) Append(ctx context.Context, id acp.SessionID, updates ...acp.SessionUpdate) error {
+	bytes := 0
+	for _, u := range updates {
+		bytes += len(u.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Variant.(*acp.ContentBlockText).Text)
+	}
+	b.bytes, b.updates = max(b.bytes, bytes), max(b.updates, len(updates))
+	return b.Store.Append(ctx, id, updates...)
+}
+
+// A fork does not have much of a session in memory at once, however long its updates are.
+func TestForkInMemory(t *testing.T) {
+	const n, length = 40, 500_000
+	store := open(t, t.TempDir())
+	defer store.Close()
+	create(t, store, "s", "short", "short")
+	for range n {
+		if err := store.Append(t.Context(), "s", acp.AgentMessageText(strings.Repeat("x", length))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watched := &batches{Store: store}
+	if err := sessionstore.Fork(t.Context(), watched, "s", sessionstore.Info{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	if watched.bytes > 1<<20+length || watched.updates < 2 {
+		t.Errorf("appended are at most %d updates and %d bytes at once", watched.updates, watched.bytes)
+	}
+	if got := readAll(t, store); len(got["t"]) != n+3 {
+		t.Errorf("the fork has %d updates", len(got["t"])-1)
+	}
 }

@@ -123,5 +123,8 @@ func (d *Dir) sync(file *os.File) error {
 	if !d.opts.Sync {
 		return nil
 	}
+	if d.synced != nil {
+		d.synced(file.Name())
+	}
 	return file.Sync()
 }

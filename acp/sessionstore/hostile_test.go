@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/acpgo/sdk/acp"
@@ -179,6 +180,178 @@ func TestLeftovers(t *testing.T) {
 	}
 	if reports := reported(); len(reports) != 0 {
 		t.Errorf("reported are %v", reports)
+	}
+}
+
+// What a creation or a change has left that was cut off is removed.
+func TestUnfinishedFiles(t *testing.T) {
+	dir := t.TempDir()
+	store, reported := watched(t, dir, sessionstore.Options{})
+	create(t, store, "s", "one")
+	unfinished := []string{filepath.Join(dir, "s-never.new"), filepath.Join(dir, "s-s.new"), filepath.Join(dir, "h-x.new")}
+	for _, path := range unfinished {
+		if err := os.WriteFile(path, []byte(`{"version":`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"s"}) {
+		t.Errorf("listed are %q", got)
+	}
+	for _, path := range unfinished {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", filepath.Base(path), err)
+		}
+	}
+	if got := readAll(t, store)["s"]; !slices.Equal(got, []string{"", "one"}) {
+		t.Errorf("there is %q", got)
+	}
+	if reports := reported(); len(reports) != 0 {
+		t.Errorf("reported are %v", reports)
+	}
+}
+
+// settle makes the folder look as if it had not changed for long.
+func settle(t *testing.T, dir string) {
+	t.Helper()
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(dir, long, long); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A list neither waits for who is changing a session, whose leftovers it would remove, nor forgets them.
+func TestLeftoversOfABusySession(t *testing.T) {
+	dir := t.TempDir()
+	store, reported := watched(t, dir, sessionstore.Options{LockTime: time.Hour})
+	create(t, store, "s", "one")
+	orphan := filepath.Join(dir, "s-gone.jsonl")
+	if err := os.WriteFile(orphan, []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, dir)
+	locks, err := filepath.Glob(filepath.Join(dir, "lock-*"))
+	if err != nil || len(locks) == 0 {
+		t.Fatal(locks, err)
+	}
+	var held []*filelock.Lock
+	for _, path := range locks {
+		lock, err := filelock.Try(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, lock)
+	}
+	for range 2 {
+		if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"s"}) {
+			t.Errorf("listed are %q", got)
+		}
+	}
+	if _, err := os.Stat(orphan); err != nil {
+		t.Errorf("removed from a session that is being changed: %v", err)
+	}
+	for _, lock := range held {
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle(t, dir)
+	listed(t, store)
+	if _, err := os.Stat(orphan); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if reports := reported(); len(reports) != 0 {
+		t.Errorf("reported are %v", reports)
+	}
+}
+
+// What cannot be removed is reported once, and lists are as they are without it.
+func TestLeftoverStays(t *testing.T) {
+	dir := t.TempDir()
+	store, reported := watched(t, dir, sessionstore.Options{})
+	create(t, store, "s", "one")
+	orphan := filepath.Join(dir, "s-gone.jsonl")
+	if err := os.WriteFile(orphan, []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sessionstore.Cut(store, func(file *os.File, _ int64, _ []byte) { // as if the system refused
+		if err := errors.Join(os.RemoveAll(orphan), os.MkdirAll(filepath.Join(orphan, "x"), 0o700)); err != nil {
+			t.Error(err)
+		}
+	})
+	for n := range 3 {
+		if n > 0 {
+			if err := errors.Join(os.RemoveAll(orphan), os.WriteFile(orphan, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := listed(t, store); !slices.Equal(got, []acp.SessionID{"s"}) {
+			t.Errorf("listed are %q", got)
+		}
+	}
+	if reports := reported(); len(reports) != 1 || !strings.Contains(reports[0].Error(), "cannot be removed") {
+		t.Errorf("reported are %v", reports)
+	}
+}
+
+// A list that waits for another one ends with its context.
+func TestListWaits(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		store := open(t, dir).(*sessionstore.Dir)
+		defer store.Close()
+		release := sessionstore.Occupy(store)
+		cause := errors.New("given up")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		waits := make(chan error, 1)
+		go func() {
+			_, err := store.List(ctx, sessionstore.Query{})
+			waits <- err
+		}()
+		synctest.Wait()
+		cancel(cause)
+		if err := <-waits; !errors.Is(err, cause) {
+			t.Errorf("got the error %v", err)
+		}
+		release()
+		if _, err := store.List(t.Context(), sessionstore.Query{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// With Sync, the folder reaches the disk when a file is new in it or gone.
+func TestSync(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("folders cannot be synchronized here")
+	}
+	ctx, dir := t.Context(), t.TempDir()
+	for _, sync := range []bool{true, false} {
+		store, _ := watched(t, dir, sessionstore.Options{Sync: sync})
+		var synced []string
+		sessionstore.Synced(store, func(name string) { synced = append(synced, filepath.Base(name)) })
+		update := acp.AgentMessageText("x")
+		for _, step := range []struct {
+			what string
+			do   func() error
+			want []string
+		}{
+			{"create", func() error { return store.Create(ctx, sessionstore.Record{Info: sessionstore.Info{ID: "s"}}) }, []string{"s-s.new", "."}},
+			{"append", func() error { return store.Append(ctx, "s", update) }, []string{"s-s.jsonl", "."}},
+			{"append again", func() error { return store.Append(ctx, "s", update) }, []string{"s-s.jsonl"}},
+			{"change", func() error { return store.Change(ctx, "s", func(*sessionstore.Record) error { return nil }) }, []string{"s-s.new", "."}},
+			{"delete", func() error { return store.Delete(ctx, "s") }, []string{".", "."}},
+		} {
+			synced = nil
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+			if !sync {
+				step.want = nil
+			}
+			if !slices.Equal(synced, step.want) {
+				t.Errorf("%s, sync %v: synchronized are %q, want %q", step.what, sync, synced, step.want)
+			}
+		}
 	}
 }
 

@@ -9,20 +9,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"sort"
 	"strings"
-	"sync"
 	"time"
 )
 
-// index is what is known of all sessions.
+// index is what is known of all sessions. Who puts something into busy, which has room for one, may use the rest.
 type index struct {
-	mu     sync.Mutex
+	busy   chan struct{}
 	heads  map[string]indexed // by the name of the file
 	sorted []Info             // as they are listed
 	folder time.Time          // when the folder had last changed at the scan, or zero if that does not tell
+	stays  map[string]bool    // leftovers that cannot be removed, which was reported
 }
 
 // indexed is a head that was read.
@@ -65,8 +66,12 @@ func (d *Dir) list(ctx context.Context, q Query) (page Page, err error) {
 	case ctx.Err() != nil:
 		return page, context.Cause(ctx)
 	}
-	d.index.mu.Lock()
-	defer d.index.mu.Unlock()
+	select {
+	case d.index.busy <- struct{}{}:
+		defer func() { <-d.index.busy }()
+	case <-ctx.Done():
+		return page, context.Cause(ctx)
+	}
 	if err := d.scan(ctx); err != nil {
 		return page, err
 	}
@@ -90,7 +95,7 @@ func (d *Dir) list(ctx context.Context, q Query) (page Page, err error) {
 	return page, nil
 }
 
-// scan brings the index up to date; its mu is held.
+// scan brings the index up to date, which the caller may use.
 func (d *Dir) scan(ctx context.Context) error {
 	began := time.Now()
 	folder, err := d.root.Stat(".")
@@ -107,13 +112,17 @@ func (d *Dir) scan(ctx context.Context) error {
 	}
 	heads := make(map[string]indexed, len(names))
 	same := true
-	var logs []string
+	logs, temps := map[string]bool{}, map[string]bool{}
 	for _, file := range names {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if name, ok := strings.CutSuffix(file, logSuffix); ok {
-			logs = append(logs, name)
+			logs[name] = true
+			continue
+		}
+		if name, ok := strings.CutSuffix(file, tempSuffix); ok {
+			temps[name] = true
 			continue
 		}
 		name, ok := strings.CutSuffix(file, headSuffix)
@@ -144,12 +153,10 @@ func (d *Dir) scan(ctx context.Context) error {
 	if began.Sub(folder.ModTime()) > settled {
 		x.folder = folder.ModTime()
 	}
-	for _, name := range logs {
-		if _, ok := heads[name]; !ok {
-			if err := d.tidy(ctx, name); err != nil {
-				return err
-			}
-		}
+	maps.DeleteFunc(logs, func(name string, _ bool) bool { _, ok := heads[name]; return ok })
+	maps.Copy(temps, logs)
+	for _, name := range slices.Sorted(maps.Keys(temps)) {
+		d.tidy(name)
 	}
 	return nil
 }
@@ -204,15 +211,36 @@ func (d *Dir) readHead(name string) (Info, error) {
 	return parseHead(line, name)
 }
 
-// tidy removes what a deletion, or a creation, has left that was cut off.
-func (d *Dir) tidy(ctx context.Context, name string) error {
-	return d.locked(ctx, name, func() error {
-		if _, err := d.root.Lstat(name + headSuffix); !errors.Is(err, fs.ErrNotExist) {
-			return err
+// tidy removes what a deletion, a creation or a change has left that was cut off. It waits for nobody: if the session is
+// being changed, the next list does it. That it fails is no reason for a list to fail, and is reported once.
+func (d *Dir) tidy(name string) {
+	done, err := d.tryLocked(name, func() error {
+		err := d.removeOurs(name + tempSuffix)
+		if _, lack := d.root.Lstat(name + headSuffix); errors.Is(lack, fs.ErrNotExist) {
+			err = errors.Join(err, d.removeOurs(name+logSuffix))
 		}
-		if _, err := d.regular(name + logSuffix); err != nil {
-			return nil // it is not ours, or is gone
-		}
-		return errors.Join(d.remove(name+logSuffix), d.remove(name+tempSuffix))
+		return err
 	})
+	x := &d.index
+	switch {
+	case !done:
+		x.folder = time.Time{} // look again although nothing changes
+	case err == nil:
+		delete(x.stays, name)
+	case errors.Is(err, ErrClosed):
+	case !x.stays[name]:
+		if x.stays == nil {
+			x.stays = map[string]bool{}
+		}
+		x.stays[name] = true
+		d.opts.Damaged(Damage{File: d.file(name), Err: fmt.Errorf("what was left of a session cannot be removed: %w", err)})
+	}
+}
+
+// removeOurs removes a file that the store may have made.
+func (d *Dir) removeOurs(name string) error {
+	if _, err := d.regular(name); err != nil {
+		return nil // it is not ours, or is gone
+	}
+	return d.remove(name)
 }

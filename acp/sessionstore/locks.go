@@ -78,12 +78,39 @@ func (l *locks) close() bool {
 	return true
 }
 
-// locked calls f while nobody else changes the session of this name.
-func (d *Dir) locked(ctx context.Context, name string, f func() error) (err error) {
+// of is the lock of the session of this name.
+func (l *locks) of(name string) *lock {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name)) // it does not fail
-	l := &d.locks.each[sum.Sum32()%lockCount]
+	return &l.each[sum.Sum32()%lockCount]
+}
 
+// tryLocked is locked, but reports false at once if somebody else holds the lock.
+func (d *Dir) tryLocked(name string, f func() error) (done bool, err error) {
+	l := d.locks.of(name)
+	select {
+	case _, ok := <-l.token:
+		if !ok {
+			return true, ErrClosed
+		}
+	default:
+		return false, nil
+	}
+	defer func() { l.token <- struct{}{} }()
+	held, err := filelock.Try(l.path)
+	if errors.Is(err, filelock.ErrLocked) {
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	defer func() { err = errors.Join(err, held.Unlock()) }()
+	return true, f()
+}
+
+// locked calls f while nobody else changes the session of this name.
+func (d *Dir) locked(ctx context.Context, name string, f func() error) (err error) {
+	l := d.locks.of(name)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.LockTime, errBusy)
 	defer cancel()
 	select {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acpgo/sdk/acp"
+	"github.com/acpgo/sdk/acp/codec"
 )
 
 // Store keeps sessions. Its methods are safe for concurrent use, also by several processes that have opened the same
@@ -191,18 +192,24 @@ func Fork(ctx context.Context, store Store, from acp.SessionID, to Info) (err er
 			err = errors.Join(err, store.Delete(context.WithoutCancel(ctx), to.ID))
 		}
 	}()
-	const atOnce = 64
+	const atOnce, bytesAtOnce = 64, 1 << 20
 	updates := make([]acp.SessionUpdate, 0, atOnce)
+	var text []byte // of the updates that wait, to know how much that is
 	flush := func() error {
 		err := store.Append(ctx, to.ID, updates...)
-		updates = updates[:0]
+		clear(updates)
+		updates, text = updates[:0], text[:0]
 		return err
 	}
 	for update, err := range store.Updates(ctx, from) {
 		if err != nil {
 			return fmt.Errorf("forking session %q: %w", from, err)
 		}
-		if updates = append(updates, update); len(updates) == atOnce {
+		updates = append(updates, update)
+		if text, err = codec.Append(text, &update); err != nil {
+			return fmt.Errorf("forking session %q: %w", from, err)
+		}
+		if len(updates) == atOnce || len(text) >= bytesAtOnce {
 			if err := flush(); err != nil {
 				return fmt.Errorf("forking session %q: %w", from, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -35,7 +36,23 @@ type Options struct {
 	// Sync has what was written reach the disk before a method returns, so that it outlives a failure of the power
 	// supply. Without it, it outlives the end of the process, and the database stays whole in any case.
 	Sync bool
+	// Damaged is told of what was left out because it cannot be read. It must be quick, must not call the store, and may
+	// be called by several goroutines at once. Nil means a warning to slog.Default.
+	Damaged func(Damage)
 }
+
+// Damage is a row in the database that cannot be read and was left out: another program has changed it.
+type Damage struct {
+	Table string // session or session_update
+	Key   int64  // of the row
+	Err   error  // what is wrong
+}
+
+// Error describes the damage.
+func (d Damage) Error() string { return fmt.Sprintf("%s %d: %v", d.Table, d.Key, d.Err) }
+
+// Unwrap returns Err.
+func (d Damage) Unwrap() error { return d.Err }
 
 // Store is a sessionstore.Store in an SQLite database. Its methods are safe for concurrent use.
 type Store struct {
@@ -89,6 +106,9 @@ func Open(ctx context.Context, path string, opts *Options) (store *Store, err er
 	s.opts.MaxSession = cmp.Or(s.opts.MaxSession, 256<<20)
 	s.opts.MaxUpdate = cmp.Or(s.opts.MaxUpdate, 32<<20)
 	s.opts.LockTime = cmp.Or(s.opts.LockTime, 10*time.Second)
+	if s.opts.Damaged == nil {
+		s.opts.Damaged = func(damage Damage) { slog.Warn("a part of a session was left out", "error", damage) }
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("opening the session store: %w", err)
 	}

@@ -45,12 +45,12 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-const infoColumns = "id, cwd, title, directories, created, updated"
+const infoColumns = "key, id, cwd, title, directories, created, updated"
 
 func get(ctx context.Context, q querier, id acp.SessionID) (r sessionstore.Record, err error) {
 	row := q.QueryRowContext(ctx, "SELECT "+infoColumns+", state FROM session WHERE id = ?", []byte(id))
 	var raw []byte
-	if r.Info, err = scan(row, &raw); errors.Is(err, sql.ErrNoRows) {
+	if _, r.Info, err = scan(row, &raw); errors.Is(err, sql.ErrNoRows) {
 		return r, sessionstore.ErrNotFound
 	}
 	if len(raw) > 0 {
@@ -59,20 +59,21 @@ func get(ctx context.Context, q querier, id acp.SessionID) (r sessionstore.Recor
 	return r, err
 }
 
-// scan reads an Info, and what follows in the row.
-func scan(row interface{ Scan(...any) error }, more ...any) (info sessionstore.Info, err error) {
+// scan reads the key of a session and its Info, and what follows in the row. If there is a key, the error is about the
+// directories alone.
+func scan(row interface{ Scan(...any) error }, more ...any) (key int64, info sessionstore.Info, err error) {
 	var id, dirs []byte
 	var created, updated int64
-	err = row.Scan(append([]any{&id, &info.Cwd, &info.Title, &dirs, &created, &updated}, more...)...)
+	err = row.Scan(append([]any{&key, &id, &info.Cwd, &info.Title, &dirs, &created, &updated}, more...)...)
 	if err != nil {
-		return sessionstore.Info{}, err
+		return 0, sessionstore.Info{}, err
 	}
 	info.ID = acp.SessionID(id)
 	info.Created, info.Updated = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
 	if err := json.Unmarshal(dirs, &info.AdditionalDirectories); err != nil {
-		return sessionstore.Info{}, fmt.Errorf("the directories: %w", err)
+		return key, info, fmt.Errorf("the directories: %w", err)
 	}
-	return info, nil
+	return key, info, nil
 }
 
 // directories and state are how the columns hold these.
@@ -174,7 +175,7 @@ func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.Ses
 			return err
 		})
 		for err == nil {
-			var lines [][]byte
+			var lines []line
 			from := last
 			err = s.read(ctx, "reading", id, func() (err error) {
 				lines, last, err = s.page(ctx, session, from)
@@ -184,14 +185,14 @@ func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.Ses
 				return
 			}
 			for _, line := range lines {
-				var update acp.SessionUpdate
-				if err := codec.Unmarshal(line, &update); err != nil {
-					yield(acp.SessionUpdate{}, fmt.Errorf("reading session %q: an update: %w", id, err))
-					return
-				}
 				if ctx.Err() != nil {
 					yield(acp.SessionUpdate{}, context.Cause(ctx))
 					return
+				}
+				var update acp.SessionUpdate
+				if err := codec.Unmarshal(line.text, &update); err != nil {
+					s.opts.Damaged(Damage{Table: "session_update", Key: line.key, Err: err})
+					continue
 				}
 				if !yield(update, nil) {
 					return
@@ -202,20 +203,27 @@ func (s *Store) Updates(ctx context.Context, id acp.SessionID) iter.Seq2[acp.Ses
 	}
 }
 
+// line is an update as it is kept.
+type line struct {
+	key  int64
+	text []byte
+}
+
 // page reads updates of a session behind the one with the key from, and returns the key of the last one.
-func (s *Store) page(ctx context.Context, session, from int64) (lines [][]byte, last int64, err error) {
+func (s *Store) page(ctx context.Context, session, from int64) (lines []line, last int64, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT key, json FROM session_update WHERE session = ? AND key > ? ORDER BY key", session, from)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for bytes := 0; bytes < pageBytes && rows.Next(); {
-		var line []byte
-		if err := rows.Scan(&last, &line); err != nil {
+		var l line
+		if err := rows.Scan(&l.key, &l.text); err != nil {
 			return nil, 0, err
 		}
-		bytes += len(line)
-		lines = append(lines, line)
+		last = l.key
+		bytes += len(l.text)
+		lines = append(lines, l)
 	}
 	return lines, last, rows.Err()
 }
@@ -246,14 +254,20 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (page sessionsto
 		}
 		defer func() { err = errors.Join(err, rows.Close()) }()
 		page = sessionstore.Page{}
-		for rows.Next() {
-			if len(page.Sessions) == q.Size() {
-				page.Next = page.Sessions[len(page.Sessions)-1].Position().Cursor()
+		var last sessionstore.Position
+		for n := 0; rows.Next(); n++ {
+			if n == q.Size() {
+				page.Next = last.Cursor()
 				break
 			}
-			info, err := scan(rows)
-			if err != nil {
+			key, info, err := scan(rows)
+			if err != nil && key == 0 {
 				return err
+			}
+			last = info.Position()
+			if err != nil {
+				s.opts.Damaged(Damage{Table: "session", Key: key, Err: err})
+				continue
 			}
 			page.Sessions = append(page.Sessions, info)
 		}

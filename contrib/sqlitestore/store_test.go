@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -261,6 +262,57 @@ func TestListIsFlat(t *testing.T) {
 		if !strings.Contains(plan.String(), index) || strings.Contains(plan.String(), "TEMP B-TREE") {
 			t.Errorf("%s: the plan is\n%s", query, plan.String())
 		}
+	}
+}
+
+// What another program has made unreadable is reported and left out, and the rest is there.
+func TestDamagedRows(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "x.db")
+	var reports []sqlitestore.Damage
+	store := openWith(t, path, &sqlitestore.Options{Damaged: func(d sqlitestore.Damage) { reports = append(reports, d) }})
+	for i := range 5 {
+		must(t, store.Create(ctx, record(fmt.Sprint("s", i), int64(i))))
+		must(t, store.Append(ctx, acp.SessionID(fmt.Sprint("s", i)), acp.AgentMessageText("a"), acp.AgentMessageText("b"), acp.AgentMessageText("c")))
+	}
+	db, err := sql.Open("sqlite", path)
+	must(t, err)
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "UPDATE session_update SET json = '{' WHERE key = 2; UPDATE session SET directories = '[' WHERE id IN (x'7331', x'7333', x'7334')")
+	must(t, err)
+
+	var got []string
+	for update, err := range store.Updates(ctx, "s0") {
+		must(t, err)
+		got = append(got, update.Variant.(*acp.SessionUpdateAgentMessageChunk).Content.Variant.(*acp.ContentBlockText).Text)
+	}
+	if !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("the updates are %q", got)
+	}
+	if len(reports) != 1 || reports[0].Table != "session_update" || reports[0].Key != 2 {
+		t.Errorf("reported are %v", reports)
+	}
+	reports = nil
+	for _, limit := range []int{1, 2, 50} {
+		var listed []string
+		for q := (sessionstore.Query{Limit: limit}); ; {
+			page, err := store.List(ctx, q)
+			must(t, err)
+			for _, info := range page.Sessions {
+				listed = append(listed, string(info.ID))
+			}
+			if q.Cursor = page.Next; q.Cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(listed, []string{"s2", "s0"}) {
+			t.Errorf("listed by %d are %q", limit, listed)
+		}
+	}
+	if len(reports) != 9 || reports[0].Table != "session" {
+		t.Errorf("reported are %v", reports)
+	}
+	if _, err := store.Get(ctx, "s1"); err == nil || errors.Is(err, sessionstore.ErrNotFound) {
+		t.Errorf("getting one of them: %v", err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -141,19 +142,23 @@ func (s *suite) killed(kills int, name string) {
 	ctx := s.Context()
 	s.must(s.store().Create(ctx, record("s", 0)))
 	random := rand.New(rand.NewPCG(uint64(kills), 2))
-	updates, count := 0, 0
+	updates, count, acks := 0, 0, 0
 	for run := range kills {
 		cmd, out := s.process(name, fmt.Sprint("write ", run, " 0"))
 		in := bufio.NewScanner(out)
-		for acks := random.IntN(12); acks >= 0 && in.Scan(); acks-- {
-			s.ack(in.Text(), &updates, &count)
+		for left := random.IntN(12); left >= 0 && in.Scan(); left-- {
+			acks += s.ack(in.Text(), &updates, &count)
 		}
-		s.must(cmd.Process.Kill())
+		killed := cmd.Process.Kill()
+		said := ""
 		for in.Scan() { // what it had said before
-			s.ack(in.Text(), &updates, &count)
+			acks += s.ack(in.Text(), &updates, &count)
+			said += in.Text() + "\n"
 		}
-		if err := cmd.Wait(); err == nil {
-			s.Fatal("the process has ended by itself")
+		err := cmd.Wait()
+		byItself := err == nil || killed != nil || runtime.GOOS != "windows" && cmd.ProcessState.Exited()
+		if byItself {
+			s.Fatalf("run %d: the process has ended by itself: %v: %s", run, err, said)
 		}
 		store := s.store()
 		gotUpdates, gotCount := s.kept(ctx, store)
@@ -180,20 +185,25 @@ func (s *suite) killed(kills int, name string) {
 			updates, count = 0, 0
 		}
 	}
+	if acks == 0 {
+		s.Fatal("no process has said that it has kept anything: nothing was tested")
+	}
 }
 
-// ack takes note of what a process says that it has done. A line that the process could not finish is none.
-func (s *suite) ack(line string, updates, count *int) {
+// ack takes note of what a process says that it has done, and returns how much that is: 1, or 0 for a line that is none,
+// or that the process could not finish.
+func (s *suite) ack(line string, updates, count *int) int {
 	var what string
 	var n int
 	if _, err := fmt.Sscanf(line, "ack %s %d", &what, &n); err != nil {
-		return
+		return 0
 	}
 	if what == "append" {
 		*updates = max(*updates, n)
 	} else {
 		*count = max(*count, n)
 	}
+	return 1
 }
 
 // share works on the same session as another process.
